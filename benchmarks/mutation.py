@@ -33,103 +33,99 @@ from benchmarks.mutants import ROOT, Copy, Mutant, Verdict, draw
 
 GOAL = 0.84
 
-_SUMS = "tests/secrecy/test_sums.py"
-_LLF = ("tests/llf/test_regressions.py", "tests/llf/test_results.py")
-_OMNIFC = ("tests/omnifc/test_field.py", "tests/omnifc/test_secrecy.py")
-_PQMDS = ("tests/pqmds/test_pqmds.py",)
-_DISHONEST = ("tests/engine/test_dishonest_analyst.py",)
-_TRANSCRIPT = ("tests/engine/test_transcript.py",)
-_STANDING = ("tests/engine/test_standing.py",)
-_FILLING = ("tests/preparation/test_filling.py",)
-_STAGES = ("tests/preparation/test_stages.py",)
+_SUMS = "secrecy/test_sums.py"
+_LLF = ("llf/test_regressions.py", "llf/test_results.py")
+_OMNIFC = ("omnifc/test_field.py", "omnifc/test_secrecy.py")
+_PQMDS = ("pqmds/test_pqmds.py",)
+_DISHONEST = ("engine/test_dishonest_analyst.py",)
+_TRANSCRIPT = ("engine/test_transcript.py",)
+_STANDING = ("engine/test_standing.py",)
+_FILLING = ("preparation/test_filling.py",)
+_STAGES = ("preparation/test_stages.py",)
 _INTERSECTION = (
-    "tests/preparation/test_intersection_attacks.py",
-    "tests/preparation/test_intersection.py",
+    "preparation/test_intersection_attacks.py",
+    "preparation/test_intersection.py",
 )
-_PROFILES = ("tests/profiling/test_sums.py",)
-_MAGNITUDES = ("tests/preparation/test_magnitudes.py",)
-_MOMENTS = tuple(f"tests/preparation/test_{n}.py" for n in ("moments", "sum_programs"))
-_CLOSING = ("tests/llf/test_figures.py", *_LLF)
-_ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
+_PROFILES = ("profiling/test_sums.py",)
+_MAGNITUDES = ("preparation/test_magnitudes.py",)
+_MOMENTS = tuple(f"preparation/test_{n}.py" for n in ("moments", "sum_programs"))
+_CLOSING = ("llf/test_figures.py", *_LLF)
+_ROUNDS = ("llf/test_rounds.py", "llf/test_regressions.py")
 
-_DISHONEST_ROWS = ("tests/llf/test_dishonest_rows.py",)
-_ROW_MARKS = ("tests/sdk/test_row_marks.py",)
-_SHOWN = ("tests/sdk/test_shown.py",)
-_HISTORY = ("tests/engine/test_row_history.py",)
+_DISHONEST_ROWS = ("llf/test_dishonest_rows.py",)
+_ROW_MARKS = ("party/test_row_marks.py",)
+_SHOWN = ("party/test_shown.py",)
+_HISTORY = ("engine/test_row_history.py",)
 
 MODULES: dict[str, Sequence[str]] = {
-    "clustering_protocols/wire/states.py": ("tests/service/test_sessions.py",),
+    "clustering_protocols/wire/states.py": ("service/test_sessions.py",),
     "clustering_protocols/algorithms/coincidence.py": (
-        "tests/algorithms/test_coincidence.py",
+        "algorithms/test_coincidence.py",
     ),
-    "clustering_protocols/algorithms/lloyd.py": ("tests/algorithms/test_kmeans.py",),
+    "clustering_protocols/algorithms/lloyd.py": ("algorithms/test_kmeans.py",),
     "clustering_protocols/algorithms/oversampling.py": (
-        "tests/algorithms/test_oversampling.py",
+        "algorithms/test_oversampling.py",
     ),
     "clustering_protocols/algorithms/row_kernels.py": (
         *_LLF,
-        "tests/algorithms/test_kmeans.py",
+        "algorithms/test_kmeans.py",
     ),
-    "clustering_protocols/protocols/dc/common_space.py": (
-        "tests/dc/test_mathematics.py",
-    ),
-    "clustering_protocols/protocols/dc/maths.py": ("tests/dc/test_mathematics.py",),
+    "clustering_protocols/protocols/dc/common_space.py": ("dc/test_mathematics.py",),
+    "clustering_protocols/protocols/dc/maths.py": ("dc/test_mathematics.py",),
     "clustering_protocols/protocols/fccm/maths.py": (
-        "tests/fccm/test_results.py",
-        "tests/fccm/test_lanes.py",
+        "fccm/test_results.py",
+        "fccm/test_lanes.py",
     ),
     "clustering_protocols/protocols/llf/maths.py": (*_LLF, *_ROUNDS),
     "clustering_protocols/protocols/llf/kernels.py": _LLF,
     "clustering_protocols/protocols/llf/closing_sums.py": _CLOSING,
     "clustering_protocols/protocols/llf/rows_round.py": (
         *_CLOSING,
-        "tests/llf/test_steadiness.py",
+        "llf/test_steadiness.py",
         *_DISHONEST_ROWS,
     ),
     "clustering_protocols/protocols/llf/row_audit.py": _DISHONEST_ROWS,
     "clustering_protocols/contract/row_history.py": _HISTORY,
     "clustering_protocols/contract/leverage.py": _HISTORY,
-    "party_sdk/disclosures/sums.py": ("tests/sdk/test_summed.py",),
-    "clustering_protocols/shared_stages/dominance.py": (
-        "tests/engine/test_dominance.py",
-    ),
+    "party_sdk/disclosures/sums.py": ("party/test_summed.py",),
+    "clustering_protocols/shared_stages/dominance.py": ("engine/test_dominance.py",),
     "clustering_protocols/quality/block_sums.py": (
-        "tests/quality/test_block_sums.py",
+        "quality/test_block_sums.py",
         *_CLOSING,
     ),
-    "clustering_protocols/numerics/blocks.py": ("tests/engine/test_blocks.py",),
+    "clustering_protocols/numerics/blocks.py": ("engine/test_blocks.py",),
     "clustering_protocols/protocols/omnifc/maths.py": _OMNIFC,
     "clustering_protocols/protocols/pqmds/maths.py": _PQMDS,
-    "clustering_protocols/terms/roster_entries.py": ("tests/secrecy/test_rosters.py",),
+    "clustering_protocols/terms/roster_entries.py": ("secrecy/test_rosters.py",),
     "clustering_protocols/records/hash_chain.py": _TRANSCRIPT,
-    "clustering_protocols/terms/signed_logs.py": ("tests/sdk/test_proofs.py",),
+    "clustering_protocols/terms/signed_logs.py": ("party/test_proofs.py",),
     "clustering_protocols/contract/disclosures.py": (
-        "tests/docs/test_shown_tables.py",
-        "tests/engine/test_opening.py",
+        "docs/test_shown_tables.py",
+        "engine/test_opening.py",
     ),
-    "party_sdk/disclosures/known_rows.py": ("tests/sdk/test_known_rows.py", *_SHOWN),
+    "party_sdk/disclosures/known_rows.py": ("party/test_known_rows.py", *_SHOWN),
     "party_sdk/disclosures/row_marks.py": (
         *_ROW_MARKS,
         *_SHOWN,
-        "tests/sdk/test_summed.py",
+        "party/test_summed.py",
     ),
-    "party_sdk/disclosures/history.py": (*_SHOWN, "tests/sdk/test_policy.py"),
+    "party_sdk/disclosures/history.py": (*_SHOWN, "party/test_policy.py"),
     "party_sdk/disclosures/uses.py": _SHOWN,
     # engine
     "clustering_protocols/engine/task_checks.py": (*_DISHONEST, *_TRANSCRIPT),
     "clustering_protocols/engine/analyst.py": (
         *_STANDING,
-        "tests/engine/test_runs.py",
+        "engine/test_runs.py",
         *_TRANSCRIPT,
-        "tests/llf/test_rounds.py",
-        "tests/engine/test_simulation.py",
+        "llf/test_rounds.py",
+        "engine/test_simulation.py",
     ),
     "clustering_protocols/engine/session_state.py": (
         *_STANDING,
         *_TRANSCRIPT,
         *_STAGES,
-        "tests/llf/test_rounds.py",
-        "tests/engine/test_conformance.py",
+        "llf/test_rounds.py",
+        "engine/test_conformance.py",
     ),
     "clustering_protocols/engine/journal.py": (*_STANDING, *_DISHONEST, *_TRANSCRIPT),
     "clustering_protocols/engine/contribution_checks.py": (*_STANDING, *_DISHONEST),
@@ -143,32 +139,27 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/engine/stages.py": _TRANSCRIPT,
     "clustering_protocols/engine/transcript.py": (*_TRANSCRIPT, *_DISHONEST),
     # secrecy
-    "clustering_protocols/secrecy/budget.py": ("tests/secrecy/test_privacy.py",),
-    "clustering_protocols/secrecy/envelopes.py": ("tests/secrecy/test_envelopes.py",),
+    "clustering_protocols/secrecy/budget.py": ("secrecy/test_privacy.py",),
+    "clustering_protocols/secrecy/envelopes.py": ("secrecy/test_envelopes.py",),
     "clustering_protocols/secrecy/field.py": _OMNIFC,
-    "clustering_protocols/secrecy/fixed_point.py": (
-        _SUMS,
-        "tests/llf/test_regressions.py",
-    ),
-    "clustering_protocols/secrecy/identities.py": ("tests/secrecy/test_identities.py",),
-    "clustering_protocols/secrecy/keys.py": ("tests/secrecy/test_envelopes.py", _SUMS),
-    "clustering_protocols/secrecy/masks.py": (_SUMS, "tests/secrecy/test_tags.py"),
-    "clustering_protocols/secrecy/noise.py": ("tests/secrecy/test_privacy.py",),
-    "clustering_protocols/secrecy/prime.py": ("tests/secrecy/test_tags.py",),
-    "clustering_protocols/secrecy/ristretto.py": ("tests/secrecy/test_ristretto.py",),
-    "clustering_protocols/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
+    "clustering_protocols/secrecy/fixed_point.py": (_SUMS, "llf/test_regressions.py"),
+    "clustering_protocols/secrecy/identities.py": ("secrecy/test_identities.py",),
+    "clustering_protocols/secrecy/keys.py": ("secrecy/test_envelopes.py", _SUMS),
+    "clustering_protocols/secrecy/masks.py": (_SUMS, "secrecy/test_tags.py"),
+    "clustering_protocols/secrecy/noise.py": ("secrecy/test_privacy.py",),
+    "clustering_protocols/secrecy/prime.py": ("secrecy/test_tags.py",),
+    "clustering_protocols/secrecy/ristretto.py": ("secrecy/test_ristretto.py",),
+    "clustering_protocols/secrecy/tags.py": ("secrecy/test_tags.py",),
     # preparation
     "clustering_protocols/shared_stages/alignment/row_alignment.py": _INTERSECTION,
     "clustering_protocols/shared_stages/alignment/digests.py": _STAGES,
     "clustering_protocols/shared_stages/row_selection.py": (
-        "tests/preparation/test_arrival.py",
+        "preparation/test_arrival.py",
     ),
     "clustering_protocols/shared_stages/imputation/pooling.py": _FILLING,
     "clustering_protocols/shared_stages/imputation/stage.py": _FILLING,
     "clustering_protocols/shared_stages/sums.py": _MOMENTS,
-    "clustering_protocols/terms/preparation/bounds.py": (
-        "tests/preparation/test_bounds.py",
-    ),
+    "clustering_protocols/terms/preparation/bounds.py": ("preparation/test_bounds.py",),
     "clustering_protocols/terms/preparation/plan.py": _FILLING,
     "clustering_protocols/shared_stages/alignment/identifiers.py": _INTERSECTION[1:],
     "clustering_protocols/shared_stages/alignment/intersection/__init__.py": _INTERSECTION,
@@ -183,7 +174,7 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/shared_stages/statistics/moments.py": _MOMENTS,
     "clustering_protocols/shared_stages/statistics/pooling.py": _MOMENTS,
     "clustering_protocols/shared_stages/masked_sums.py": (
-        "tests/secrecy/test_tags.py",
+        "secrecy/test_tags.py",
         _SUMS,
     ),
     # profiles
@@ -192,42 +183,39 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/shared_stages/profiles/totals.py": _PROFILES,
     # what a party does in each protocol
     "clustering_protocols/protocols/dc/party.py": (
-        "tests/dc/test_guards.py",
-        "tests/dc/test_whole.py",
+        "dc/test_guards.py",
+        "dc/test_whole.py",
     ),
-    "clustering_protocols/protocols/dc/shared_anchors.py": ("tests/dc/test_guards.py",),
+    "clustering_protocols/protocols/dc/shared_anchors.py": ("dc/test_guards.py",),
     "clustering_protocols/protocols/fccm/site_state.py": (
-        "tests/fccm/test_lying_about_starts.py",
-        "tests/fccm/test_lanes.py",
-        "tests/fccm/test_rounds.py",
+        "fccm/test_lying_about_starts.py",
+        "fccm/test_lanes.py",
+        "fccm/test_rounds.py",
     ),
     "clustering_protocols/protocols/fccm/starts.py": (
-        "tests/fccm/test_lying_about_starts.py",
-        "tests/fccm/test_lanes.py",
+        "fccm/test_lying_about_starts.py",
+        "fccm/test_lanes.py",
     ),
     "clustering_protocols/protocols/fccm/party.py": (
-        "tests/fccm/test_lying_about_starts.py",
-        "tests/fccm/test_rounds.py",
-        "tests/fccm/test_results.py",
+        "fccm/test_lying_about_starts.py",
+        "fccm/test_rounds.py",
+        "fccm/test_results.py",
     ),
     "clustering_protocols/protocols/llf/columns_party.py": (
-        "tests/llf/test_split_columns.py",
-        "tests/llf/test_regressions.py",
+        "llf/test_split_columns.py",
+        "llf/test_regressions.py",
     ),
     "clustering_protocols/protocols/llf/rows_party.py": (
         *_ROUNDS,
-        "tests/llf/test_small_clusters.py",
-        "tests/llf/test_results.py",
+        "llf/test_small_clusters.py",
+        "llf/test_results.py",
     ),
     "clustering_protocols/protocols/llf/starts.py": _ROUNDS,
     "clustering_protocols/protocols/omnifc/party.py": (
-        "tests/omnifc/test_session.py",
-        "tests/omnifc/test_secrecy.py",
+        "omnifc/test_session.py",
+        "omnifc/test_secrecy.py",
     ),
-    "clustering_protocols/protocols/pqmds/party.py": (
-        *_PQMDS,
-        "tests/pqmds/test_release.py",
-    ),
+    "clustering_protocols/protocols/pqmds/party.py": (*_PQMDS, "pqmds/test_release.py"),
 }
 
 Found = list[tuple[Mutant, Verdict]]

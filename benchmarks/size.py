@@ -3,7 +3,7 @@
     python -m benchmarks.size [--lower]
 
 ``size.toml`` beside this file has the largest figures that a commit may have, and
-``tests/docs/test_size.py`` holds the tree to them. ``--lower`` writes what is measured
+``tests/unit/docs/test_size.py`` holds the tree to them. ``--lower`` writes what is measured
 where it is smaller. A commit that raises a figure does so by hand, and says why on its
 line.
 """

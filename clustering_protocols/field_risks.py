@@ -2,7 +2,7 @@
 
 Rounded numbers lie on a lattice, two values and levels on parallel planes, and rows that
 were imputed alike in one plane. A motion leaves all of these: who has the rows up to a
-motion may find the axes of such fields (``tests/omnifc/test_rounded.py``).
+motion may find the axes of such fields (``tests/protocols/omnifc/test_rounded.py``).
 """
 
 from __future__ import annotations

@@ -1,0 +1,291 @@
+"""A coordinator at the desk, form by form, beside a real analyst."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from support.analyst_process import Analyst
+from support.browsing import texts, tree
+from support.desks import DeskBrowser
+
+from clustering_protocols.terms.canonical import digest
+from coterie import Coordinator
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.application.home import Offer
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
+from tests.faces.desk.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
+
+# Analyst and key
+
+
+def test_a_key_is_taken_once_and_never_shown(
+    browser: DeskBrowser, analyst: Analyst
+) -> None:
+    first = browser.get("/sessions")
+    assert first.headers["location"].endswith("/sessions/-/analyst")
+    form = {"url": analyst.url, "key": analyst.key}
+    assert "No valid credential" in texts(
+        browser.post("/sessions/-/analyst", {**form, "key": "ck_wrong"})
+    )
+    listed = browser.follow(browser.post("/sessions/-/analyst", form))
+    assert analyst.url in texts(listed)
+    pages = [listed, browser.get("/sessions/-/analyst"), browser.get(NEW)]
+    for page in pages:
+        assert analyst.key not in page.text
+    assert analyst.key not in repr(browser.desk)
+    kept = [path for path in browser.desk.home.rglob("*") if path.is_file()]
+    assert all(analyst.key.encode() not in path.read_bytes() for path in kept)
+    assert browser.said == []
+    browser.post("/sessions/-/analyst/forget", {})
+    assert browser.get("/sessions").status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("analyst.example", "write https://analyst.example."),
+        ("http://analyst.example", "Plain http would show the token"),
+    ],
+)
+def test_an_address_that_is_none_stays_in_its_field(
+    browser: DeskBrowser, url: str, said: str
+) -> None:
+    page = browser.post("/sessions/-/analyst", {"url": url, "key": "ck_x"})
+    assert said in wrong(page)["url"]
+    [field] = [e for e in tree(page).iter("input") if e.attrib.get("name") == "url"]
+    assert field.attrib["value"] == url
+
+
+def test_a_changed_analyst_key_needs_confirmation(
+    browser: DeskBrowser, analyst: Analyst
+) -> None:
+    check_analyst(browser.desk.home, analyst.url, "0" * 64)
+    form = {"url": analyst.url, "key": analyst.key}
+    page = browser.post("/sessions/-/analyst", form)
+    assert "shows the key" in wrong(page)["url"]
+    assert browser.desk.connection.known is None
+    again = browser.post("/sessions/-/analyst", {**form, "changed": "yes"})
+    assert again.status_code == 303
+
+
+# Advice
+
+
+def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
+    page = desk.get("/sessions/-/advice?partitioning=vertical&parties=4&distances=yes")
+    assert "Why the others do not fit" in texts(page)
+    links = [
+        each.attrib["href"]
+        for each in tree(page).iter("a")
+        if "new?" in each.attrib["href"]
+    ]
+    form = desk.get(links[0], at_root=False)
+    columns = [
+        each.attrib["value"]
+        for each in tree(form).iter("input")
+        if each.attrib["name"] == "slot.column"
+    ]
+    assert columns == ["1", "2", "3", "4"]
+
+
+# The form
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "said"),
+    [
+        ({"title": ""}, "title", "Say in a line"),
+        ({"title": "x" * 201}, "title", "at most 200"),
+        ({"param_n_clusters": "0"}, "param.n_clusters", "at least 1"),
+        ({"param_n_clusters": "many"}, "param.n_clusters", "whole number"),
+        ({"param_tol": "-1"}, "param.tol", "at least 0"),
+        ({"choose": "later"}, "choose", "Give several"),
+        (
+            {"param_n_clusters": "2..4", "choose": "silhouette"},
+            "choose",
+            "no 'silhouette' here",
+        ),
+        ({"join_days": "soon"}, "join_days", "number of days"),
+        ({"answer_days": "367"}, "answer_days", "number of days"),
+        ({"minimum_rows": "few"}, "minimum_rows", "whole number"),
+        ({"profile_rows": "7"}, "profile_rows", "Say who reads them"),
+        ({"profiles": "members"}, "profiles", "need a dictionary"),
+        ({"missing": "drop"}, "missing", "needs a dictionary"),
+        ({"dictionary_1": "no.json"}, "dictionary.1", "no dictionary 'no.json'"),
+        ({"table_1": "no.csv"}, "dictionary.1", "no.csv"),
+    ],
+)
+def test_errors_stand_at_their_fields_and_input_is_kept(
+    desk: DeskBrowser,
+    coordinator: Coordinator,
+    changed: dict[str, str],
+    name: str,
+    said: str,
+) -> None:
+    before = len(coordinator.sessions())
+    page = desk.post(NEW, plan(purpose="Care & cure", **changed))
+    assert said in wrong(page)[name]
+    values = [each.attrib.get("value") for each in tree(page).iter("input")]
+    assert "Care & cure" in values
+    typed = next(iter(changed.values()))
+    assert typed in values or name in {"choose", "profiles", "missing"} or not typed
+    assert len(coordinator.sessions()) == before
+
+
+# Opening
+
+
+def test_the_terms_that_were_shown_are_those_that_are_opened(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    other = OwnIdentity(desk.desk.home / "other").make("Institute <b>")
+    TrustedInstitutions(desk.desk.home).trust(other.card)
+    told = {
+        "purpose": HOSTILE,
+        "param_n_clusters": "2..4",
+        "choose": "later",
+        "join_days": "0,5",
+        "slot_expected": ["Institute <b>", "", ""],
+        "minimum_rows": "7",
+        "param_tol": "0.001",
+    }
+    review = desk.post(NEW, plan(**told))
+    said = texts(review)
+    assert "Institute <b>" in said
+    assert "key not known" not in said
+    assert "document.title" in said
+    assert "<script>document" not in review.text
+    assert "3 runs, one after the other" in said
+    assert "llf.runs-single-out-rows" in said
+    again = hidden(review)
+    assert coordinator.trusted_institutions.read()
+    page = desk.post(NEW, {**again, "do": "open"})
+    made = invitations(page)
+    assert [each.slot for each in made] == ["north", "south", "west"]
+    opened = coordinator.session(made[0].session)
+    assert digest(opened.terms_text) == again["digest"][0]
+    terms = opened.terms
+    assert terms.deadlines.recruiting == 43_200
+    assert terms.guards.minimum_rows == 7
+    assert terms.protocol.params == {"n_clusters": 4, "tol": 0.001}
+    assert terms.identities.slots == {"north": other.key}
+    sheet = desk.desk.own_home.sheet(Offer(made[1], opened.terms_text, opened.terms))
+    assert sheet.places[0].expected is not None
+    assert sheet.places[0].expected.name == "Institute <b>"
+    assert terms.evaluation is not None
+    assert (terms.evaluation.n_clusters, terms.evaluation.choose) == (
+        (2, 3, 4),
+        "later",
+    )
+
+
+def test_sent_twice_it_is_one_session(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    form = {**hidden(desk.post(NEW, plan())), "do": "open"}
+    before = len(coordinator.sessions())
+    first, second = (invitations(desk.post(NEW, form)) for _ in range(2))
+    assert first[0].session == second[0].session
+    assert first[0].code != second[0].code
+    assert len(coordinator.sessions()) == before + 1
+
+
+def test_a_table_that_changed_meanwhile_changes_no_terms(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    table = desk.desk.tables / "pilot.csv"
+    table.write_text("id,a,b\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
+    review = drafted(desk, {"b": {"role": "describe"}}, ids_1="id")
+    assert "described in profiles alone" in texts(review)
+    table.write_text("id,a,c\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
+    made = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    terms = coordinator.session(made[0].session).terms
+    assert terms.dictionary is not None
+    said = {field.name: field.role for field in terms.dictionary[0].fields}
+    assert said == {"a": "cluster", "b": "describe"}, "as they were read in the review"
+
+
+def test_a_dictionary_that_changed_meanwhile_opens_nothing(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    file = desk.desk.tables / "own.json"
+    file.write_text('{"fields": [{"name": "a"}, {"name": "b"}]}')
+    review = desk.post(NEW, plan(dictionary_1="own.json"))
+    file.write_text('{"fields": [{"name": "a"}]}')
+    before = len(coordinator.sessions())
+    page = desk.post(NEW, {**hidden(review), "do": "open"})
+    assert "a file has changed" in texts(page)
+    assert len(coordinator.sessions()) == before
+
+
+CELLS = ("name", "role", "type", "unit", "minimum", "maximum", "levels", "title")
+
+
+def drafted(
+    desk: DeskBrowser, changed: dict[str, dict[str, str]], **said: Any
+) -> httpx.Response:
+    """Look at the terms with these cells of variables, once they are listed."""
+    form = plan(**{"table_1": "pilot.csv", **said})
+    page = desk.post(NEW, form)
+    rows = variables(page)
+    for name, cells in changed.items():
+        rows[name].update(cells)
+    sent = {
+        f"variable.{cell}.1": [row[cell] for row in rows.values()]
+        for cell in (*CELLS, "decimals")
+    }
+    return desk.post(NEW, {**form, **sent, "listed.1": hidden(page)["listed.1"]})
+
+
+def variables(page: httpx.Response) -> dict[str, dict[str, str]]:
+    """Return the cells of each variable that a page lists, by its name."""
+    found: dict[str, list[str]] = {cell: [] for cell in (*CELLS, "decimals")}
+    for each in tree(page).iter():
+        if each.tag not in {"input", "select"}:
+            continue
+        named = each.attrib.get("name", "").split(".")
+        if named[0] != "variable":
+            continue
+        chosen = [
+            o.attrib["value"] for o in each.iter("option") if "selected" in o.attrib
+        ]
+        found[named[1]].append(chosen[0] if chosen else each.attrib["value"])
+    rows = zip(*found.values(), strict=True)
+    return {row[0]: dict(zip(found, row, strict=True)) for row in rows}
+
+
+def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) -> None:
+    rows = "\n".join(f"{n / 7},{'secret-word' if n % 2 else 'other'}" for n in range(9))
+    (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
+    page = drafted(desk, {})
+    assert "secret-word" not in page.text
+    assert "left out" in texts(page)
+    ticked = drafted(desk, {}, levels_1="yes")
+    assert "secret-word" in ticked.text
+    listed = variables(desk.post(NEW, plan(table_1="pilot.csv", levels_1="yes")))
+    assert listed["ward"]["levels"] == "other,secret-word"
+
+
+def test_invitations_are_written_for_this_user_alone(
+    desk: DeskBrowser,
+) -> None:
+    form = {**hidden(desk.post(NEW, plan())), "do": "open"}
+    blocked = desk.desk.tables / "file"
+    blocked.write_text("")
+    refused = desk.post(NEW, {**form, "folder": "file/letters"})
+    assert "cannot be made or used" in wrong(refused)["folder"]
+    page = desk.post(NEW, {**form, "folder": "letters"})
+    assert "#coterie" not in page.text
+    letters = desk.desk.tables / "letters"
+    assert sorted(path.name for path in letters.iterdir()) == [
+        "north.invitation",
+        "north.md",
+        "south.invitation",
+        "south.md",
+        "west.invitation",
+        "west.md",
+    ]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in letters.iterdir())
+    Invitation.parse((letters / "north.invitation").read_text())

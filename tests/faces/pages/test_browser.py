@@ -1,0 +1,146 @@
+"""Pages in a real browser, offline: they ask for nothing, and fit screen and paper.
+
+The pictures of the documentation are taken here, with
+``COTERIE_WRITE_PICTURES=1 pytest tests/faces/pages/test_browser.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+from support import page_models
+
+from coterie_pages.pages import page
+
+PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
+_MOST_BYTES = 200_000
+MODELS = {
+    "terms": page_models.sheet(),
+    "report": page_models.run_report(),
+    "session": page_models.session_report(),
+    "empty": page_models.empty_session(),
+}
+
+
+class Opened:
+    """A page, and everything that it asked for or complained of."""
+
+    def __init__(self, shown: Page, path: Path) -> None:
+        self.page = shown
+        self.requests: list[str] = []
+        self.messages: list[str] = []
+        self.refused: list[tuple[str, str | None]] = []
+        shown.on("request", lambda request: self.requests.append(request.url))
+        shown.on(
+            "requestfailed", lambda each: self.refused.append((each.url, each.failure))
+        )
+        shown.on("console", lambda message: self.messages.append(message.text))
+        shown.on("pageerror", lambda error: self.messages.append(str(error)))
+        shown.goto(path.as_uri())
+
+    def width(self) -> tuple[int, int]:
+        """How wide the content is, and the window."""
+        root = "document.documentElement"
+        content = int(self.page.evaluate(f"{root}.scrollWidth"))
+        return content, int(self.page.evaluate(f"{root}.clientWidth"))
+
+
+@contextmanager
+def opened(browser: Browser, path: Path, width: int, **how: object) -> Iterator[Opened]:
+    size = {"width": width, "height": 900}
+    context = browser.new_context(offline=True, viewport=size, **how)  # type: ignore[arg-type]  # words of a context
+    try:
+        yield Opened(context.new_page(), path)
+    finally:
+        context.close()
+
+
+@pytest.fixture(params=MODELS)
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"{request.param}.html"
+    path.write_text(page(MODELS[request.param]))
+    return path
+
+
+def test_a_page_asks_for_nothing_and_says_nothing_on_the_console(
+    browser: Browser, written: Path
+) -> None:
+    with opened(browser, written, 1000) as found:
+        assert found.page.title()
+        assert found.page.locator("h1").is_visible()
+        assert found.requests == [written.as_uri()]
+        assert found.messages == []
+
+
+def test_a_page_fits_a_window_at_twice_the_size_and_a_narrow_one(
+    browser: Browser, written: Path
+) -> None:
+    """At 200 % a window of 1,000 points has room for 500; a telephone has 360."""
+    for width, scale in ((500, 2), (360, 1)):
+        with opened(browser, written, width, device_scale_factor=scale) as found:
+            content, window = found.width()
+            assert content <= window
+
+
+def test_a_page_follows_a_dark_screen_and_is_light_on_paper(
+    browser: Browser, written: Path
+) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with opened(browser, written, 1000, color_scheme="dark") as found:
+        assert found.page.evaluate(ground) == "rgb(20, 24, 29)"
+        found.page.emulate_media(media="print")
+        assert found.page.evaluate(ground) == "rgb(255, 255, 255)"
+        assert found.page.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_a_script_that_came_in_would_not_run(browser: Browser, tmp_path: Path) -> None:
+    """Even if a text were not escaped: the page's own policy forbids it."""
+    path = tmp_path / "page.html"
+    script = (
+        "<script>document.title = 'owned'</script><img src='https://example.com/x'>"
+    )
+    path.write_text(page(MODELS["terms"]).replace("</main>", f"{script}</main>"))
+    with opened(browser, path, 1000) as found:
+        assert "owned" not in found.page.title()
+        assert found.refused == [("https://example.com/x", "csp")]
+        assert len(found.messages) == 2  # the browser says what it refused
+
+
+if os.environ.get("COTERIE_WRITE_PICTURES") == "1":
+
+    @pytest.mark.parametrize(
+        ("name", "begin", "end"),
+        [
+            ("terms", "body", "h2 >> nth=3"),
+            ("report", "h2 >> nth=1", "[aria-label^='Profile of']"),
+        ],
+    )
+    def test_pictures_of_the_documentation_are_written(
+        browser: Browser, tmp_path: Path, name: str, begin: str, end: str
+    ) -> None:
+        from tests.faces.pages.wine_report import wine_report
+
+        report, path = wine_report(), tmp_path / "page.html"
+        assert report.sheet is not None
+        path.write_text(page(report.sheet if name == "terms" else report))
+        with opened(browser, path, 900) as found:
+            top, bottom = (
+                found.page.locator(place).bounding_box() for place in (begin, end)
+            )
+            assert top is not None
+            assert bottom is not None
+            clip = {
+                "x": 0,
+                "y": top["y"],
+                "width": 900,
+                "height": bottom["y"] - top["y"],
+            }
+            content = found.page.screenshot(full_page=True, clip=clip)  # type: ignore[arg-type]  # a dict of its type
+        assert len(content) < _MOST_BYTES
+        PICTURES.mkdir(exist_ok=True)
+        (PICTURES / f"{name}.png").write_bytes(content)

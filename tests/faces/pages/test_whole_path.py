@@ -1,0 +1,156 @@
+"""From a question to labels at four desks, without one typed command."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+from sklearn.metrics import adjusted_rand_score
+from support.analyst_process import Analyst
+from support.desks import DeskProcess
+
+from coterie import Party
+from tests.faces.pages.looking import looking
+from tests.faces.pages.printing import count_pages, page_to_sign
+from tests.faces.pages.study_bars import StudyFigures
+from tests.faces.pages.whole_path import (
+    AtCoordinator,
+    AtParty,
+    agreed,
+    check_labels,
+    exported,
+    german,
+    plain,
+    pressed,
+    rows,
+    seen,
+)
+
+TITLES = ("North <b>Clinic</b>", "South & East", "Western 'Hospital'")
+TABLES = {
+    "r1c1": ("Nord <i>.csv", german, "Patient"),
+    "r2c1": ("South.xlsx", exported, "Nr"),
+    "r3c1": ("west.tsv", plain, "id"),
+}
+TITLE = "Wards <img src=x onerror=alert(1)>"
+REASON = "Our <b>board</b> meets next week"
+
+
+@pytest.fixture
+def desks(tmp_path: Path) -> Iterator[dict[str, DeskProcess]]:
+    """A desk with a home and a folder of tables for each, and one for the coordinator."""
+    with ExitStack() as stack:
+        running = {}
+        for number, (name, (table, write, _)) in enumerate(
+            {"coordinator": ("pilot.tsv", plain, "id"), **TABLES}.items()
+        ):
+            home, tables = tmp_path / name / "home", tmp_path / name / "tables"
+            home.mkdir(parents=True)
+            tables.mkdir()
+            write(tables / table, number)
+            log = tmp_path / name / "log"
+            running[name] = stack.enter_context(DeskProcess(home, tables, log))
+        yield running
+
+
+def test_a_whole_session_needs_no_typed_command(
+    browser: Browser, desks: dict[str, DeskProcess], tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        analyst = stack.enter_context(Analyst(tmp_path / "analyst"))
+        looks = {
+            name: stack.enter_context(
+                looking(browser, desk.address, accept_downloads=True)
+            )
+            for name, desk in desks.items()
+        }
+        begun = time.monotonic()
+        coordinator = AtCoordinator(looks["coordinator"], desks["coordinator"].link)
+        parties = {
+            name: AtParty(looks[name], desks[name].link, title)
+            for name, title in zip(TABLES, TITLES, strict=True)
+        }
+        page = coordinator.page
+
+        coordinator.connect(analyst)
+        coordinator.advised()
+        invitations = coordinator.opened(TITLE, TITLES, "pilot.tsv")
+        assert list(invitations) == list(TABLES)
+
+        for slot, party in parties.items():
+            party.reads(invitations[slot])
+        sheet = tmp_path / "sheet.html"
+        parties["r1c1"].keeps("Print for signature", sheet)
+        parties["r3c1"].declines(REASON)
+        declined = page.locator("td.declined", has_text="Western")
+        declined.wait_for()
+        assert REASON in declined.inner_text()
+        seen(coordinator.look, "declined")
+        invitations["r3c1"] = coordinator.invited_anew("Western")
+        parties["r3c1"].reads(invitations["r3c1"])
+
+        for slot, party in parties.items():
+            table, _, row_name = TABLES[slot]
+            party.takes_part(table, row_name)
+        [_] = {party.shown_number() for party in parties.values()}
+        for slot in ("r1c1", "r2c1"):
+            parties[slot].compared()
+
+        state = page.locator("dl.glance dd").first
+        page.locator("dl.glance dt", has_text=re.compile("^round$")).wait_for()
+        with coordinator.look.waiting():
+            analyst.kill()
+            page.get_by_role("heading", name="The analyst cannot be reached").wait_for()
+            coordinator.look.check()
+            analyst.start()
+        parties["r3c1"].compared()
+        choice = page.locator("summary", has_text=re.compile("^Choose 3$"))
+        agreed(coordinator.look, parties.values(), until=choice)
+        assert state.inner_text() == "choosing"
+        seen(coordinator.look, "choosing")
+        parties["r2c1"].compares(rows=30)
+        choice.click()
+        pressed(page, "Yes, 3 clusters")
+        completed = page.locator("dl.glance dd", has_text="completed")
+        agreed(coordinator.look, parties.values(), until=completed)
+        assert "the chain holds" in page.inner_text("main")
+        seen(coordinator.look, "completed")
+        page.get_by_role("link", name="Report", exact=True).click()
+        seen(coordinator.look, "report")
+
+        found, truth = [], []
+        labels = {
+            slot: party.labels(tmp_path / f"{slot}.csv")
+            for slot, party in parties.items()
+        }
+        report = tmp_path / "report.html"
+        parties["r1c1"].keeps("This report as a file", report)
+        own = time.monotonic() - begun - sum(look.aside for look in looks.values())
+        figures = StudyFigures(
+            clicks={name: look.clicks for name, look in looks.items()},
+            seconds=own,
+            questions={slot: party.questions for slot, party in parties.items()},
+            words=len(page_to_sign(sheet.read_text()).split()),
+            pages=count_pages(browser, report),
+        )
+        for number, slot in enumerate(parties, 1):
+            ids, _, blobs = rows(number)
+            assert list(labels[slot]) == ids
+            with Party.join(invitations[slot], home=desks[slot].home) as again:
+                result = again.result()
+            assert list(labels[slot].values()) == result.labels.tolist()
+            found += labels[slot].values()
+            truth += blobs.tolist()
+        assert adjusted_rand_score(truth, found) == 1
+        check_labels({slot: list(each.values()) for slot, each in labels.items()})
+        for look in looks.values():
+            assert look.messages == []
+            assert look.elsewhere == []
+        sys.stdout.write("".join(f"{each}\n" for each in figures.bars()))
+        assert [each for each in figures.bars() if each.figure > each.most] == []

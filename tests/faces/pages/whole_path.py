@@ -1,0 +1,288 @@
+"""Three messy tables, and people who do nothing but click and type into pages."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Locator, Page
+from support.analyst_process import Analyst
+from xlsxwriter import Workbook
+
+from tests.faces.pages.looking import Look
+
+RECORD = Path(__file__).parents[1] / "records" / "three_hospitals.json"
+"""The labels that the study ends with, by slot and in row order, one letter a row.
+
+The wire draws at random, so clusters are named by the order in which they come first:
+the desk and the commands end with the same labels.
+"""
+PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
+COLUMNS = ("age", "marker", "dose")
+CENTRES = np.array([[40.0, 1.0, 10.0], [60.0, 6.0, 12.0], [75.0, 3.0, 30.0]])
+SECONDS = 120_000
+PICTURED = {"advice": "#fits", "choosing": "h2:has-text('How many clusters')"}
+"""Pages of which the docs show a picture, and what is at its top."""
+
+
+def rows(party: int, n_rows: int = 30) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Ids, values and the blob of each row of a party."""
+    rng = np.random.default_rng(party)
+    blobs = rng.integers(0, 3, n_rows)
+    values = (CENTRES[blobs] + rng.normal(0, 0.3, (n_rows, 3))).round(2)
+    return [f"P{party}-{n:03}" for n in range(n_rows)], values, blobs
+
+
+def check_labels(labels: Mapping[str, Sequence[int]]) -> None:
+    """Compare the labels of all slots, up to the names of clusters, with the record."""
+    names: dict[int, str] = {}
+    found = {
+        slot: "".join(
+            names.setdefault(label, "abcdefghij"[len(names)]) for label in each
+        )
+        for slot, each in labels.items()
+    }
+    if os.environ.get("COTERIE_WRITE_RECORDS") == "1":
+        RECORD.write_text(json.dumps(found, indent=2) + "\n")
+    assert found == json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def german(path: Path, party: int) -> None:
+    """Semicolons, decimal commas, cp1252, and columns in another order."""
+    ids, values, _ = rows(party)
+    lines = ["Patient;dose;age;marker;Bemerkung"]
+    for name, (age, marker, dose) in zip(ids, values, strict=True):
+        cells = (f"{value:.2f}".replace(".", ",") for value in (dose, age, marker))
+        lines.append(";".join([name, *cells, "größer"]))
+    path.write_text("\r\n".join(lines), encoding="cp1252")
+
+
+def exported(path: Path, party: int) -> None:
+    """A workbook, ids in its last column."""
+    ids, values, _ = rows(party)
+    book = Workbook(str(path))
+    sheet = book.add_worksheet("Export")
+    sheet.write_row(0, 0, ["marker", "age", "dose", "Nr"])
+    for line, (name, each) in enumerate(zip(ids, values, strict=True), 1):
+        age, marker, dose = map(float, each)
+        sheet.write_row(line, 0, [marker, age, dose, name])
+    book.close()
+
+
+def plain(path: Path, party: int) -> None:
+    """Tabs and a mark of byte order."""
+    ids, values, _ = rows(party)
+    lines = ["\t".join(["id", *COLUMNS])]
+    for name, each in zip(ids, values, strict=True):
+        lines.append("\t".join([name, *map(str, each)]))
+    path.write_text("\n".join(lines), encoding="utf-8-sig")
+
+
+def pressed(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).last.click()
+
+
+def seen(look: Look, name: str) -> None:
+    """All that tests can tell of a page; and its picture, where they are written."""
+    look.seen(name)
+    if name in PICTURED and os.environ.get("COTERIE_WRITE_PICTURES") == "1":
+        page = look.page
+        page.locator(PICTURED[name]).first.evaluate("each => each.scrollIntoView()")
+        page.screenshot(path=PICTURES / f"desk-{name}.png")
+
+
+def agreed(look: Look, parties: Iterable[AtParty], until: Locator) -> None:
+    """All parties say yes to each kind that they are asked about, until it is over."""
+    end = time.monotonic() + SECONDS / 1000
+    while not until.is_visible():
+        assert time.monotonic() < end
+        for party in parties:
+            party.agrees()
+        with look.waiting():
+            until.page.wait_for_timeout(100)
+
+
+def first_start(look: Look, link: str, institution: str) -> Page:
+    """Open a desk, and say whose it is."""
+    page = look.page
+    page.set_default_timeout(SECONDS)
+    look.at(link.removeprefix(look.address))
+    page.get_by_label("Name of your institution").fill(institution)
+    seen(look, "first-start")
+    pressed(page, "Keep this name")
+    page.get_by_text(f"This desk is that of {institution}").wait_for()
+    return page
+
+
+class AtCoordinator:
+    """The coordinator at its desk."""
+
+    def __init__(self, look: Look, link: str) -> None:
+        self.look = look
+        self.page = first_start(look, link, "University <i>")
+        self.page.get_by_role("link", name="Coordinating").click()
+
+    def connect(self, analyst: Analyst) -> None:
+        page = self.page
+        seen(self.look, "analyst")
+        page.get_by_label("Address of the analyst").fill(analyst.url)
+        page.get_by_label("A coordinator's key").fill(analyst.key)
+        pressed(page, "Go on")
+        seen(self.look, "sessions-none")
+
+    def advised(self) -> None:
+        page = self.page
+        page.get_by_role("link", name="Which method?").first.click()
+        page.get_by_label("How many parties?").fill("3")
+        pressed(page, "See what fits")
+        seen(self.look, "advice")
+        fit = page.locator(".fit", has_text="llf, cmeans")
+        fit.get_by_role("link", name="Open a session with this").click()
+
+    def opened(self, title: str, titles: tuple[str, ...], table: str) -> dict[str, str]:
+        """Fill in the form, read the terms, open; return the invitations by slot."""
+        page = self.page
+        page.get_by_label(re.compile("^Title needed")).fill(title)
+        page.get_by_label("Purpose").fill("Try pages with <script>alert(1)</script>")
+        page.get_by_label(re.compile("^Number of clusters")).fill("2..4")
+        page.get_by_label("How should the number").select_option("later")
+        page.locator("summary", has_text="Starts and stopping").click()
+        page.get_by_label("n_init").fill("1")
+        page.get_by_label("max_iter").fill("many")
+        for number, each in enumerate(titles, 1):
+            page.get_by_label(f"Title of place {number}").fill(each)
+        page.get_by_label("Or drafted from a table").fill(table)
+        page.get_by_label("Columns of the table that name rows").fill("id")
+        pressed(page, "Look at the terms")
+        assert page.get_by_label("max_iter").get_attribute("aria-invalid") == "true"
+        seen(self.look, "form-wrong")
+        page.get_by_label("max_iter").fill("4")
+        pressed(page, "Look at the terms")
+        page.get_by_role("heading", name="Open it").wait_for()
+        seen(self.look, "terms")
+        pressed(page, "Open and make invitations")
+        seen(self.look, "invitations")
+        found = {}
+        for section in page.locator("main section").all():
+            slot = str(section.get_attribute("aria-label")).split()[-1]
+            found[slot] = section.locator("textarea").input_value()
+        page.get_by_role("link", name="Go on to the session").click()
+        return found
+
+    def invited_anew(self, title: str) -> str:
+        page = self.page
+        page.get_by_role("link", name="New invitations").click()
+        page.get_by_label(title).check()
+        seen(self.look, "inviting")
+        pressed(page, "Make invitations")
+        [box] = page.locator("textarea").all()
+        invitation = box.input_value()
+        page.get_by_role("link", name="Go on to the session").click()
+        return invitation
+
+
+class AtParty:
+    """A party at a desk of its own; ``questions``: what it was asked in the run."""
+
+    def __init__(self, look: Look, link: str, institution: str) -> None:
+        self.look, self.questions = look, 0
+        self.page = first_start(look, link, institution)
+
+    def reads(self, invitation: str) -> None:
+        page = self.page
+        page.get_by_role("link", name="Taking part").click()
+        page.get_by_label("The invitation, as you got it").fill(invitation)
+        pressed(page, "Read what it is for")
+        # not the heading: the page before has one too
+        page.get_by_role(
+            "button", name="Accept these terms", exact=True
+        ).last.wait_for()
+
+    def declines(self, reason: str) -> None:
+        page = self.page
+        page.locator("summary", has_text="Decline").click()
+        page.get_by_label("Why, in a line").fill(reason)
+        pressed(page, "Decline")
+        self.look.check()
+
+    def takes_part(self, table: str, row_name: str) -> None:
+        page = self.page
+        for box in page.locator("input[name=risk]").all():
+            assert not box.is_checked()
+            box.check()
+        pressed(page, "Accept these terms")
+        page.get_by_role("link", name=table).click()
+        self.look.check()
+        page.get_by_label(f"{row_name} names the rows").check()
+        pressed(page, "Check it against the terms")
+        assert not page.get_by_label("Ask me about masked numbers too").is_checked()
+        self.look.check()
+        pressed(page, "Take part with this table")
+        page.get_by_text("You are asked about").wait_for()
+
+    def shown_number(self) -> str:
+        """The safety number that this desk asks about, as it is read to the others."""
+        page = self.page
+        with self.look.waiting():
+            page.get_by_role("heading", name="Do all parties see the same").wait_for()
+        self.questions += 1
+        seen(self.look, "number")
+        return page.locator(".digits").inner_text()
+
+    def compared(self) -> None:
+        """Say that all others read the same number."""
+        pressed(self.page, "Yes, all see this number")
+        self.page.get_by_role("heading", name="Do all parties").wait_for(
+            state="detached"
+        )
+
+    def agrees(self) -> None:
+        """Say yes to the kind of contribution that is asked about, if any is."""
+        asked = self.page.locator(".asked input[name=question]")
+        if asked.count():
+            question = asked.get_attribute("value")
+            self.questions += 1
+            seen(self.look, "consent")
+            pressed(self.page, "Yes, and the rest of this kind")
+            answered = self.page.locator(f"input[name=question][value='{question}']")
+            answered.wait_for(state="detached")
+
+    def compares(self, rows: int) -> None:
+        """Look at the own rows under each number of clusters, and go back."""
+        page = self.page
+        page.get_by_role("link", name="Your rows under each number").click()
+        page.get_by_role("heading", name="From 2 to 3 clusters").wait_for()
+        seen(self.look, "own-runs")
+        table = page.get_by_label("Your rows in 3 clusters")
+        cells = table.locator("tr", has_text="Your rows").locator("td").all()
+        assert sum(int(cell.inner_text()) for cell in cells) == rows
+        assert table.locator("tr", has_text="marker").count() == 1
+        page.get_by_role("link", name="Back").click()
+
+    def keeps(self, name: str, path: Path) -> None:
+        """Download what a link leads to."""
+        with self.page.expect_download() as download:
+            self.page.get_by_role("link", name=name).click()
+        download.value.save_as(path)
+
+    def labels(self, path: Path) -> dict[str, int]:
+        """The labels that are downloaded, by id."""
+        page = self.page
+        while True:
+            with self.look.waiting():
+                page.wait_for_selector(".asked, a:has-text('Your labels')")
+            if not page.locator(".asked").count():
+                break
+            self.agrees()
+        seen(self.look, "result")
+        self.keeps("Your labels", path)
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        [name] = set(lines[0]) - {"label"}
+        return {line[name]: int(line["label"]) for line in lines}

@@ -1,0 +1,167 @@
+"""Obstacles of people who typed commands, and requests that went to a proxy.
+
+The proxy is after HTTP.jl#746 and actions/toolkit#1361.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from support.verdicts import RIGHT, Verdict, check, right
+
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms.terms import Layout
+from coterie import Coordinator
+from coterie_pages.desk_models import MendedTable, TableChoice
+from party_sdk.analyst_client.http_analyst import connect
+from tests.faces.reports.conftest import Command
+
+LOOPBACK: Verdict = RIGHT
+"""Whether the key for an analyst on this machine stays on this machine."""
+PASSWORD_OF_PROXY: Verdict = RIGHT
+"""Whether an error says that the proxy asks for a password."""
+EXAMPLE: Verdict = RIGHT
+"""Whether the first command of the first page ends well without the linkage extra."""
+NAMESAKES: dict[int, Verdict] = {0: RIGHT, 1: RIGHT, 2: RIGHT}
+"""By pairs of namesakes in 400 rows: whether name and birth date are proposed as a key."""
+OWN_TABLE: dict[str, Verdict] = {"gaps": RIGHT, "a median": RIGHT}
+"""By what stops an ordinary table: whether the remedy is said, and once."""
+MASKED_NUMBERS: Verdict = RIGHT
+"""Whether a person who mends a table is asked about masked numbers only on demand."""
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    """A proxy of the environment that refuses; the requests that it was shown."""
+    shown: list[bytes] = []
+    answer = (
+        b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: NTLM\r\n"
+        b"Content-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+
+    def serve(server: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            with closing(connection):
+                shown.append(connection.recv(65_536))
+                connection.sendall(answer)
+
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}"
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
+            monkeypatch.setenv(name, address)
+        Thread(target=serve, args=(server,), daemon=True).start()
+        yield shown
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def ask_with_key(url: str, home: Path) -> CoterieError | None:
+    """Open a session with a key at an address where no analyst answers."""
+    analyst = connect(url, patience=0)
+    try:
+        with Coordinator(url, "ck_secret", home=home, analyst=analyst) as coordinator:
+            coordinator.create_session(
+                params=Dummy(), layout=Layout.lattice(2), about="wards"
+            )
+    except CoterieError as caught:
+        return caught
+    return None
+
+
+def test_a_key_for_this_machine_is_shown_to_no_proxy(
+    proxy: list[bytes], tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    assert ask_with_key(f"http://127.0.0.1:{port}", tmp_path) is not None
+    check(right(not any(b"ck_secret" in each for each in proxy)), LOOPBACK)
+
+
+def test_a_proxy_that_asks_for_a_password_is_named(
+    proxy: list[bytes], tmp_path: Path
+) -> None:
+    error = ask_with_key("https://analyst.example", tmp_path)
+    assert error is not None
+    assert proxy, "the request went elsewhere"
+    check(right("407" in str(error) or "password" in str(error)), PASSWORD_OF_PROXY)
+
+
+def test_the_examples_are_written_without_the_extra_of_linkage(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "anyascii", None)
+    result = command("example", "wine")
+    assert (tmp_path / "wine" / "table.csv").exists(), result.output
+    assert result.exit_code == 0 or "anyascii" in result.output
+    check(right(result.exit_code == 0), EXAMPLE)
+
+
+@pytest.mark.parametrize("pairs", NAMESAKES)
+def test_one_pair_of_namesakes_leaves_the_best_key(
+    command: Command, tmp_path: Path, pairs: int
+) -> None:
+    rng = np.random.default_rng(5)
+    rows = [
+        f"Vogt{row:03},Anna{row % 20},{1945 + row % 50}-0{1 + row % 9}-1{row % 10}"
+        for row in range(400)
+    ]
+    rows[400 - pairs :] = rows[:pairs]
+    codes = rng.permutation(np.arange(10_000, 99_999))[:400]
+    lines = [
+        f"{person},{code},{1000 + row}.5"
+        for row, (person, code) in enumerate(zip(rows, codes, strict=True))
+    ]
+    path = tmp_path / "bank.csv"
+    path.write_text("\n".join(["surname,given,birth,postcode,income", *lines]))
+    keys = json.loads(command("table", path, "--link", "--json").stdout)
+    serving = [key["key"] for key in keys if key["serves"]]
+    assert serving
+    check(right(any("postcode" not in key for key in serving)), NAMESAKES[pairs])
+
+
+@pytest.mark.parametrize("case", OWN_TABLE)
+def test_an_ordinary_table_is_told_what_to_do(
+    command: Command, tmp_path: Path, case: str
+) -> None:
+    rng = np.random.default_rng(0)
+    lines = [
+        f"C{row:02},{20 + row * 17 % 61},{'' if row % 20 == 7 else rng.integers(20, 90)}"
+        for row in range(60)
+    ]
+    path = tmp_path / "customers.csv"
+    path.write_text("\n".join(["customer,age,income", *lines]))
+    dictionary = tmp_path / "dictionary.json"
+    words = [path, "--id-column", "customer"]
+    assert command("schema", "infer", *words, "--out", dictionary).exit_code == 0
+    words += ["--schema", dictionary]
+    if case == "gaps":
+        said = command("compare", *words).output
+        assert "empty" in said
+        check(right("--missing" in said), OWN_TABLE[case])
+    else:
+        said = command("compare", *words, "--missing", "median").output
+        said = " ".join(said.split())
+        n_told = said.count("a median needs a minimum and a maximum")
+        assert n_told
+        check(right(n_told == 1), OWN_TABLE[case])
+
+
+def test_masked_numbers_are_asked_about_on_demand() -> None:
+    ticks = [
+        each.model_fields["confirm"].default for each in (TableChoice, MendedTable)
+    ]
+    check(right(not any(ticks)), MASKED_NUMBERS)

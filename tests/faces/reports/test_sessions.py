@@ -1,0 +1,201 @@
+"""Obstacles and faults that show once parties meet in a session.
+
+The link of strangers by a birth date that stands for none is after recordlinkage#162 and
+splink#2281.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.analyst_process import House
+from support.verdicts import BROKEN, RIGHT, Refused, Verdict, check, right
+
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms.preparation import Preparation, Treatment
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.retention import Retention
+from clustering_protocols.terms.terms import Layout
+from clustering_protocols.wire.states import StopReason
+from coterie_pages.views.terms_sheet import sheet_of
+from tests.protocols.attacks.honest_sessions import completed, house_in, numbers, play
+
+OTHER_UNITS = Refused(Problem.GUARD_REFUSED, "other units")
+UNITS: dict[str, Verdict] = {
+    "drop": OTHER_UNITS,
+    "mean": OTHER_UNITS,
+    "median": OTHER_UNITS,
+}
+"""By what is done with gaps: whether a party with HbA1c in % is stopped."""
+STAND_IN_DATES: dict[str, Verdict] = {"": RIGHT, "1900-01-01": RIGHT}
+"""By the unknown birth date of two namesakes: whether they stay two people."""
+STOPPED_AFTER_JOINING: Verdict = RIGHT
+"""Whether the coordinator reads which party its own guard stopped."""
+DAYS_TO_DELETE: Verdict = RIGHT
+"""Whether an analyst as installed takes a session that it has to delete."""
+PROFILES: dict[str, Verdict] = {"members": RIGHT, "everybody": RIGHT}
+"""By who reads profiles: whether "who learns what" says that analyst and coordinator do."""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with house_in(tmp_path) as lent:
+        yield lent
+
+
+@pytest.mark.parametrize("protocol", ["llf", "dc"])
+@pytest.mark.parametrize("missing", UNITS)
+def test_other_units_are_noticed_where_gaps_are_filled(
+    house: House, missing: str, protocol: str
+) -> None:
+    rng = np.random.default_rng(3)
+    tables = []
+    for site in range(3):
+        hba1c = rng.normal(np.where(np.arange(60) % 2, 48, 80), 8)
+        if site == 1:
+            hba1c = hba1c / 10.929 + 2.15
+        table = pd.DataFrame({"hba1c": hba1c, "bmi": rng.normal(28, 4, 60)}).round(1)
+        table.loc[[4, 9, 33], "hba1c"] = np.nan
+        tables.append(table)
+    filled = Preparation(fields=[Treatment(name="hba1c", missing=missing)])
+    params: Any = LosslessFederated(n_clusters=2)
+    if protocol == "dc":
+        params = DataCollaboration(n_clusters=2, dimensions="all")
+    preparation = Preparation(missing="drop") if missing == "drop" else filled
+    outcome = play(
+        house,
+        "s",
+        params,
+        Layout.lattice(3),
+        tables,
+        dictionary=[numbers(["hba1c", "bmi"], 0, 300, kind="number")],
+        preparation=[preparation],
+    )
+    check(outcome if isinstance(outcome, CoterieError) else BROKEN, UNITS[missing])
+
+
+def people(
+    n: int, columns: list[str], strangers: str, date: str, seed: int
+) -> pd.DataFrame:
+    """Return the same people at each party, and a namesake without a birth date."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        (f"Vogt{row:02}", f"Anna{row % 7}", f"19{45 + row}-03-1{row % 9}")
+        for row in range(n)
+    ]
+    rows += [(f"Unbekannt{strangers}{row}", "Max", date) for row in range(3)]
+    rows.append(("Namesake", "Eva", date))
+    table = pd.DataFrame(rows, columns=["surname", "given", "birth"])
+    for name in columns:
+        table[name] = rng.normal(10, 3, len(table)).round(2)
+    return table
+
+
+@pytest.mark.parametrize("date", STAND_IN_DATES)
+def test_a_date_for_none_links_no_namesakes(house: House, date: str) -> None:
+    keys = ["given + surname + birth | date"]
+    params = DataCollaboration(
+        n_clusters=2,
+        alignment={"method": "ecdh", "match_keys": keys, "minimum_share": 0.1},
+    )
+    tables = [
+        people(40, ["a", "b"], "X", date, 1),
+        people(40, ["c", "d"], "Y", date, 2),
+    ]
+    results = completed(
+        play(
+            house,
+            "s",
+            params,
+            Layout.lattice(1, 2),
+            tables,
+            ids=["surname", "given", "birth"],
+        )
+    )
+    n_linked = int((results["r1c1"].labels >= 0).sum())
+    assert n_linked in {40, 41}
+    check(right(n_linked == 40), STAND_IN_DATES[date])
+
+
+def test_the_coordinator_reads_which_guard_stopped_a_party(house: House) -> None:
+    keys = ["given + surname + birth | date", "surname + birth | date"]
+    params = DataCollaboration(
+        n_clusters=2, alignment={"method": "ecdh", "match_keys": keys}
+    )
+    session = house.open("s", params, Layout.lattice(1, 2))
+    invitations = session.invite()
+    guard = {"ids_per_row": 1}
+    parties = [house.accept(session, invitations, s, **guard) for s in invitations]
+    tables = [people(40, ["a", "b"], "X", "", 1), people(40, ["c", "d"], "Y", "", 2)]
+    ids = ["surname", "given", "birth"]
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(party.run, table, id_column=ids)
+            for party, table in zip(parties, tables, strict=True)
+        ]
+        errors = [run.exception() for run in runs]
+    stopped = 0
+    for error in errors:
+        assert isinstance(error, CoterieError), error
+        stopped += error.problem is Problem.GUARD_REFUSED and "ids_per_row" in str(
+            error
+        )
+    assert stopped
+    status = session.status()
+    named = [slot for slot in status.slots if slot.stopped is StopReason.HELD]
+    check(right(len(named) == stopped), STOPPED_AFTER_JOINING)
+    assert all("held" in str(e) for e in errors if "ids_per_row" in str(e))
+    parties = [
+        house.accept(session, invitations, s, ids_per_row=2) for s in invitations
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(party.run, table, id_column=ids)
+            for party, table in zip(parties, tables, strict=True)
+        ]
+        results = [run.result() for run in runs]
+    assert len(results) == len(tables)
+    assert not any(slot.stopped for slot in session.status().slots)
+
+
+def test_an_analyst_as_installed_takes_terms_of_deletion(house: House) -> None:
+    error: InvalidParameters | None = None
+    try:
+        house.open(
+            "s",
+            Dummy(),
+            Layout.lattice(2),
+            retention=Retention(session=90 * 86_400),
+        )
+    except InvalidParameters as caught:
+        error = caught
+    assert error is None or "keeps ended sessions for ever" in error.detail, error
+    check(right(error is None), DAYS_TO_DELETE)
+
+
+@pytest.mark.parametrize("readers", PROFILES)
+def test_who_learns_what_names_those_who_read_profiles(
+    house: House, readers: str
+) -> None:
+    session = house.open(
+        "s",
+        LosslessFederated(n_clusters=3),
+        Layout.lattice(3),
+        dictionary=[numbers(["age", "bmi"], 0, 120)],
+        release=Release(profiles=readers),
+    )
+    sheet = sheet_of(b"", session.terms, {})
+    told: dict[str, Any] = {each.who.lower(): each.what for each in sheet.learns}
+    assert {"analyst", "coordinator"} <= set(told), told
+    named = all("profile" in told[who] for who in ("analyst", "coordinator"))
+    check(right(named == (readers == "everybody")), PROFILES[readers])

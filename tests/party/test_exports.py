@@ -1,0 +1,207 @@
+"""A result for other programs: read back by pandas, pyreadstat and calamine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyreadstat
+import pytest
+from python_calamine import CalamineWorkbook
+from support.analyst_process import Analyst
+
+from party_sdk.results.exports import ExportColumn, write_export
+from tests.party.test_reports import Desk
+
+N = 90
+KINDS = np.repeat([0, 1, 2], [45, 30, 15])
+FIELDS = [
+    {"name": "age", "title": "Age at admission", "unit": "years", "type": "number"},
+    {"name": "hba1c value", "type": "number"},
+    {"name": "smoker", "type": "boolean"},
+    {"name": "ward", "type": "string", "categories": ["surgery", "medicine"]},
+    {"name": "died", "type": "boolean", "role": "describe"},
+    {"name": "seen", "type": "date", "role": "describe"},
+]
+
+
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N), unit="D")
+    frame = pd.DataFrame(
+        {
+            "id": [f"p{n:03}" for n in range(N)],
+            "age": np.round(40 + 20 * KINDS + rng.normal(size=N), 1),
+            "hba1c value": np.round(50 + 15 * KINDS + rng.normal(size=N), 1),
+            "smoker": np.where(rng.random(N) < 0.4, "yes", "no"),
+            "ward": np.where(rng.random(N) < 0.5, "surgery", "medicine"),
+            "died": np.where(rng.random(N) < 0.2 + 0.2 * KINDS, "yes", "no"),
+            "seen": days.strftime("%Y-%m-%d"),
+        }
+    )
+    frame.loc[4, "died"] = ""
+    return frame
+
+
+@pytest.fixture(scope="module")
+def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A session of one party that has its labels."""
+    folder = tmp_path_factory.mktemp("exported")
+    table().to_csv(folder / "rows.csv", index=False)
+    (folder / "rows.json").write_text(json.dumps({"fields": FIELDS}))
+    environment = {
+        "COTERIE_URL": analyst_of_the_file.url,
+        "COTERIE_KEY": analyst_of_the_file.key,
+        "COTERIE_HOME": str(folder / "home"),
+    }
+    blank = Desk(folder, environment, "s-exp", "", (), ())
+    said = json.loads(
+        blank(
+            *("session", "create", "Wards", "--id", "s-exp", "--protocol", "dc"),
+            *("--param", "n_clusters=3", "--seed", "1", "--json"),
+            *("--schema", folder / "rows.json", "--profiles", "members"),
+        )
+    )
+    accepted = [word for code in said["risks"] for word in ("--accept-risk", code)]
+    desk = blank._replace(
+        invitation=said["invitations"]["r1c1"],
+        accept=tuple(accepted),
+        rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
+    )
+    desk.run()
+    desk("party", "name", "s-exp", "--name", "0=Young", "--name", "2=Old & ill")
+    out = folder / "out"
+    out.mkdir()
+    for ending in ("csv", "xlsx", "parquet", "sav", "dta"):
+        file = out / f"wards.{ending}"
+        assert desk(
+            "party", "export", "s-exp", *desk.rows, "--out", file
+        ).strip() == str(file)
+    return desk
+
+
+@pytest.fixture(scope="module")
+def out(ran: Desk) -> Path:
+    return ran.folder / "out"
+
+
+CALLED = ["cluster 0: Young", "cluster 1", "cluster 2: Old & ill"]
+
+
+def test_clusters_are_numbered_by_size_and_have_their_names(
+    ran: Desk, out: Path
+) -> None:
+    found = pd.read_csv(out / "wards.csv")
+    assert found["cluster"].value_counts().tolist() == [45, 30, 15]
+    assert [CALLED[label] for label in ran.labels()] == found["cluster"].tolist()
+
+
+def test_the_text_holds_the_table_as_it_was(out: Path) -> None:
+    found = pd.read_csv(out / "wards.csv")
+    expected = pd.read_csv(out.parent / "rows.csv")
+    assert list(found.columns) == [*expected.columns, "cluster"]
+    pd.testing.assert_frame_equal(found[expected.columns], expected)
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_study_files_have_value_labels(out: Path, ending: str) -> None:
+    read = getattr(pyreadstat, f"read_{ending}")
+    frame, meta = read(str(out / f"wards.{ending}"))
+    labels = meta.variable_value_labels
+    assert labels["cluster"] == dict(enumerate(CALLED))
+    assert labels["ward"] == {0: "surgery", 1: "medicine"}
+    assert labels["smoker"] == {0: "no", 1: "yes"}
+    expected = table()
+    assert frame["ward"].map(labels["ward"]).tolist() == expected["ward"].tolist()
+    assert "hba1c_value" in frame
+    assert np.isnan(frame["died"][4])
+    assert str(frame["seen"][0])[:10] == "2024-01-01"
+    titles = dict(zip(meta.column_names, meta.column_labels, strict=True))
+    assert titles["age"] == "Age at admission, years"
+    assert titles["hba1c_value"] == "hba1c value"
+
+
+def test_parquet_has_categories_and_sheets_have_words(out: Path) -> None:
+    frame = pd.read_parquet(out / "wards.parquet")
+    assert list(frame["cluster"].cat.categories) == CALLED
+    book = CalamineWorkbook.from_path(str(out / "wards.xlsx"))
+    rows = book.get_sheet_by_index(0).to_python()
+    assert rows[0][-1] == "cluster"
+    assert [row[-1] for row in rows[1:]] == frame["cluster"].astype(str).tolist()
+
+
+def test_names_stand_in_the_report_and_nowhere_else(ran: Desk, out: Path) -> None:
+    page = out.parent / "report.html"
+    ran("party", "report", "s-exp", *ran.rows, "--html", page, "--force")
+    assert "cluster 2: Old &amp; ill" in page.read_text()
+    audit = ran("session", "audit", "s-exp")
+    report = ran("session", "report", "s-exp", "--json")
+    assert "Old &" not in audit + report
+
+
+def test_another_table_and_files_that_are_there_are_refused(
+    ran: Desk, out: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.csv"
+    table().iloc[::-1].to_csv(other, index=False)
+    rows = ("--data", str(other), "--id-column", "id", "--out", tmp_path / "w.sav")
+    ran("party", "export", "s-exp", *rows, expect=3)
+    ran("party", "export", "s-exp", *ran.rows, "--out", out / "wards.csv", expect=3)
+    ran("party", "export", "s-exp", *ran.rows, "--out", tmp_path / "w.json", expect=5)
+    assert not list(tmp_path.glob("w.*"))
+
+
+@pytest.mark.threat(177)
+def test_texts_of_others_begin_no_cell_like_a_formula(tmp_path: Path) -> None:
+    ids = pa.array(["=own", "-1"])
+    levels = {0: "=1+1", 1: "-5", 2: "@SUM(1)"}
+    columns = [
+        ExportColumn(name="id", values=ids, levels={}),
+        ExportColumn(name="+ward", values=np.array([0.0, 2.0]), levels=levels),
+        ExportColumn(name="dose", values=np.array([-1.5, np.nan]), levels={}),
+    ]
+    for ending in ("csv", "xlsx", "parquet"):
+        write_export(tmp_path / f"rows.{ending}", columns)
+    assert (tmp_path / "rows.csv").read_text().splitlines() == [
+        '"id","\'+ward","dose"',
+        '"=own","\'=1+1",-1.5',
+        '"-1","\'@SUM(1)",',
+    ]
+    book = CalamineWorkbook.from_path(str(tmp_path / "rows.xlsx"))
+    rows = book.get_sheet_by_index(0).to_python()
+    assert rows[0] == ["id", "'+ward", "dose"]
+    assert rows[1] == ["=own", "'=1+1", -1.5]
+    assert pd.read_parquet(tmp_path / "rows.parquet")["+ward"].tolist() == [
+        "=1+1",
+        "@SUM(1)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("7=Far", 5), ("1=" + "x" * 41, 5), ("1=Young", 5), ("1=a\tb", 5), ("one=B", 2)],
+)
+def test_a_name_that_does_not_fit_is_refused(ran: Desk, said: str, code: int) -> None:
+    ran("party", "name", "s-exp", "--name", said, expect=code)
+    assert json.loads(ran("party", "name", "s-exp", "--json"))["names"] == {
+        "0": "Young",
+        "1": "",
+        "2": "Old & ill",
+    }
+
+
+def test_names_are_read_from_a_file_and_written_to_one(
+    ran: Desk, tmp_path: Path
+) -> None:
+    written = tmp_path / "names.json"
+    ran("party", "name", "s-exp", "--names", written)
+    assert json.loads(written.read_text()) == {"0": "Young", "1": "", "2": "Old & ill"}
+    written.write_text('{"1": "SIDD"}')
+    read = ran("party", "name", "s-exp", "--names", written, "--json")
+    assert json.loads(read)["names"]["1"] == "SIDD"
+    ran("party", "name", "s-exp", "--name", "1=")
+    written.write_text('{"1": 7}')
+    ran("party", "name", "s-exp", "--names", written, expect=5)

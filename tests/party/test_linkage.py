@@ -1,0 +1,213 @@
+"""How many rows are linked is asked about before they are used, and read in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.analyst_process import House
+from support.in_process import in_process
+from support.terminal import Terminal
+
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.shared_stages.alignment.identifiers import identify
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.terms import Layout
+from party_sdk.application.asker import Asks, Confirmation
+from party_sdk.cli.terminal.asker import TerminalAsker
+from party_sdk.disclosures.history import History
+from party_sdk.disclosures.uses import Use
+from party_sdk.home.policy import Policy
+from party_sdk.party.participant import Party
+from party_sdk.reports.run_reports import linked_rows, run_report
+from party_sdk.supervisor import Order, PartyOrder, QuestionKind
+from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
+from tests.party.messy_ids import spellings
+
+LAYOUT = Layout.lattice(1, 2)
+TWENTY = "60 to 65 % of the smallest table in common; the terms expect 80%"
+ALLOWED = {"allow_small_overlap": True}
+
+
+def params(**alignment: object) -> ProductQuantisation:
+    said = Alignment.model_validate({"method": "ecdh", **alignment})
+    return ProductQuantisation(n_clusters=2, codebook_size=4, alignment=said)
+
+
+def table(ids: Sequence[str], column: str) -> MatrixSource:
+    rng = np.random.default_rng(len(ids))
+    return MatrixSource(rng.normal(size=(len(ids), 2)), [column, f"{column}2"], ids)
+
+
+LEFT = table([f"P{n:03}" for n in range(40)], "a")
+RIGHT = table([f"P{n:03}" for n in range(15, 65)], "b")  # 25 of 40
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("house")
+    with in_process(folder / "api", driven=True) as api:
+        yield House(api, folder / "home")
+
+
+class Operators:
+    """Two parties of one session, started again as often as it takes."""
+
+    def __init__(self, house: House, name: str, **alignment: object) -> None:
+        self.house = house
+        self.session = house.open(name, params(**alignment), LAYOUT)
+        self.invitations = self.session.invite()
+        self.asked: list[Inspection] = []
+
+    def party(self, slot: str, **given: Any) -> Party:
+        risks = frozenset(self.session.status().risks)
+        rules = Policy(accepted_risks=risks, least_known=0)
+        return Party.join(
+            self.invitations[slot],
+            policy=given.pop("policy", rules),
+            home=self.house.home_of(slot),
+            entropy=bytes([list(self.invitations).index(slot)]) * 32,
+            analyst=self.house.api.connect(),
+            **given,
+        )
+
+    def run(self, **given: Any) -> list[Any]:
+        """Return results, or what refused."""
+
+        def one(slot: str, rows: MatrixSource) -> Any:
+            with self.party(slot, **given) as party:
+                try:
+                    return party.run(rows)
+                except GuardRefused as refused:
+                    return refused.detail
+
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(one, self.invitations, (LEFT, RIGHT)))
+
+    def agree(self, found: Inspection) -> bool:
+        if found.asks:
+            self.asked.append(found)
+        return True
+
+
+def test_few_linked_rows_stop_every_party_that_asks_nobody(house: House) -> None:
+    two = Operators(house, "few")
+    for said in two.run():
+        assert TWENTY in said
+        assert "--choice allow_small_overlap=true" in said
+        assert "25" not in said
+    first, second = two.run(choices=ALLOWED)
+    assert (first.labels >= 0).sum() == (second.labels >= 0).sum() == 25
+    with two.party("r1c1") as party:
+        terms, result = party.terms, party.result()
+        assert linked_rows(terms, "r1c1", result) == "25 of 40"
+        report = run_report(party, house.home_of("r1c1"))
+        told = [line.told for line in report.left if line.told]
+    assert report.linked == "25 of 40"
+    assert {"linked rows": "60 to 65 % of the smallest table"} in told
+
+
+def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -> None:
+    two = Operators(house, "asked")
+    results = two.run(confirm=two.agree)
+    assert [(each.labels >= 0).sum() for each in results] == [25, 25]
+    assert len(two.asked) == 2
+    for each in two.asked:
+        assert TWENTY in each.asks
+        assert each.kind == "digests"
+    # as the desk and the supervisor ask
+    files = PartyOrder(house.home_of("desk"), "asked", "r1c1")
+    files.save_order(Order(invitation=""))
+    with pytest.raises(DecisionPending):
+        Confirmation(OrderAsker(files), files.folder, Asks.READABLE)(two.asked[0])
+    question = files.question()
+    assert question is not None
+    assert question.kind is QuestionKind.CHOICE
+    assert TWENTY in question.sentence
+
+
+def test_intersections_of_one_table_are_counted_by_coordinator(house: House) -> None:
+    home = house.home_of("r1c1")
+    for number in range(2):
+        Operators(house, f"again-{number}", minimum_share=0).run()
+    two = Operators(house, "again-2", minimum_share=0)
+    risks = frozenset(two.session.status().risks)
+    uses = [each.use for each in History(home).besides(Use(session="", slot=""))]
+    done = len({use.session for use in uses if use.intersects})
+    strict = Policy(accepted_risks=risks, intersections_limit=done)
+    with two.party("r1c1", policy=strict) as party:
+        with pytest.raises(GuardRefused, match=f"intersected {done} times"):
+            party.run(LEFT)
+        history = party.folder.history
+        use = Use.intersection(party.terms, "another", "r1c1")
+        other = MatrixSource(np.random.default_rng(9).normal(size=(40, 1)))
+        history.check(use, history.rows_of(other), strict)
+        same_ids = table((LEFT.ids or [])[::-1], "c")  # other columns, in any order
+        with pytest.raises(GuardRefused, match="intersections_limit"):
+            history.record(use, history.rows_of(same_ids), strict)
+    assert b"P001" not in b"".join(path.read_bytes() for path in home.glob("home.db*"))
+
+
+# What ids look like
+
+
+def test_of_703_patients_the_normalisation_links_679_and_more() -> None:
+    """As in a study: lost zeros, upper and lower case, blanks, hyphens, typing errors."""
+    tables = spellings(np.random.default_rng(0), n_common=703)
+    usual = Alignment().normalisation
+    linked = {}
+    for steps in (usual, (*usual, "digits", "zero-pad:8")):
+        ids = [set(identify(each, steps, "first").ids) for each in tables]
+        linked[steps] = len(set.intersection(*ids))
+    few, many = linked.values()
+    plain = [{int("".join(filter(str.isdigit, i))) for i in each} for each in tables]
+    assert few < 703 / 2
+    assert 679 <= many <= len(set.intersection(*plain))
+
+
+def test_a_party_sees_how_many_ids_match_the_session_pattern(
+    online: Terminal,
+) -> None:
+    create = ("session", "create", "Ids", "--protocol", "pqmds", "--column-groups", 2)
+    given = ("--param", "n_clusters=2", "--param", "alignment.method=ecdh")
+    made = online.json(*create, *given, "--id-pattern", "KV-99999999")
+    invitation = made["invitations"]["r1c1"]
+    lines = [f"kv {n},{n % 7},{n % 5}" for n in range(100, 140)]
+    path = online.file("ids.csv", "\n".join(["patient,x,y", *lines]))
+    told = online.json(
+        "party", "check", invitation, "--data", path, "--id-column", "patient"
+    )
+    [said] = [each for each in told["warnings"] if "look like" in each]
+    assert "0 of 40 ids look like the session's 'KV-99999999'" in said
+    assert (
+        "With the steps digits, strip-zeros in alignment.normalisation 40 would" in said
+    )
+
+
+def test_a_terminal_asks_about_few_linked_rows_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return False
+
+    monkeypatch.setattr("click.confirm", confirm)
+    nothing = SimpleNamespace(withdrawn_at=None, covers=lambda _: False)
+    folder: Any = SimpleNamespace(is_held=False, consents=nothing)
+    asking = Confirmation(TerminalAsker(), folder, Asks.READABLE)
+    hidden = {"reach": "hidden", "consent_kind": "share", "sentence": "Masked."}
+    quiet: Any = SimpleNamespace(asks="", **hidden)
+    few: Any = SimpleNamespace(asks=f"Few rows are linked. {TWENTY}", **hidden)
+    assert asking(quiet)
+    assert not asked
+    assert not asking(few)
+    assert asked == ["Send this?"]

@@ -1,0 +1,108 @@
+"""Budgets at home that start anew when the terms read the same file otherwise.
+
+``epsilon_total`` and ``intersections_limit`` recognise a table by a digest of what the
+terms read. The operator's file never changes; the coordinator reorders fields, or adds
+one of which a code is dropped.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.verdicts import Refused, Verdict, attacked, check
+
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.protocols.pqmds.params import Privacy
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.attacks.honest_sessions import Outcome, house_in, numbers, play
+
+LAYOUT = Layout.lattice(1, 2)
+EPSILON = Refused(Problem.GUARD_REFUSED, "'epsilon_total' is 1")
+INTERSECTIONS = Refused(Problem.GUARD_REFUSED, "'intersections_limit' is 1")
+
+ORDERS: dict[str, Verdict] = {"ab cd": EPSILON, "ba dc": EPSILON}
+"""Order of fields in a second session of epsilon 1 where 1 is left for all."""
+CODES: dict[str, Verdict] = dict.fromkeys(("", "9", "8"), INTERSECTIONS)
+"""Code of a further field whose row is dropped, where one intersection is allowed."""
+
+
+def tables() -> list[pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    ids = [f"P{number:02}" for number in range(40)]
+    one, two = (
+        pd.DataFrame({"id": ids, **{name: rng.normal(0, 1, 40) for name in names}})
+        for names in ("ab", "cd")
+    )
+    one["flag"] = 0
+    one.loc[[7, 9], "flag"] = [9, 8]
+    return [one, two]
+
+
+def ran(first: Outcome, second: Outcome) -> str | CoterieError:
+    assert not isinstance(first, CoterieError), first
+    return second if isinstance(second, CoterieError) else attacked(second)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_budget_of_noise_knows_a_table_in_another_order(
+    tmp_path: Path, order: str
+) -> None:
+    one, two = tables()
+    noise = Privacy(mechanism="laplace", epsilon=1.0)
+    params = ProductQuantisation(
+        n_clusters=2, sub_dim=1, codebook_size=4, privacy=noise
+    )
+    rules = {
+        slot: {"epsilon_total": 1.0, "epsilon_limit": 1.0} for slot in LAYOUT.names
+    }
+    with house_in(tmp_path) as house:
+        outcomes = [
+            play(
+                house,
+                f"s{number}",
+                params,
+                LAYOUT,
+                [one[["id", "a", "b"]], two],
+                ids="id",
+                rules=rules,
+                dictionary=[numbers(names, kind="number") for names in fields.split()],
+            )
+            for number, fields in enumerate(("ab cd", order))
+        ]
+    check(ran(*outcomes), ORDERS[order])
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_limit_of_intersections_knows_a_table_with_a_field_more(
+    tmp_path: Path, code: str
+) -> None:
+    one, two = tables()
+    params = ProductQuantisation(n_clusters=2, sub_dim=2, alignment={"method": "ecdh"})
+    with house_in(tmp_path) as house:
+        outcomes = []
+        for number, dropped in enumerate(("", code)):
+            fields = ["a", "b", "flag"] if dropped else ["a", "b"]
+            dictionary = [
+                numbers(fields, kind="number", codes={"flag": (dropped,)}),
+                numbers("cd", kind="number"),
+            ]
+            outcomes.append(
+                play(
+                    house,
+                    f"s{number}",
+                    params,
+                    LAYOUT,
+                    [one[["id", *fields]], two],
+                    ids="id",
+                    rules={"r1c1": {"intersections_limit": 1}},
+                    dictionary=dictionary,
+                    preparation=[Preparation(missing="drop")] * 2,
+                )
+            )
+    check(ran(*outcomes), CODES[code])

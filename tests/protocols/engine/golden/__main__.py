@@ -1,0 +1,47 @@
+"""Compare golden records, or write them anew: ``make golden GOLDEN=--help``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.protocols.engine.golden import baseline
+
+if not baseline.is_ours():  # before anything imports numpy
+    baseline.start_again()
+
+from clustering_protocols import catalogue, simulation
+from tests.protocols.engine.golden import files
+from tests.protocols.engine.golden.recording import Forgetful
+
+
+def main() -> int:
+    """Return how the process ends: 1 if a record differs."""
+    parser = argparse.ArgumentParser(prog="make golden", description=files.__doc__)
+    parser.add_argument("protocols", nargs="*", help="all by default")
+    parser.add_argument("--write", action="store_true", help="write what comes now")
+    parser.add_argument(
+        "--new-terms",
+        action="store_true",
+        help="play under the terms that are drawn up now: every secret changes",
+    )
+    parser.add_argument(
+        "--killed",
+        action="store_true",
+        help="let every role forget all but its bytes before every answer and step",
+    )
+    chosen = parser.parse_args()
+    differ = False
+    for protocol in chosen.protocols or catalogue.catalogue():
+        if chosen.write:
+            files.write(protocol, new_terms=chosen.new_terms)
+        kind = Forgetful if chosen.killed else simulation.Session
+        found = files.compare(protocol, kind)
+        differ |= bool(found.differences)
+        said = found.differences or [f"{protocol}: {found.n_records} records, as kept"]
+        sys.stdout.write("\n".join(said) + "\n")
+    return int(differ)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""What every protocol of the catalogue must hold, whatever it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from support.examples import begun, dealt
+from support.repeats import some
+
+from clustering_protocols import catalogue, protocols, simulation
+from clustering_protocols.common.errors import AgreementMismatch
+from clustering_protocols.contract import Example
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.records import codec
+from clustering_protocols.simulation import Session
+from tests.protocols.engine.raw_rows import contains, numbers, tell_tales
+from tests.protocols.engine.sealing import read_before_sealing
+
+SEED = 3
+FOLDER = Path(protocols.__path__[0])
+MINIMUM_ROWS = 10
+
+EXAMPLES = [
+    pytest.param(name, example, id=f"{name}-{number}")
+    for name, known in catalogue.catalogue().items()
+    for number, example in enumerate(known.reference().examples())
+]
+# of module scope: the tests of one example come together, and share its sessions
+every_example = pytest.mark.parametrize(("name", "example"), EXAMPLES, scope="module")
+every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
+# what takes a second run of an example: of each protocol the first ones, all on command
+SOME = [
+    pytest.param(name, example, id=f"{name}-{number}")
+    for name, known in catalogue.catalogue().items()
+    for number, example in enumerate(some(known.reference().examples(), ci=2))
+]
+some_examples = pytest.mark.parametrize(("name", "example"), SOME, scope="module")
+
+
+class Otherwise(Session):
+    """A session whose roles forget, and answer in the reverse of the usual order."""
+
+    def answering_order(self, slots: Collection[str]) -> Sequence[str]:
+        return list(slots)[::-1]
+
+    def turn(self, *args: Any, **kwargs: Any) -> None:
+        """Go on as roles that have nothing but their bytes."""
+        self.kill()
+        super().turn(*args, **kwargs)
+
+
+class Finished(NamedTuple):
+    """A session that went to its end, and what was sealed in its envelopes."""
+
+    simulated: simulation.SimulationResult
+    sealed: list[bytes]
+
+
+@cache
+def finished(example: Example[Any]) -> Finished:
+    with read_before_sealing() as sealed:
+        simulated = begun(example, SEED, Session).to_the_end()
+    return Finished(simulated, [each.content for each in sealed])
+
+
+@cache
+def otherwise(example: Example[Any]) -> simulation.SimulationResult:
+    """A second run, of roles that forget all but their bytes, in the reverse order."""
+    session = begun(example, SEED, Otherwise)
+    session.to_the_end()
+    session.kill()
+    return session.build_simulated()
+
+
+def labels(simulated: simulation.SimulationResult) -> dict[str, list[int]]:
+    return {slot: o.labels.tolist() for slot, o in simulated.outcomes.items()}
+
+
+@pytest.mark.thorough
+@some_examples
+def test_forgotten_state_and_order_change_no_label(
+    name: str, example: Example[Any]
+) -> None:
+    first, second = finished(example).simulated, otherwise(example)
+    assert senders(second) == senders(first)[::-1], name
+    assert labels(second) == labels(first), name
+
+
+def senders(simulated: simulation.SimulationResult) -> list[str]:
+    """Return the slots in the order in which they answered the first round."""
+    answers = (m for m in simulated.sent if m.receiver == simulation.ANALYST)
+    return [m.sender for m in answers if m.round == 1]
+
+
+@pytest.mark.thorough
+@some_examples
+def test_the_same_seed_gives_the_same_labels(name: str, example: Example[Any]) -> None:
+    """And the same messages but for what is sealed."""
+    first, second = finished(example).simulated, otherwise(example)
+    assert second is not first
+    assert labels(second) == labels(first), name
+    assert in_order(second) == in_order(first), name
+
+
+def in_order(simulated: simulation.SimulationResult) -> list[tuple[Any, ...]]:
+    """Return what everybody reads of the messages, in one order of the parties."""
+    ordered = sorted(
+        simulated.sent, key=lambda m: (m.round, m.attempt, m.sender, m.receiver)
+    )
+    return list(map(unsealed, ordered))
+
+
+def unsealed(sent: simulation.SentMessage) -> tuple[Any, ...]:
+    """Return what a message says to everybody: all of it but sealed bytes."""
+    packet = packets.read(sent.payload)
+    arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
+    return sent.sender, sent.receiver, packet.header, arrays
+
+
+@every_example
+def test_every_message_is_written_one_way(name: str, example: Example[Any]) -> None:
+    for sent in finished(example).simulated.sent:
+        assert packets.encode(packets.read(sent.payload)) == sent.payload, name
+
+
+@every_example
+def test_every_common_row_gets_a_label_of_its_row_group(
+    name: str, example: Example[Any]
+) -> None:
+    parts = dealt(example, SEED)
+    outcomes = finished(example).simulated.outcomes
+    assert set(outcomes) == set(example.layout.names), name
+    for row in range(example.layout.n_row_groups):
+        group = example.layout.row_group(row)
+        common = set.intersection(*(set(parts.held[slot].tolist()) for slot in group))
+        found = [of_rows(parts.held[slot], outcomes[slot].labels) for slot in group]
+        assert all(each == found[0] for each in found)
+        if example.missing:
+            assert found[0].keys() == common
+            assert len(common) < len(parts.rows[row])
+        else:
+            assert common == set(parts.rows[row].tolist())
+
+
+def of_rows(rows: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> dict[int, int]:
+    """Return labels by row number, but for rows that did not take part."""
+    assert len(rows) == len(labels)
+    given = zip(rows.tolist(), labels.tolist(), strict=True)
+    return {row: label for row, label in given if label != -1}
+
+
+SHARED = [
+    pytest.param(case.values[1], id=case.id)
+    for case in EXAMPLES
+    if len(case.values[1].layout.slots) > 1  # type: ignore[union-attr]  # pytest types its parameters as anything
+]
+
+
+@pytest.mark.parametrize("example", SHARED)
+def test_a_party_refuses_the_task_of_another(example: Example[Any]) -> None:
+    session = begun(example, SEED, Session)
+    first, *_, last = example.layout.names
+    with pytest.raises(AgreementMismatch):
+        session.answer(first, session.open.tasks[last])
+
+
+@every_example
+def test_no_raw_row_leaves(name: str, example: Example[Any]) -> None:
+    """Neither rows nor sums of one or two rows are in any payload or envelope."""
+    simulated, sealed = finished(example)
+    sent = [message.payload for message in simulated.sent]
+    found = np.unique(np.concatenate([*map(numbers, [*sent, *sealed]), [np.inf]]))
+    for slot, data in dealt(example, SEED).data.items():
+        for rows in tell_tales(matrix(data)):
+            assert not contains(found, rows).any(), f"{name}: a row of {slot} left"
+
+
+def test_the_search_for_raw_rows_would_find_them() -> None:
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    sealed = codec.encode({}, {"leak": X[2:3].T.copy()})
+    packet = codec.encode({}, {"content": np.frombuffer(sealed, np.uint8)})
+    for payload in (sealed, packet):
+        found = np.unique(np.append(numbers(payload), np.inf))
+        assert contains(found, X).tolist() == [False, False, True, False, False]
+
+
+@every_protocol
+def test_the_catalogue_lists_readers_and_risks(
+    name: str,
+) -> None:
+    known = catalogue.protocol(name)
+    assert {"analyst", "party"} <= set(known.learns)
+    for risk in known.risks.values():
+        assert all(text.endswith(".") for text in risk.texts)
+    for example in known.reference().examples():
+        brought = known.risks_of(example.params, example.layout)
+        assert set(brought) <= {*known.risks, *catalogue.house_risks()}
+        known.check(example.params, example.layout)
+
+
+@every_protocol
+def test_every_parameter_has_a_description_and_survives_json(name: str) -> None:
+    known = catalogue.protocol(name)
+    for field, info in known.params.model_fields.items():
+        nested = info.annotation is not None and hasattr(
+            info.annotation, "model_fields"
+        )
+        assert info.description or nested, f"{name}: {field} has no description"
+    for example in known.reference().examples():
+        values = example.params.model_dump(mode="json")
+        assert catalogue.parse_params(name, values) == example.params
+
+
+@every_protocol
+def test_every_folder_explains_itself(name: str) -> None:
+    readme = (FOLDER / name / "README.md").read_text()
+    assert readme.startswith(f"# `{name}`")
+    assert "| round |" in readme, "the message table is missing"
+    assert "Who learns what" in readme
+
+
+def test_examples_are_large_enough_for_the_guards() -> None:
+    for parameter in EXAMPLES:
+        example: Example[Any] = parameter.values[1]  # type: ignore[assignment]  # pytest types its parameters as anything
+        sizes = [source.n_rows for source in dealt(example, SEED).data.values()]
+        assert min(sizes) >= MINIMUM_ROWS
+        assert all(
+            isinstance(s, MatrixSource) for s in dealt(example, SEED).data.values()
+        )

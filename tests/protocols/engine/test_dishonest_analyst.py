@@ -1,0 +1,136 @@
+"""An analyst that sends well-formed tasks at another time: no party answers them.
+
+Every protocol of the catalogue gets the same deviations from an honest session: tasks of
+other rounds under the number of the open one, left out, asked again, or results handed
+out before their time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from support.lies import again, moved, signed
+
+from clustering_protocols import catalogue, engine
+from clustering_protocols.common.errors import CoterieError, ProtocolFailed, TaskRefused
+from clustering_protocols.engine import MAX_ATTEMPTS
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.wire.states import StopReason
+from tests.protocols.engine.recorded import Recorded, Standing, honest
+
+every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
+
+
+def last_slot(session: Recorded) -> str:
+    """A party that leads nothing, where there are several."""
+    return list(session.standings)[-1]
+
+
+def refuses(
+    party: engine.PartyEngine, at: Standing, task: bytes, data: DataSource
+) -> bool:
+    """Return whether a party stops before it has anything to send."""
+    try:
+        party.reply(at.journal, at.memory, task, data)
+    except CoterieError:
+        return True
+    return False
+
+
+def near(index: int, count: int) -> Iterator[int]:
+    """Yield other rounds: the first, the neighbours and the last."""
+    yield from sorted(
+        {0, index - 1, index + 1, count - 1} & set(range(count)) - {index}
+    )
+
+
+@every_protocol
+def test_a_task_of_another_round_is_refused(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    party, data = session.party(slot), session.data[slot]
+    standings = session.standings[slot]
+    for index, at in enumerate(standings):
+        for other in near(index, len(standings)):
+            lie = moved(session.agreement, standings[other].task, at.task)
+            assert refuses(party, at, lie, data), (index, other)
+
+
+@every_protocol
+def test_a_task_that_was_answered_is_refused_as_the_next_one(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    party, data = session.party(slot), session.data[slot]
+    standings = session.standings[slot]
+    for before, after in pairwise(standings):
+        lie = moved(session.agreement, before.task, after.task)
+        assert refuses(party, after, lie, data)
+
+
+@every_protocol
+def test_no_stage_is_left_before_it_was_asked(name: str) -> None:
+    """Every later task is refused while the first is not answered."""
+    session = honest(name)
+    slot = last_slot(session)
+    first, *later = session.standings[slot]
+    for at in later:
+        lie = moved(session.agreement, at.task, first.task)
+        with pytest.raises((TaskRefused, ProtocolFailed)):
+            session.party(slot).reply(first.journal, at.memory, lie, session.data[slot])
+
+
+@every_protocol
+def test_no_result_is_taken_before_everything_was_asked(name: str) -> None:
+    session = honest(name)
+    for slot, result in session.final_step.results.items():
+        party, memory = session.party(slot), session.memories[slot]
+        data = session.data[slot]
+        for at in session.standings[slot]:
+            early = signed(session, moved(session.agreement, result, at.task))
+            with pytest.raises(TaskRefused):
+                party.conclude(at.journal, memory, early, data)
+        party.conclude(session.journals[slot], memory, result, data)
+
+
+@every_protocol
+def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    party, data = session.party(slot), session.data[slot]
+    for at, following in pairwise(session.standings[slot]):
+        second = again(session.agreement, at.task, 2)
+        after = party.reply(following.journal, at.memory, second, data).journal
+        assert (after.round, after.attempt) == (following.journal.round, 2)
+        with pytest.raises(TaskRefused):
+            party.reply(after, at.memory, at.task, data)
+        beyond = again(session.agreement, at.task, MAX_ATTEMPTS + 1)
+        with pytest.raises(TaskRefused, match="at most"):
+            party.reply(after, at.memory, beyond, data)
+        third = again(session.agreement, at.task, 3)
+        other = moved(session.agreement, following.task, third)
+        with pytest.raises(TaskRefused):
+            party.reply(after, at.memory, other, data)
+
+
+@every_protocol
+def test_who_has_stopped_answers_nothing_more(name: str) -> None:
+    session = honest(name)
+    slot = last_slot(session)
+    for at in session.standings[slot]:
+        stopped = at.journal.stop("because", StopReason.REFUSED)
+        with pytest.raises(TaskRefused, match="has stopped: because"):
+            session.party(slot).reply(stopped, at.memory, at.task, session.data[slot])
+
+
+def test_a_party_that_refused_once_stays_stopped() -> None:
+    session = Recorded(catalogue.protocol("llf").reference().examples()[0])
+    session.turn()
+    slot = last_slot(session)
+    first = session.standings[slot][0].task
+    lie = moved(session.agreement, first, session.open.tasks[slot])
+    with pytest.raises(CoterieError):
+        session.turn(told={slot: lie})
+    with pytest.raises(TaskRefused, match="has stopped"):
+        session.turn()

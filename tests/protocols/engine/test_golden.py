@@ -1,0 +1,118 @@
+"""What every session of the examples sends is what was kept of it; see tests/README.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from copy import deepcopy
+from functools import cache
+
+import pytest
+
+from clustering_protocols import catalogue
+from clustering_protocols.contract import PartyContext
+from clustering_protocols.numerics.randomness import KeyedStream
+from tests.protocols.engine.golden import baseline, files
+from tests.protocols.engine.golden.cases import cases
+from tests.protocols.engine.golden.comparing import first_differences
+from tests.protocols.engine.golden.recording import Golden, recorded
+
+
+@pytest.mark.parametrize("options", [(), ("--killed",)], ids=["kept", "killed"])
+def test_sessions_send_what_is_kept_of_them(options: tuple[str, ...]) -> None:
+    """In one process: each has to import all that computes, which takes the longest."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.protocols.engine.golden", *options],
+        env=baseline.environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}"
+    assert ended.stdout.count("as kept") == len(catalogue.catalogue())
+
+
+def test_there_is_a_file_for_every_protocol_and_no_other() -> None:
+    kept = {path.stem for path in files.FOLDER.glob("*")}
+    assert kept == catalogue.catalogue().keys()
+
+
+@cache
+def played() -> Golden:
+    return recorded(cases("dummy")["0"])
+
+
+PLACES = list(played()["records"])
+SUM, MASKED = PLACES[-5], PLACES[-2]  # of an earlier and of a later round
+
+
+def made(mean: str, words: str, labels: str = "int64[40] 0123456789ab") -> Golden:
+    """Return a session of which one record holds a mean, and a later one words."""
+    golden = deepcopy(played())
+    golden["records"][SUM] = {"mean": f"float64[2] {mean}"}
+    golden["records"][MASKED] = {"words": f"uint64[9] {words}", "labels": labels}
+    return golden
+
+
+KEPT = made("aaaaaaaaaaaa ~ 2 0.5 0.25", "bbbbbbbbbbbb")
+
+
+def test_a_mask_that_changed_is_named_with_its_place() -> None:
+    changed = made("aaaaaaaaaaaa ~ 2 0.5 0.25", "cccccccccccc")
+    for exactly in (True, False):
+        (said,) = first_differences(KEPT, changed, exactly=exactly)
+        assert MASKED in said
+        assert "'words' was uint64[9] bbbbbbbbbbbb, is uint64[9] cccccccccccc" in said
+
+
+def test_other_libraries_may_differ_by_rounding() -> None:
+    rounded = made("dddddddddddd ~ 2 0.5000000000001 0.25", "cccccccccccc")
+    assert list(first_differences(KEPT, rounded, exactly=False)) == []
+    (said,) = first_differences(KEPT, rounded, exactly=True)
+    assert SUM in said
+    assert "the same up to rounding" in said
+
+
+def test_rounding_excuses_neither_other_numbers_nor_other_labels() -> None:
+    other = made("dddddddddddd ~ 2 0.50001 0.25", "cccccccccccc")
+    (said,) = first_differences(KEPT, other, exactly=False)
+    assert SUM in said
+    labels = made(
+        *("dddddddddddd ~ 2 0.5 0.25", "cccccccccccc"), "int64[40] ffffffffffff"
+    )
+    (said,) = first_differences(KEPT, labels, exactly=False)
+    assert "'labels'" in said
+
+
+def test_a_record_that_is_not_sent_any_more_is_named() -> None:
+    less = deepcopy(played())
+    del less["records"][PLACES[3]]
+    (said,) = first_differences(played(), less, exactly=True)
+    assert said == f"records: kept is {PLACES[3]!r}, now comes {PLACES[4]!r}"
+
+
+def test_terms_that_are_drawn_up_otherwise_change_nothing_else() -> None:
+    terms = played()["terms"]
+    before = {**terms, "about": {"title": "before"}}
+    example = cases("dummy")["0"]
+    kept = {**recorded(example, before), "drawn up otherwise": {}}
+    now = recorded(example, before)
+    assert now["records"] != played()["records"]  # all is bound to the terms
+    (said,) = first_differences(kept, now, exactly=True)
+    assert said == "terms: about.title is drawn up as 'simulation' now"
+
+
+def test_a_secret_that_is_drawn_for_another_purpose_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both sides draw it alike: no party notices, and nobody else can read it."""
+    stream = PartyContext.stream
+
+    def renamed(self: PartyContext, purpose: str, *others: str | int) -> KeyedStream:
+        return stream(self, f"renamed/{purpose}", *others)
+
+    monkeypatch.setattr(PartyContext, "stream", renamed)
+    now = recorded(cases("dummy")["0"], played()["terms"])
+    said = next(first_differences(played(), now, exactly=True))
+    assert said.startswith("records: 2.1 greeting: word, r1c1 to r1c2: 'word' was ")

@@ -1,0 +1,61 @@
+"""The exercise of docs/one-upload.md: seven files make a protocol that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).parents[3] / "docs" / "one-upload.md"
+PROGRAM = """
+import json
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+from clustering_protocols import catalogue, protocol_packages, simulation
+protocol_packages.use_packages(lambda: ["coterie-oneshot"])
+protocol = catalogue.protocol("oneshot")
+[example] = protocol.reference().examples()
+parts = simulation.split(example.X, example.layout, 1)
+run = simulation.run(example.params, example.layout, parts.data, 1)
+found = np.full(len(example.X), -1)
+for slot, outcome in run.outcomes.items():
+    found[parts.held[slot]] = outcome.labels
+pooled = protocol.reference().cluster_pooled(example.params, example.X, None)
+print(json.dumps([run.rounds, adjusted_rand_score(found, pooled)]))
+"""
+
+
+def test_a_protocol_of_one_upload_takes_few_files_and_finds_the_pooled_clusters(
+    tmp_path: Path,
+) -> None:
+    blocks = re.findall(
+        r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(), re.DOTALL
+    )
+    files = dict(blocks)
+    assert len(files) == len(blocks) <= 8
+    assert sum(text.count("\n") for text in files.values()) <= 350
+    for folder in ("coterie_oneshot", "coterie_oneshot-1.0.dist-info"):
+        (tmp_path / folder).mkdir()
+    for name, text in files.items():
+        (tmp_path / "coterie_oneshot" / name).write_text(text)
+    about = tmp_path / "coterie_oneshot-1.0.dist-info"
+    about.joinpath("METADATA").write_text(
+        "Metadata-Version: 2.1\nName: coterie-oneshot\nVersion: 1.0\n"
+    )
+    about.joinpath("entry_points.txt").write_text(
+        "[coterie.protocols]\noneshot = coterie_oneshot\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PAGE.parents[1]}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    rounds, agreement = json.loads(ended.stdout)
+    assert rounds == 3  # one upload, between the two that are signed
+    assert agreement == 1.0

@@ -1,0 +1,300 @@
+"""A protocol in a package of its own goes through every side that names the package."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from support.analyst_process import Analyst
+
+from clustering_protocols import catalogue, protocol_packages
+from clustering_protocols.common.errors import InvalidParameters
+from party_sdk.desk.coordinator.session_opening import NEW
+from tests.protocols.engine.protocol_wheels import install, write_project
+
+ROOT = Path(__file__).parents[3]
+LABELS = [i % 3 for i in range(12)]
+PYTHON = """
+import json
+import numpy as np
+from coterie import CannotCluster, FederatedKMeans, Parrot, simulate
+X = np.arange(24.0).reshape(12, 2)
+print(json.dumps(simulate(Parrot(n_clusters=3), X, (2, 1), seed=1).labels.tolist()))
+fitted = FederatedKMeans(3, protocol="parrot", layout=(2, 1), random_state=1).fit(X)
+print(json.dumps(fitted.labels_.tolist()))
+try:
+    FederatedKMeans(protocol="stray").fit([X, X])
+except CannotCluster as error:
+    print(json.dumps(str(error)))
+"""
+PARTIES = """
+import json, sys
+from coterie import Coordinator, Layout, Parrot, Party
+url, key, path = sys.argv[1:]
+with Coordinator(url, key) as coordinator:
+    session = coordinator.create_session("parrots", Parrot(n_clusters=3), Layout.lattice(1))
+    [invitation] = session.invite().values()
+with Party.join(invitation) as party:
+    print(json.dumps(party.run(path).labels.tolist()))
+"""
+
+
+class Machine(NamedTuple):
+    """A home, and a path where two packages with protocols are installed."""
+
+    environment: dict[str, str]
+    folder: Path
+
+    @property
+    def stray(self) -> Path:
+        """The file that the package writes which nobody names, once it is imported."""
+        return self.folder / "stray-was-imported"
+
+    def name(self, *packages: str) -> None:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        risks = ["parrot.by-design", "house.open-slot"]
+        text = f"accepted_risks = {json.dumps(risks)}\nleast_known = 0\n"
+        text += f"protocol_packages = {json.dumps(packages)}\n" if packages else ""
+        (home / "policy.toml").write_text(text)
+
+    def ended(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, *words],
+            env=self.environment | more,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def run(self, *words: str, **more: str) -> str:
+        done = self.ended(*words, **more)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def coterie(self, *words: str, **more: str) -> str:
+        return self.run("-m", "party_sdk.cli", *words, **more)
+
+    @contextmanager
+    def analyst(self, packages: str) -> Iterator[Analyst]:
+        named = self.environment | {"COTERIE_PROTOCOL_PACKAGES": packages}
+        with Analyst(self.folder / "analyst", environment=named, cold=True) as analyst:
+            yield analyst
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where both packages are installed."""
+    folder = tmp_path_factory.mktemp("packages")
+    parrot = write_project(folder / "a", "parrot")
+    marks = "\nimport os, pathlib\npathlib.Path(os.environ['STRAY']).touch()\n"
+    stray = write_project(folder / "b", "stray", first=marks)
+    for project in (parrot, stray):
+        install(project, folder / "site")
+    return folder / "site"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, place: Path) -> Machine:
+    known = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
+    machine = Machine(
+        known
+        | {
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{place}",
+            "COTERIE_HOME": str(tmp_path / "home"),
+            "STRAY": str(tmp_path / "stray-was-imported"),
+        },
+        tmp_path,
+    )
+    rows = tmp_path / "rows.csv"
+    with rows.open("w", newline="") as file:
+        csv.writer(file).writerows([["a", "b"], *([i, -i] for i in range(12))])
+    return machine
+
+
+def test_the_stray_package_shows_that_it_was_imported(machine: Machine) -> None:
+    """The mark that the other tests look for can be made."""
+    machine.run("-c", "import coterie_stray")
+    assert machine.stray.exists()
+
+
+def test_service_sdk_and_commands_take_a_named_package(machine: Machine) -> None:
+    machine.name("coterie-parrot")
+    rows = ["--data", "rows.csv"]
+    played = json.loads(machine.coterie("simulate", "parrot", *rows, "--json"))
+    assert played["fidelity"] == 1.0
+    assert "by-design" in machine.coterie("protocols", "parrot")
+    with machine.analyst("coterie-parrot") as analyst:
+        listed = httpx.get(f"{analyst.url}/v1/protocols").json()
+        offered = [each["name"] for each in listed["protocols"]]
+        assert "parrot" in offered
+        assert "stray" not in offered
+        at = {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
+        create = ["session", "create", "parrots", "--protocol", "parrot"]
+        create += ["--param", "n_clusters=3", "--json"]
+        opened = json.loads(machine.coterie(*create, **at))
+        run = ["party", "run", opened["invitations"]["r1c1"], *rows]
+        machine.coterie(*run, "--labels", "labels.csv", **at)
+        sdk = machine.run("-c", PARTIES, analyst.url, analyst.key, "rows.csv")
+    with (machine.folder / "labels.csv").open() as file:
+        assert [int(row["label"]) for row in csv.DictReader(file)] == LABELS
+    assert json.loads(sdk) == LABELS
+    assert not machine.stray.exists()
+
+
+def test_python_and_the_desk_take_a_named_package(machine: Machine) -> None:
+    machine.name("coterie-parrot")
+    labels, fitted, refused = map(json.loads, machine.run("-c", PYTHON).splitlines())
+    assert sorted(labels) == sorted([*range(3)] * 4)
+    assert fitted == labels
+    assert "Known protocols: dc, dummy, fccm, llf, omnifc, parrot," in refused
+    assert not machine.stray.exists()
+
+
+def test_the_desk_offers_a_named_package(machine: Machine) -> None:
+    machine.name("coterie-parrot")
+    words = ["-m", "party_sdk.cli", "ui", "--no-browser", "--json"]
+    with machine.analyst("coterie-parrot") as analyst:
+        key = machine.folder / "key"
+        key.write_text(analyst.key)
+        key.chmod(0o600)
+        at = {"COTERIE_URL": analyst.url, "COTERIE_KEY_FILE": str(key)}
+        with subprocess.Popen(
+            [sys.executable, *words],
+            env=machine.environment | at,
+            cwd=machine.folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            try:
+                assert process.stdout is not None
+                told: dict[str, Any] = json.loads(process.stdout.readline())
+                with httpx.Client(follow_redirects=True) as browser:
+                    home = browser.get(told["link"]).url
+                    root = home.path.split("/")[1]
+                    form = browser.get(home.join(f"/{root}{NEW}")).text
+            finally:
+                process.terminate()
+    assert "parrot: Parrot" in form
+    assert "stray: " not in form
+    assert not machine.stray.exists()
+
+
+def test_a_package_that_nobody_names_is_loaded_by_neither_side(
+    machine: Machine,
+) -> None:
+    machine.name()
+    for words in (["simulate", "parrot", "--data", "rows.csv"], ["protocols", "stray"]):
+        done = machine.ended("-m", "party_sdk.cli", *words)
+        assert done.returncode == 5
+        assert "Known protocols: dc, dummy," in done.stderr
+    with machine.analyst("") as analyst:
+        listed = httpx.get(f"{analyst.url}/v1/protocols").json()
+        assert not {"parrot", "stray"} & {e["name"] for e in listed["protocols"]}
+        asked = {"name": "stray", "params": {}}
+        key = {"Authorization": f"Bearer {analyst.key}"}
+        put = httpx.put(
+            f"{analyst.url}/v1/sessions/s1", json={"protocol": asked}, headers=key
+        )
+        assert put.status_code == 422
+    assert not machine.stray.exists()
+
+
+def test_an_analyst_s_setting_stands_above_the_home_s_policy(machine: Machine) -> None:
+    machine.name("coterie-stray")
+    with machine.analyst("coterie-parrot") as analyst:
+        listed = httpx.get(f"{analyst.url}/v1/protocols").json()
+        assert "parrot" in {each["name"] for each in listed["protocols"]}
+    assert not machine.stray.exists()
+
+
+# Names that cannot be
+
+
+@pytest.fixture
+def named() -> Iterator[None]:
+    """What this process names is put back."""
+    before = list(protocol_packages._sources)
+    yield
+    protocol_packages._sources[:] = before
+    protocol_packages.find_modules.cache_clear()
+
+
+def write_metadata(folder: Path, name: str, entries: str) -> None:
+    place = folder / f"{name}-1.0.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0"
+    )
+    (place / "entry_points.txt").write_text(entries)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("dc = mine", "a protocol of 'clustering_protocols.protocols.dc'"),
+        ("house = mine", "not 'house'"),
+        ("Mine = mine", "small letters"),
+        ("a.b = mine", "small letters"),
+        ("mine = mine:PROTOCOL", "has to lead to a module"),
+    ],
+)
+@pytest.mark.usefixtures("named")
+def test_a_name_that_cannot_be_is_refused(
+    entry: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metadata(tmp_path, "mine", f"[coterie.protocols]\n{entry}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    protocol_packages.use_packages(lambda: ["mine"])
+    with pytest.raises(InvalidParameters, match=said):
+        catalogue.catalogue()
+    assert catalogue.protocol("dc").version  # what Coterie brings is there all the same
+
+
+@pytest.mark.usefixtures("named")
+def test_a_named_package_without_a_protocol_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metadata(tmp_path, "mine", "[other]\na = b\n")
+    write_metadata(tmp_path, "yours", "[coterie.protocols]\nyours = not_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, said in (
+        ("absent", "is not installed here"),
+        ("mine", "has no protocol"),
+        ("yours", "cannot be used: No module named 'not_there'"),
+    ):
+        protocol_packages.use_packages([name].copy)
+        with pytest.raises(InvalidParameters, match=said):
+            catalogue.catalogue()
+
+
+QUIET = """
+from types import SimpleNamespace
+from clustering_protocols.protocols.dummy import DummyProtocol
+class Quiet(DummyProtocol):
+    def reference(self):
+        return SimpleNamespace(examples=list)
+PROTOCOL = Quiet()
+"""
+
+
+@pytest.mark.usefixtures("named")
+def test_a_protocol_without_an_example_does_not_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metadata(tmp_path, "quiet", "[coterie.protocols]\nquiet = quiet_protocol\n")
+    (tmp_path / "quiet_protocol.py").write_text(QUIET)
+    monkeypatch.syspath_prepend(tmp_path)
+    protocol_packages.use_packages(lambda: ["quiet"])
+    with pytest.raises(InvalidParameters, match="has no example"):
+        catalogue.catalogue()

@@ -1,0 +1,100 @@
+"""Rows, layouts and sessions that the tests of `llf` share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import kmeans_plusplus
+from support.tables import cut, within
+
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.simulation import Session, number_rows
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.llf.known_ways import KnownWay
+
+SEED = 6
+
+
+def blobs(n: int = 120, width: int = 3, k: int = 3, seed: int = 0) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    centres = 6.0 * rng.normal(size=(k, width))
+    return centres[rng.integers(k, size=n)] + rng.normal(size=(n, width))
+
+
+def by_columns(X: FloatArray, widths: Sequence[int]) -> dict[str, MatrixSource]:
+    layout = Layout.lattice(1, len(widths))
+    names = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
+    return {
+        slot: MatrixSource(X[:, own], [f"x{j}" for j in own], number_rows(len(X)))
+        for slot, own in zip(layout.names, names, strict=True)
+    }
+
+
+def start_of(X: FloatArray, k: int) -> tuple[tuple[float, ...], ...]:
+    rows = kmeans_plusplus(X, k, random_state=SEED)[0]
+    return tuple(tuple(map(float, row)) for row in rows)
+
+
+START = ((-3.0, 2.0), (0.0, 0.0), (4.0, -3.0))
+
+
+def rows(n: int = 200) -> FloatArray:
+    """Return one cloud without groups: the centroids move for many updates."""
+    return np.random.default_rng(2).normal(0.0, 3.0, size=(n, 2)).clip(-19, 19)
+
+
+def session(n_parties: int = 5, **more: Any) -> Session:
+    given: dict[str, Any] = {
+        "n_clusters": 3,
+        "scaling": "none",
+        "init": "given",
+        "initial_centroids": START,
+        "quorum": 3,
+        "max_iter": 40,
+        **more,
+    }
+    params, layout = Llf(**given), Layout.lattice(n_parties)
+
+    def begin() -> KnownWay:
+        sizes = [len(p) for p in np.array_split(np.arange(200), n_parties)]
+        data = cut(rows(), layout, sizes)
+        said = within(-20.0, 20.0, data, layout)
+        return KnownWay(params, layout, data, seed=5, dictionary=said)
+
+    return KnownWay.begun(("rows", n_parties, params), begin)
+
+
+def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
+    steps = np.zeros(words.size, dtype=np.uint64)
+    for place, step in changes:
+        steps[place] = step % 2**64
+    return words + steps.reshape(words.shape)
+
+
+def columns_session(
+    algorithm: Any, update: int = 3, bound: float | None = None, **more: Any
+) -> Session:
+    """Return a session of split columns; a dictionary of values up to ``bound``, if any."""
+    # random rows: the default start comes to rest before any update can be lied about
+    given = {"init": "random_rows", **more}
+    params, layout = (
+        Llf(n_clusters=3, algorithm=algorithm, **given),
+        Layout.lattice(1, 3),
+    )
+
+    def begin() -> KnownWay:
+        pieces = np.random.default_rng(0).normal(size=(3, 60, 2))
+        data = {
+            slot: MatrixSource(X, [f"{slot}a", f"{slot}b"], number_rows(60))
+            for slot, X in zip(layout.names, pieces, strict=True)
+        }
+        said = None if bound is None else within(-bound, bound, data, layout)
+        return KnownWay(params, layout, data, seed=5, dictionary=said)
+
+    s = KnownWay.begun(("columns", bound, params), begin)
+    s.until(messages.MeasureDistances, update)
+    return s

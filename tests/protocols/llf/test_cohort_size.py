@@ -1,0 +1,165 @@
+"""Fuzzy c-means over few rows: who may continue, and what a party computes if it may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from support.tables import cut
+
+from clustering_protocols import catalogue, engine, result_warnings
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.simulation import Session
+from clustering_protocols.simulation.agreement import agree, entropies
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.terms import Layout
+from party_sdk.advice import check_sizes
+from tests.protocols.llf.solving import n_met, solved
+
+SEED = 5
+
+
+def table(n: int, width: int = 2) -> FloatArray:
+    return np.random.default_rng(0).normal(size=(n, width))
+
+
+def begun(sizes: list[int], **params: Any) -> Session:
+    given: dict[str, Any] = {"n_clusters": 2, "algorithm": "fuzzy_cmeans", **params}
+    layout = Layout.lattice(len(sizes))
+    return Session(Llf(**given), layout, cut(table(sum(sizes)), layout, sizes), SEED)
+
+
+# What is refused: with k = 2, F = 2, T = 3 and one start it takes 2·(3 + 2)·2·1.5 = 30
+# rows of others
+
+
+@pytest.mark.threat(99)
+@pytest.mark.parametrize(
+    ("sizes", "params"),
+    [
+        ([15, 15, 15], {}),
+        ([400, 15, 15], {}),
+        ([400, 400, 400, 10, 20], {"participation": 0.6}),
+        ([400, 400, 400, 10, 20], {"quorum": 3}),
+        ([400, 30], {"allow_two_parties": True}),
+    ],
+)
+def test_as_many_rows_of_others_as_it_takes_are_enough(
+    sizes: list[int], params: dict[str, Any]
+) -> None:
+    begun(sizes, max_iter=3, **params)
+    fewer = [size - (size == min(sizes)) for size in sizes]
+    with pytest.raises(ProtocolFailed, match=r"totals of 2[89] rows"):
+        begun(fewer, max_iter=3, **params)
+
+
+def test_the_text_says_what_would_fit() -> None:
+    with pytest.raises(
+        ProtocolFailed, match=r"takes 612 rows .* max_iter of at most 4"
+    ):
+        begun([20, 20, 20])
+    begun([20, 20, 20], max_iter=4)
+    with pytest.raises(ProtocolFailed, match="or fewer clusters"):
+        begun([20, 20, 20], n_clusters=14)
+
+
+@pytest.mark.threat(99)
+def test_starts_that_race_count_as_further_rounds() -> None:
+    begun([20, 20, 20], max_iter=1, n_init=4)
+    with pytest.raises(ProtocolFailed, match="n_init 1 with max_iter of at most 4"):
+        begun([20, 20, 20], max_iter=1, n_init=5)
+
+
+@pytest.mark.parametrize(
+    "params", [{"algorithm": "cmeans"}, {"small_cohorts": "allow"}]
+)
+def test_others_are_not_refused(params: dict[str, Any]) -> None:
+    begun([15, 15, 15], **params)
+
+
+@pytest.mark.threat(99)
+def test_a_party_refuses_what_its_analyst_begins_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layout = Layout.lattice(3)
+    data = cut(table(45), layout, [15] * 3)
+    params = Llf(n_clusters=2, algorithm="fuzzy_cmeans")
+    agreement = agree(params, layout, data, SEED)
+    with monkeypatch.context() as lying:
+        lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
+        opened = engine.begin(agreement)
+    assert isinstance(opened, engine.Opened)
+    keys = entropies(SEED, "simulation", layout.names)
+    for slot in layout.names:
+        party = engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
+        with pytest.raises(ProtocolFailed, match="solve them for the rows"):
+            party.reply(engine.Journal(), Memory(), opened.tasks[slot], data[slot])
+
+
+def test_the_risk_is_named_where_it_is_taken_and_nowhere_else() -> None:
+    known, layout = catalogue.protocol("llf"), Layout.lattice(3)
+
+    def codes(layout: Layout = layout, **params: Any) -> bool:
+        found = known.risks_of(Llf(n_clusters=2, **params), layout)
+        return session_risks.SOLVABLE in found
+
+    fuzzy: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
+    assert codes(**fuzzy, small_cohorts="allow")
+    assert not codes(**fuzzy)
+    assert not codes(small_cohorts="allow")
+    assert not codes(Layout.lattice(1, 3), **fuzzy, small_cohorts="allow")
+
+
+# What it is refused for
+
+
+def iris(n: int) -> FloatArray:
+    X = load_iris().data[:, [1, 3]]
+    rng = np.random.default_rng(0)
+    return X[rng.permutation(len(X))[:n]] + rng.normal(scale=0.02, size=(n, 2))
+
+
+@pytest.mark.threat(99)
+def test_a_party_that_only_watches_computes_all_rows_of_others() -> None:
+    """The negative control of the guard: no message is altered, nobody works together."""
+    layout = Layout.lattice(3)
+    data = cut(iris(30), layout, [10] * 3)
+    params = Llf(n_clusters=3, algorithm="fuzzy_cmeans", small_cohorts="allow")
+    session, me = Session(params, layout, data, SEED), "r2c1"
+    seen: dict[int, FloatArray] = {}
+    while len(seen) < 20:
+        session.turn()
+        known = session.memories[me].get(messages.Centroids)
+        if known is not None:
+            seen[known.number] = known.centroids
+    # mean and spread of all rows are known to every party, by which it scales its own
+    pooled = np.vstack([matrix(data[slot]) for slot in layout.names])
+    scaled = {
+        slot: (matrix(data[slot]) - pooled.mean(axis=0)) / pooled.std(axis=0)
+        for slot in layout.names
+    }
+    own = scaled.pop(me)
+    others = np.vstack(list(scaled.values()))
+    guess = solved([seen[number] for number in sorted(seen)], own, len(others))
+    assert n_met(guess, others, within=1e-3) == len(others)
+
+    refusing = params.model_copy(update={"small_cohorts": "refuse"})
+    with pytest.raises(ProtocolFailed, match="solve them for the rows"):
+        Session(refusing, layout, data, SEED)
+
+
+def test_rounds_that_fit_are_said_before_anybody_joins() -> None:
+    params, layout = Llf(n_clusters=2, algorithm="fuzzy_cmeans"), Layout.lattice(3)
+    (sentence,) = result_warnings.of_session(params, layout, [2])
+    assert "612 rows of others" in sentence
+    with pytest.raises(ProtocolFailed, match="max_iter of at most 4"):
+        check_sizes(params, layout, 60, 2)
+    assert not result_warnings.of_session(
+        params.model_copy(update={"small_cohorts": "allow"}), layout, [2]
+    )

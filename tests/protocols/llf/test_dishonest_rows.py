@@ -1,0 +1,373 @@
+"""One party of `llf` over rows whose software was changed, against the others as they are.
+
+It sends any share it likes, reads every total as all parties do, and takes its own off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
+    CoterieError,
+    GuardRefused,
+    ProtocolFailed,
+)
+from clustering_protocols.contract import RowHistory
+from clustering_protocols.contract.row_history import most_following
+from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    messages,
+    row_audit,
+    rows_party,
+    rows_round,
+)
+from clustering_protocols.protocols.llf.params import LlfContext
+from clustering_protocols.protocols.llf.rows_round import RowsRound
+from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.shared_stages.masked_sums import CheckedSum
+from clustering_protocols.shared_stages.sums import SumTotals
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.llf.audits import unaudited
+from tests.protocols.llf.reading_off import Cells
+from tests.protocols.llf.steering import Keen, cells_of, solved_rows
+
+LAYOUT = Layout.lattice(3)
+LIAR, VICTIM, SISTER = "r2c1", "r1c1", "r3c1"
+SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
+
+
+def session(
+    name: str, k: int = 3, seed: int = 0, most: int = 100, **more: Any
+) -> Session:
+    """Return a session that starts far from where it ends, so that a liar has time."""
+    parts = simulation.split(SETS[name]().data, LAYOUT, seed).data
+    params = Llf(n_clusters=k, max_iter=most, init="random_party")
+    return Session(params, LAYOUT, parts, seed, **more)
+
+
+@contextmanager
+def unsteady() -> Iterator[None]:
+    """Let nobody compare a total with the one before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RowsRound, "_check_steady", lambda *_: None)
+        patch.setattr(rows_round, "check_own", lambda *_: None)
+        yield
+
+
+@contextmanager
+def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
+    """Let one party send what a liar says, and skip every check of its own."""
+    sums, moved = rows_party.local_sums, RowsRound._move_centroids
+    answered, check = row_audit.audit_sums, RowsRound._check_steady
+
+    def local_sums(here: RowsRound, data: Any, V: FloatArray) -> Any:
+        own = sums(here, data, V)
+        liar.scale = here.scale
+        liar.answered.setdefault(here.context.slot.name, []).append(V)
+        number = here.context.told.get("update", 0)
+        return liar.share(here, V, number, own) if is_liar(here) else own
+
+    def follow(self: RowsRound, known: Any, total: Any, members: list[str]) -> Any:
+        if is_liar(self):
+            liar.read(known.number + 1, *self.encoding.decode(total))
+        return moved(self, known, total, members)
+
+    def is_liar(here: RowsRound) -> bool:
+        return here.context.slot.name == slot
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_party, "local_sums", local_sums)
+        patch.setattr(RowsRound, "_move_centroids", follow)
+        patch.setattr(
+            row_audit,
+            "audit_sums",
+            lambda here, *a: [] if is_liar(here) else answered(here, *a),
+        )
+        patch.setattr(
+            RowsRound,
+            "_check_steady",
+            lambda self, *a: None if is_liar(self) else check(self, *a),
+        )
+        yield
+
+
+def ended(s: Session) -> CoterieError | None:
+    try:
+        s.to_the_end()
+    except CoterieError as error:
+        return error
+    return None
+
+
+@pytest.mark.threat(150)
+@pytest.mark.parametrize("name", list(SETS))
+def test_a_party_that_moves_centroids_freely_is_refused(
+    name: str,
+) -> None:
+    liar = Keen(keeps=frozenset())
+    s = session(name)
+    with changed(liar):
+        refused = ended(s)
+    assert isinstance(refused, ProtocolFailed)
+    assert len(liar.answered[LIAR]) <= 4
+    assert solved_rows(s, liar, [VICTIM, SISTER]) <= 1  # as of an honest session
+    # without the comparisons and the audit it reads rows: the control
+    s, liar = session(name, most=40, choices=unaudited(LAYOUT)), Keen(keeps=frozenset())
+    with unsteady(), changed(liar):
+        assert ended(s) is None
+    assert solved_rows(s, liar, [VICTIM, SISTER]) >= 5
+
+
+@pytest.mark.threat(150)
+@pytest.mark.parametrize(("name", "k"), [("iris", 2), ("wine", 2), ("iris", 3)])
+def test_an_informed_liar_reads_no_more_than_the_audit_limit(name: str, k: int) -> None:
+    """Its totals keep the rows and lower the cost: it foresees what others send.
+
+    The strongest form: it is told the others' sums. What stops it is their audit.
+    """
+    for seed in range(3):
+        s = session(name, k, seed)
+        liar = Keen(keeps=frozenset({"rows", "cost", "counts"}), seed=seed, session=s)
+        with changed(liar):
+            refused = ended(s)
+        for slot in (VICTIM, SISTER):
+            n_rows = s.data[slot].n_rows
+            assert solved_rows(s, liar, [slot]) <= most_following(0.25, n_rows)
+        assert isinstance(refused, GuardRefused | ProtocolFailed | None)
+
+
+@pytest.mark.threat(151)
+@pytest.mark.parametrize(("name", "share"), [("iris", 0.1), ("wine", 0.1)])
+def test_two_invented_parties_read_no_more_than_the_audit_limit(
+    name: str, share: float
+) -> None:
+    """They know each other's sums, so all but the victim's; no other check stands."""
+    s = session(name, choices={VICTIM: {"sums_limit": share}})
+    liar = Keen(keeps=frozenset(), session=s)
+    with unsteady(), changed(liar):
+        refused = ended(s)
+    n_rows = s.data[VICTIM].n_rows
+    assert isinstance(refused, GuardRefused)
+    assert "'sums_limit'" in str(refused)
+    assert solved_rows(s, liar, [VICTIM]) <= most_following(share, n_rows)
+    # without the limit it reads more: the control
+    s = session(name, most=40, choices=unaudited(LAYOUT))
+    liar = Keen(keeps=frozenset(), session=s)
+    with unsteady(), changed(liar):
+        ended(s)
+    assert solved_rows(s, liar, [VICTIM]) > most_following(share, n_rows)
+
+
+def test_the_refusal_names_the_updates_that_fit() -> None:
+    given = {slot: {"sums_limit": 1.0} for slot in LAYOUT.names}
+    given[VICTIM] = {"sums_limit": 0.05}
+    parts = simulation.split(load_wine().data, LAYOUT, 4).data
+    refused = ended(Session(Llf(n_clusters=8), LAYOUT, parts, 4, choices=given))
+    assert isinstance(refused, GuardRefused)
+    fits = int(str(refused).split("max_iter ")[1].split()[0])
+    params = Llf(n_clusters=8, max_iter=fits)
+    assert ended(Session(params, LAYOUT, parts, 4, choices=given)) is None
+    over = Llf(n_clusters=8, max_iter=fits + 1)
+    at_the_end = ended(Session(over, LAYOUT, parts, 4, choices=given))
+    assert isinstance(at_the_end, GuardRefused)
+    assert f"max_iter {fits} " in str(at_the_end)
+
+
+def refusal_after(n_updates: int) -> str:
+    """Return what a party reads where so many updates would have fitted."""
+    history = RowHistory.of_none(4).after(np.arange(4))
+    here: Any = SimpleNamespace(choices={"sums_limit": 0.0})
+    with pytest.raises(GuardRefused) as refused:
+        row_audit.check(here, history, 4, n_updates)
+    return str(refused.value)
+
+
+def test_where_no_update_fits_the_refusal_names_none() -> None:
+    assert "max_iter 1 " in refusal_after(1)
+    assert "max_iter" not in refusal_after(0)
+
+
+@pytest.mark.parametrize("n_init", [1, 2, 5])
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("n_rows", [50, 150, 1000])
+def test_so_many_updates_fit_in_any_case_and_one_more_may_not(
+    n_rows: int, k: int, n_init: int
+) -> None:
+    fit = row_audit.updates_that_fit(n_rows, k, n_init)
+    most, raced = most_following(0.25, n_rows), n_init if n_init > 1 else 0
+    history, numbers = RowHistory.of_none(n_rows), []
+    rng = np.random.default_rng(0)
+    for _ in range(raced + fit + 2):
+        history = history.after(rng.permutation(np.arange(n_rows) % k))
+        numbers.append(history.n_sums)
+    assert fit == 0 or numbers[-2] <= most
+    assert fit >= 0
+    assert numbers[-1] > most
+
+
+@pytest.mark.parametrize("share", ["all", -0.1, 1.5, None])
+def test_a_limit_that_is_no_share_is_refused(share: object) -> None:
+    refused = ended(session("iris", choices={VICTIM: {"sums_limit": share}}))
+    assert isinstance(refused, GuardRefused)
+    assert "from 0 to 1" in str(refused)
+
+
+def test_all_sums_of_a_session_are_in_the_history() -> None:
+    """Of every start, update and run, and by final label: computed apart from it."""
+    parts = simulation.split(load_iris().data, LAYOUT, 1).data
+    runs = Evaluation(n_clusters=(2, 3))
+    s = Session(
+        Llf(n_clusters=3, n_init=2),
+        LAYOUT,
+        parts,
+        1,
+        evaluation=runs,
+        choices=unaudited(LAYOUT),
+    )
+    around: list[FloatArray] = []
+    labels = row_audit._labels
+
+    def seen(here: RowsRound, data: Any, V: FloatArray) -> Any:
+        around.extend([V] * (here.context.slot.name == VICTIM))
+        return labels(here, data, V)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_audit, "_labels", seen)
+        run = s.to_the_end()
+    n_updates = sum(figures.n_iter or 0 for figures in run.figures)
+    # two starts of each run, and its updates: the leader says stop with one more
+    assert len(around) == n_updates + 2 * (2 + 1)
+    memory = s.memories[VICTIM].scope_to_run(1)
+    found = memory.get(RowHistory)
+    assert found is not None
+    assert len(found.labels) == len(around) + 2
+    X = np.vstack([matrix(parts[slot]) for slot in LAYOUT.names])
+    Z = (matrix(parts[VICTIM]) - X.mean(axis=0)) / X.std(axis=0)
+    cells: Cells = cells_of(Z, around)
+    mine = found.labels[:, found.of_row]
+    for labelled in cells:
+        assert (mine == labelled).all(axis=1).any()
+
+
+def test_the_last_sums_of_degrees_are_in_the_history() -> None:
+    fuzzy = Llf(n_clusters=2, algorithm="fuzzy_cmeans", small_cohorts="allow")
+    parts = simulation.split(load_iris().data, LAYOUT, 1).data
+    s = Session(fuzzy, LAYOUT, parts, 1)
+    s.to_the_end()
+    found = s.recall(VICTIM, RowHistory)
+    assert len(found.labels) == 1
+
+
+# The comparisons
+
+
+def bent(words: WordArray, own: FloatArray, V: FloatArray, what: str) -> WordArray:
+    """Return a total that breaks one comparison, and no range."""
+    found = words.view(np.int64).copy()
+    k, width = V.shape
+    sums, counts = found[: V.size].reshape(k, width), found[V.size : V.size + k]
+    if what == "own":
+        c = int(np.argmax(own))
+        shift = counts[c] - int(own[c]) + 1
+        counts[c] -= shift
+        counts[(c + 1) % k] += shift
+    if what == "rows":
+        sums[0] += 1 << 20
+    if what == "cost":
+        away = np.rint((V[0] - V[1]) * 2.0**49).astype(np.int64)
+        sums[0] -= away
+        sums[1] += away
+    return found.view(np.uint64)
+
+
+SAID = {"own": "fewer rows", "rows": "other rows", "cost": "farther"}
+
+
+@pytest.mark.parametrize("what", list(SAID))
+@pytest.mark.parametrize("name", ["update/2", "closing/"])
+def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
+    """Totals as all parties together could send them: their tag is right."""
+    true = CheckedSum.read
+
+    def read(
+        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
+    ) -> WordArray:
+        words = true(self, context, total, of, fits)
+        if not of.name.startswith(name):
+            return words
+        known = context.recall(messages.Centroids)
+        rows = context.memory.get(messages.FinalRows)
+        own = known.own
+        if rows is not None:
+            own = np.bincount(rows.labels, minlength=3).astype(np.float64)
+        return bent(words, own, known.centroids, what)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckedSum, "read", read)
+        refused = ended(session("wine"))
+    assert isinstance(refused, ProtocolFailed)
+    assert SAID[what] in str(refused)
+
+
+@pytest.mark.parametrize("what", ["own", "rows"])
+def test_false_sums_of_a_second_start_are_refused(what: str) -> None:
+    true = CheckedSum.read
+
+    def read(
+        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
+    ) -> WordArray:
+        words = true(self, context, total, of, fits)
+        if of.name != "race":
+            return words
+        encoding = RowsRound.of(context).encoding
+        size = encoding.n_words
+        lanes = context.recall(messages.RacingStarts).centroids
+        own_words = context.recall(SumTotals).own
+        _, own = encoding.decode(own_words[size : 2 * size])
+        second = bent(words[size : 2 * size], own, lanes[1], what)
+        return np.concatenate([words[:size], second, words[2 * size :]])
+
+    parts = simulation.split(load_wine().data, LAYOUT, 0).data
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckedSum, "read", read)
+        refused = ended(Session(Llf(n_clusters=3, n_init=3), LAYOUT, parts, 0))
+    assert isinstance(refused, ProtocolFailed)
+    assert SAID[what] in str(refused)
+
+
+def test_several_runs_are_of_the_same_rows() -> None:
+    """A total of the second run that holds other rows than those of the first."""
+    true = CheckedSum.read
+
+    def read(
+        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
+    ) -> WordArray:
+        words = true(self, context, total, of, fits)
+        if of.name != "update/1" or context.session.params.n_clusters == 2:
+            return words
+        V = context.recall(messages.StartCentroids).centroids
+        return bent(words, np.zeros(3), V, "rows")
+
+    parts = simulation.split(load_wine().data, LAYOUT, 0).data
+    runs = Evaluation(n_clusters=(2, 3))
+    whole = Session(
+        *(Llf(n_clusters=3), LAYOUT, parts, 0),
+        evaluation=runs,
+        choices=unaudited(LAYOUT),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckedSum, "read", read)
+        refused = ended(whole)
+    assert isinstance(refused, ProtocolFailed)
+    assert "other rows" in str(refused)

@@ -1,0 +1,424 @@
+"""What `llf` says of its result is what scikit-learn says of the labels and pooled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn import metrics as sk
+from support.lies import alter, altered, moved, tell
+from support.repeats import in_turn
+from support.tables import cut
+
+from benchmarks import datasets
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import InvalidArray, ProtocolFailed, TaskRefused
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    columns_sums,
+    messages,
+)
+from clustering_protocols.protocols.llf.columns_party import ColumnsParty
+from clustering_protocols.protocols.llf.rows_party import RowsParty
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.secrecy.masks import add_all, add_tagged
+from clustering_protocols.simulation import SimulationResult
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.llf.audits import unaudited
+from tests.protocols.llf.llf_sessions import (
+    SEED,
+    blobs,
+    by_columns,
+    columns_session,
+    plus,
+    session,
+)
+
+FUZZY = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
+SETS = ("iris", "wine", "pendigits")
+
+
+def load(name: str) -> FloatArray:
+    try:
+        return datasets.load(name)[0]
+    except datasets.MissingDataError as missing:
+        pytest.skip(str(missing))
+
+
+def of_rows(
+    X: FloatArray, sizes: Sequence[int] | None = None, **params: Any
+) -> tuple[SimulationResult, FloatArray, IntArray]:
+    """Return a session over split rows, standardised pooled rows, and their labels."""
+    sizes = sizes or [len(piece) for piece in np.array_split(X, 3)]
+    layout = Layout.lattice(len(sizes))
+    data, lifted = cut(X, layout, sizes), unaudited(layout)
+    run = simulation.run(Llf(**params), layout, data, SEED, choices=lifted)
+    labels = np.concatenate([run.outcomes[slot].labels for slot in layout.names])
+    spread = X.std(axis=0)
+    return run, (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0), labels
+
+
+def expected(Z: FloatArray, labels: IntArray) -> dict[str, float]:
+    names, own = np.unique(labels, return_inverse=True)
+    D = cdist(Z, [Z[labels == name].mean(axis=0) for name in names])
+    a = D[np.arange(len(Z)), own]
+    others = D.copy()
+    others[np.arange(len(Z)), own] = np.inf
+    b = others.min(axis=1)
+    many = np.bincount(own)[own] > 1
+    return {
+        "inertia": float((a**2).sum()),
+        "simplified_silhouette": float(np.mean(many * (b - a) / np.maximum(a, b))),
+        "calinski_harabasz": sk.calinski_harabasz_score(Z, labels),
+        "davies_bouldin": sk.davies_bouldin_score(Z, labels),
+    }
+
+
+def said(outcome: Any) -> dict[str, Any]:
+    """What a party is told beside its labels."""
+    return {**outcome.report, **dict(outcome.figures[0])}
+
+
+# Split rows
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("case", "k"), in_turn(list(product(SETS, [1e-5, 1e-2, 0.1])), [3, 7])
+)
+def test_figures_of_split_rows_are_scikit_learns(
+    case: tuple[str, float], k: int
+) -> None:
+    name, tol = case
+    run, Z, labels = of_rows(load(name), n_clusters=k, tol=tol)
+    for outcome in run.outcomes.values():
+        told = {of: said(outcome)[of] for of in expected(Z, labels)}
+        assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+        assert said(outcome)["n_iter"] == said(outcome)["n_updates"]
+        assert said(outcome)["converged"]
+
+
+@pytest.mark.parametrize(
+    ("name", "k", "fuzzifier"),
+    [("wine", 3, 1.3), ("wine", 3, 2.0), ("wine", 7, 1.3), ("iris", 7, 2.0)],
+)
+def test_quality_of_fuzzy_rows_is_that_of_their_memberships(
+    name: str, k: int, fuzzifier: float
+) -> None:
+    """Of seven clusters of wine and an exponent of 2, two centroids coincide."""
+    fuzzy: dict[str, Any] = {**FUZZY, "output": "memberships", "fuzzifier": fuzzifier}
+    X = load(name)
+    run, Z, labels = of_rows(X, n_clusters=k, max_iter=30, **fuzzy)
+    U = np.concatenate([outcome.memberships for outcome in run.outcomes.values()])
+    V = (run.outcomes["r1c1"].centroids - X.mean(axis=0)) / X.std(axis=0)
+    apart = cdist(V, V, "sqeuclidean") + np.diag(np.full(k, np.inf))
+    report = said(run.outcomes["r3c1"])
+    assert report["partition_coefficient"] == pytest.approx((U**2).sum() / len(Z))
+    compactness = (U**2 * cdist(Z, V, "sqeuclidean")).sum()
+    xie_beni = compactness / (len(Z) * apart.min())
+    assert report["xie_beni"] == pytest.approx(xie_beni, rel=1e-9)
+    told = {of: report[of] for of in expected(Z, labels)}
+    assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+
+
+def test_the_summary_says_the_figures_to_six_digits() -> None:
+    run, _, _ = of_rows(load("iris"), n_clusters=3)
+    known = {of: said(run.outcomes["r2c1"])[of] for of in Figures.model_fields}
+    assert dict(run.figures[0]) == dict(Figures(**known).round_values())
+    kept = [memory.get(Figures) for memory in run.trace.memories.values()]
+    assert all(dict(each) == known for each in kept)
+
+
+def test_figures_of_clusters_without_rows_or_of_one() -> None:
+    X = blobs(90, 2, 2, 1)
+    X[0] = 40.0, 40.0
+    start = ((0.0, 0.0), (90.0, -90.0), (40.0, 40.0), (5.0, 5.0))
+    run, Z, labels = of_rows(
+        X, n_clusters=4, init="given", initial_centroids=start, tol=1e-2
+    )
+    assert 1 in np.bincount(labels)
+    report = said(run.outcomes["r1c1"])
+    assert report["n_clusters"] == len(np.unique(labels))
+    told = {of: report[of] for of in expected(Z, labels)}
+    assert told == pytest.approx(expected(Z, labels), rel=1e-9)
+
+
+# Lies about the closing sums
+
+
+LIES: dict[str, Any] = {
+    "all words of the labels": lambda t: {"closing": t.closing + np.uint64(1)},
+    "a mean": lambda t: {"closing": plus(t.closing, (0, 1 << 40))},
+    "counts that add up": lambda t: {"closing": plus(t.closing, (-2, 1), (-3, -1))},
+    "who closed": lambda _: {"closed_by": np.array([1, 1, 1, 1, 0], np.uint8)},
+    "when it was closed": lambda t: {"closed_in": t.closed_in - np.array([1, 0])},
+    "fewer words": lambda t: {"closing": t.closing[:5].copy()},
+}
+TOLD_LIES: dict[str, Any] = {
+    "all words": lambda t: {"gathered": t.gathered + np.uint64(1)},
+    "sizes that add up": lambda t: {"gathered": plus(t.gathered, (0, 1), (1, -1))},
+    "a figure": lambda t: {"gathered": plus(t.gathered, (4, 1 << 30))},
+    "who gathered": lambda _: {"gathered_by": np.array([1, 1, 1, 1, 0], np.uint8)},
+    "fewer words": lambda t: {"gathered": t.gathered[:5].copy()},
+}
+
+
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_about_the_means_of_the_labels_is_refused(lie: str, slot: str) -> None:
+    s = session(quorum=None)
+    s.until(messages.Gather)
+    with pytest.raises((ProtocolFailed, InvalidArray)):
+        s.answer(slot, altered(s, slot, LIES[lie]))
+
+
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+@pytest.mark.parametrize("lie", TOLD_LIES)
+def test_a_lie_about_the_sums_around_them_is_refused(lie: str, slot: str) -> None:
+    s = session(quorum=None)
+    s.until(messages.ReportDigest)
+    with pytest.raises((ProtocolFailed, InvalidArray)):
+        s.answer(slot, altered(s, slot, TOLD_LIES[lie]))
+
+
+def one_more(s: Any) -> dict[str, Any]:
+    """Return the fields of a task that moves the centroids on after they came to rest.
+
+    The leader says with its last sums that they are not needed. Their total is a true
+    one all the same, around the last centroids.
+    """
+    last: dict[str, Any] = {}
+    for message in s.received_messages:
+        packet = packets.read(message.payload)
+        if packet.header.record["kind"] == "sums":
+            last[message.sender] = packet.read([messages.Sums])
+    given = [last[slot] for slot in s.session.slots]
+    assert given[0].stop
+    number = s.recall("r2c1", messages.Centroids).number
+    return {
+        "updates": np.array([[number + 1, given[0].round, given[0].attempt]]),
+        "cohorts": np.ones((1, len(given)), np.uint8),
+        "totals": add_tagged(each.words for each in given)[None],
+    }
+
+
+@pytest.mark.parametrize("kind", [messages.Gather, messages.ReportDigest])
+def test_who_has_labelled_its_rows_moves_its_centroids_no_more(kind: Any) -> None:
+    s = session(tol=0.05)
+    s.until(kind)
+    lie = altered(s, "r2c1", lambda _: one_more(s))
+    with pytest.raises(ProtocolFailed, match="updates after the last one"):
+        s.answer("r2c1", lie)
+
+
+def test_a_returning_party_accepts_only_the_final_centroids() -> None:
+    """Its sum is that of other labels: nobody else's fits, and it reads no total."""
+    s = session(tol=0.05)
+    s.until(messages.Close)
+    s.turn(absent=["r2c1"])
+    s.until(messages.Gather)
+    assert s.memories["r2c1"].get(messages.FinalRows) is None
+    with pytest.raises(ProtocolFailed, match="not the sum"):
+        s.answer("r2c1", altered(s, "r2c1", lambda _: one_more(s)))
+
+
+def test_shares_of_the_closing_sums_are_of_these_centroids_alone() -> None:
+    """Two sets of closing sums would be two more totals; of another set none adds up."""
+    s = session(tol=0.05)
+    s.until(messages.Close)
+    honest = s.answer("r2c1").contribution
+    other = s.answer("r2c1", altered(s, "r2c1", lambda _: one_more(s))).contribution
+    answers = {slot: s.answer(slot) for slot in s.open.tasks}
+    for slot, answer in answers.items():
+        s.journals[slot], s.memories[slot] = answer.journal, answer.memory
+    given = {slot: answer.contribution for slot, answer in answers.items()}
+    s.advance({**given, "r2c1": other})
+    assert honest != other
+    with pytest.raises(ProtocolFailed, match="not the sum"):
+        s.answer("r1c1")
+
+
+def test_nothing_is_gathered_before_it_is_closed() -> None:
+    s = session()
+    s.until(messages.Close)
+    task = packets.read(s.open.tasks["r2c1"]).read([messages.Close])
+    made_up = messages.Gather(
+        **dict(task),
+        closed_in=np.array([s.open.round, 1]),
+        closed_by=np.ones(5, np.uint8),
+        closing=np.zeros(10, np.uint64),
+    )
+    here = s.context("r2c1")
+    with pytest.raises(ProtocolFailed):
+        RowsParty().reply(here, made_up, s.data["r2c1"])
+
+
+# Split columns
+
+
+def of_columns(
+    X: FloatArray, **params: Any
+) -> tuple[SimulationResult, FloatArray, IntArray]:
+    widths = [len(each) for each in np.array_split(np.arange(X.shape[1]), 3)]
+    layout = Layout.lattice(1, 3)
+    run = simulation.run(Llf(**params), layout, by_columns(X, widths), SEED)
+    spread = X.std(axis=0)
+    Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    return run, Z, run.outcomes["r1c2"].labels
+
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "cmeans": {},
+    "fuzzy": {**FUZZY, "max_iter": 300, "tol": 1e-3},
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("case", "k"), in_turn(list(product(COLUMNS, SETS)), [3, 7]))
+def test_figures_of_split_columns_are_scikit_learns(
+    case: tuple[str, str], k: int
+) -> None:
+    how, name = case
+    run, Z, labels = of_columns(load(name)[:600], n_clusters=k, **COLUMNS[how])
+    wanted = expected(Z, labels)
+    of = ("inertia", "calinski_harabasz")
+    for outcome in run.outcomes.values():
+        report = said(outcome)
+        told = {name: report[name] for name in of}
+        assert told == pytest.approx({name: wanted[name] for name in of}, rel=1e-9)
+        assert report["n_iter"] == report["n_updates"]
+        assert report["converged"] or report["n_iter"] == 300
+        assert report["davies_bouldin"] is report["silhouette"] is None
+    rounded = {name: float(f"{report[name]:.6g}") for name in of}
+    assert {name: getattr(run.figures[0], name) for name in of} == rounded
+
+
+def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:
+    run, _, _ = of_columns(load("wine"), n_clusters=3, publish="nothing")
+    assert not run.figures
+    assert said(run.outcomes["r1c1"])["inertia"] is None
+    params = Llf(n_clusters=3, publish="nothing")
+    stage = catalogue.protocol("llf").stages(params, Layout.lattice(1, 3))[-1]
+    assert messages.Scatter not in stage.tasks
+
+
+def scattered(s: Any, labels: IntArray) -> FloatArray:
+    """Return both sums over all parties, as the analyst reads them."""
+    asked, shares = messages.Scatter(labels=labels), []
+    for slot in s.session.slots:
+        reply = ColumnsParty().reply(s.context(slot), asked, s.data[slot])
+        shares.append(reply.contribution.words)
+    return columns_sums.build_scatter_encoding(s.session).decode(add_all(shares))
+
+
+def lonely(n: int) -> IntArray:
+    """Return labels of which the first row has one of its own."""
+    labels = np.ones(n, dtype=np.int64)
+    labels[0] = 0
+    labels[n // 2 :] = 2
+    return labels
+
+
+def read_differences(s: Any) -> FloatArray:
+    """Return by how much each cluster of the last update is farther than the first."""
+    words = add_all(
+        packets.read(m.payload).arrays["words"] for m in s.received_messages[-3:]
+    )
+    signed = (words - words[:, :1]).view(np.int64)
+    return signed / columns_sums.build_distance_encoding(s.session).unit
+
+
+@pytest.mark.parametrize("of", ["lonely", "honest"])
+def test_labels_chosen_by_the_analyst_reveal_only_total_scatter(
+    of: str,
+) -> None:
+    """It tells a row's own cluster in an update, and could read that row's norm.
+
+    The differences of that update give the same number; and both sums together are the
+    same for any labels.
+    """
+    s = columns_session("cmeans", 2)
+    if of == "lonely":
+        tell(s, lambda task: {"labels": lonely(len(task.labels))})
+    labels = packets.read(s.open.tasks["r1c1"]).read([messages.MeasureDistances]).labels
+    s.turn()
+    within, between = scattered(s, labels)
+    D, counts = read_differences(s), np.bincount(labels, minlength=3)
+    apart = np.array([(D - D[:, [c]])[labels == c].sum(axis=0) for c in range(3)])
+    known = (apart * counts).sum() / (2 * counts.sum())
+    assert between == pytest.approx(known, rel=1e-9)
+    assert within + between == pytest.approx(60 * 6, rel=1e-9)  # n·F, standardised
+
+
+LABELS: dict[str, Any] = {
+    "a row alone": lambda old: lonely(len(old)),
+    "two changed": lambda old: np.roll(old, 1),
+    "one changed": lambda old: np.append((old[:1] + 1) % 3, old[1:]),
+    "a cluster that there is not": lambda old: np.append(np.array([3]), old[1:]),
+    "fewer": lambda old: old[:-1],
+    "none": lambda old: old[:0],
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("lie", "algorithm"), in_turn(list(LABELS), ["cmeans", "fuzzy_cmeans"])
+)
+def test_no_figures_are_made_of_other_labels_than_were_told_last(
+    lie: str, algorithm: str
+) -> None:
+    s = columns_session(algorithm)
+    s.until(messages.Scatter)
+
+    def change(task: Any) -> dict[str, Any]:
+        return {"labels": LABELS[lie](task.labels)}
+
+    with pytest.raises(ProtocolFailed, match="not those of the last update"):
+        s.answer("r1c2", altered(s, "r1c2", change))
+
+
+def test_figures_are_asked_once_and_after_the_first_labels() -> None:
+    s = columns_session("cmeans", 1)
+    early = messages.Scatter(labels=np.zeros(60, dtype=np.int64))
+    with pytest.raises(ProtocolFailed, match="not those of the last update"):
+        ColumnsParty().reply(s.context("r1c2"), early, s.data["r1c2"])
+    s.until(messages.MeasureDistances, 2)
+    measure = s.open.tasks["r1c2"]
+    s.until(messages.Scatter)
+    task = s.open.tasks["r1c2"]
+    s.journals["r1c2"] = s.answer("r1c2", task).journal
+    with pytest.raises(TaskRefused):
+        s.answer("r1c2", moved(s.agreement, measure, task))
+    s = columns_session("cmeans", 2)
+    s.until(messages.Scatter)
+    task = s.open.tasks["r1c2"]
+    s.turn()
+    with pytest.raises(TaskRefused):
+        s.answer("r1c2", moved(s.agreement, task, s.open.tasks["r1c2"]))
+
+
+def test_figures_of_other_labels_than_the_result_are_refused() -> None:
+    s = columns_session("cmeans")
+    s.to_the_end()
+    result = packets.read(s.final_step.results["r1c2"]).read([messages.GroupLabels])
+    other = dict(result) | {"labels": np.roll(result.labels, 1)}
+    lie = messages.GroupLabels.model_validate(other)
+    with pytest.raises(ProtocolFailed, match="not those of the last update"):
+        ColumnsParty().conclude(s.context("r1c2"), lie, s.data["r1c2"])
+
+
+def test_shares_that_do_not_fit_end_the_session() -> None:
+    s = columns_session("cmeans")
+    s.until(messages.Scatter)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    noise = alter(
+        s.agreement, given["r1c2"], lambda t: {"words": plus(t.words, (0, 1 << 62))}
+    )
+    with pytest.raises(ProtocolFailed, match="different inputs"):
+        s.advance({**given, "r1c2": noise})

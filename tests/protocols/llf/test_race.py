@@ -1,0 +1,274 @@
+"""Starts that race: the best continues as if it had been given, and no other can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_iris, load_wine
+from support.lies import altered
+from support.tables import cut, within
+
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidArray,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.sums import AddUp, SumTotals
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.llf.llf_sessions import SEED, blobs, plus, rows
+from tests.protocols.llf.numbering import numbers_of
+from tests.protocols.llf.reading_off import Cells, read_off, run_of
+
+LAYOUT = Layout.lattice(3)
+FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
+INITS = ("careful", "random_party", "bounds")
+both = pytest.mark.parametrize("more", [{}, FUZZY], ids=["cmeans", "fuzzy"])
+
+
+def racing(X: FloatArray | None = None, **params: Any) -> Session:
+    """Return a session in the units of the data: in these a start can be given."""
+    X = rows(240) if X is None else X
+    data = cut(X, LAYOUT, [80] * 3)
+    given = {"n_clusters": 4, "n_init": 5, "scaling": "none", "tol": 1e-3, **params}
+    said = within(-90.0, 90.0, data, LAYOUT)
+    return Session(Llf(**given), LAYOUT, data, seed=SEED, dictionary=said)
+
+
+def lanes_of(s: Session) -> FloatArray:
+    """Return all starts, as they stand between the two rounds of the race."""
+    s.until(AddUp)
+    s.turn()
+    return s.recall("r2c1", messages.RacingStarts).centroids
+
+
+def objective(
+    X: FloatArray, V: FloatArray, params: Llf, least: int
+) -> tuple[float, FloatArray]:
+    """Return what a start comes to with one update, and the updated centroids."""
+    D = cdist(X, V, "sqeuclidean")
+    if params.fuzzy:
+        U = 1.0 / (D * (1.0 / D).sum(axis=1, keepdims=True))
+        W = U**2
+    else:
+        W = np.eye(len(V))[D.argmin(axis=1)]
+    weights = W.sum(axis=0)
+    means = W.T @ X / np.maximum(weights, 1e-300)[:, None]
+    after = np.where((weights >= least)[:, None], means, V)
+    return float((W * cdist(X, after, "sqeuclidean")).sum()), after
+
+
+# Which start is the best
+
+
+@both
+@pytest.mark.parametrize("init", INITS)
+def test_the_start_of_least_value_after_one_update_goes_on(
+    init: Any, more: dict[str, Any]
+) -> None:
+    s = racing(init=init, **more)
+    lanes = lanes_of(s)
+    assert len({V.tobytes() for V in lanes}) == 5
+    params = s.session.params
+    values = [
+        objective(rows(240), V, params, params.least_rows_moved)[0] for V in lanes
+    ]
+    best = lanes[int(np.argmin(values))]
+    s.until(messages.Update, 2)
+    for slot in LAYOUT.names:
+        kept = s.recall(slot, messages.StartCentroids).centroids
+        assert np.array_equal(kept, best)
+    assert len(set(np.round(values, 6))) > 1
+
+
+@both
+@pytest.mark.parametrize("init", INITS)
+def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> None:
+    s = racing(init=init, **more)
+    s.to_the_end()
+    V = s.recall("r1c1", messages.StartCentroids).centroids
+    start = tuple(tuple(map(float, row)) for row in V)
+    alone = racing(init="given", initial_centroids=start, n_init=1, **more)
+    alone.to_the_end()
+    found, expected = (
+        np.concatenate([o.labels for o in each.outcomes().values()])
+        for each in (s, alone)
+    )
+    numbers = numbers_of(found, expected, len(V))  # given starts keep their numbers
+    for slot, outcome in s.outcomes().items():
+        other = alone.outcomes()[slot]
+        taken = np.unique(found)  # clusters without rows have no number to compare
+        assert np.array_equal(outcome.centroids[taken], other.centroids[numbers[taken]])
+        assert set(map(bytes, outcome.centroids)) == set(map(bytes, other.centroids))
+        assert numbers[outcome.labels].tobytes() == other.labels.tobytes()
+        assert outcome.report == other.report
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_the_first_start_is_drawn_as_if_it_were_alone(init: Any) -> None:
+    """Its draws are named as before, so that one start is the session of before."""
+    alone, several = racing(init=init, n_init=1), racing(init=init)
+    alone.to_the_end()
+    V = alone.recall("r2c1", messages.StartCentroids).centroids
+    first = lanes_of(several)[0]
+    if init != "bounds":  # these are drawn from the group's secret: another agreement
+        np.testing.assert_allclose(V, first, rtol=1e-12)
+    assert V.shape == first.shape
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"scaling": "standard"},
+        {"scaling": "minmax"},
+        {"output": "memberships", **FUZZY},
+    ],
+)
+def test_it_is_lossless_however_sums_are_added(how: dict[str, Any]) -> None:
+    s = racing(blobs(240, 3, 5), init="random_party", **how)
+    outcomes = s.to_the_end().outcomes
+    assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
+    V = outcomes["r1c1"].centroids
+    X = np.vstack([np.vstack(list(s.data[slot].batches())) for slot in LAYOUT.names])
+    spread = X.std(axis=0) if how.get("scaling") == "standard" else np.ones(3)
+    labels = np.concatenate([outcomes[slot].labels for slot in LAYOUT.names])
+    assert np.array_equal(cdist(X / spread, V / spread).argmin(axis=1), labels)
+
+
+# What is kept, and what is shown
+
+
+@pytest.mark.parametrize("init", INITS)
+def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
+    s = racing(init=init)
+    lanes = lanes_of(s)
+    s.until(messages.Update)
+    for slot in LAYOUT.names:
+        kept = s.recall(slot, messages.StartCentroids).centroids
+        stored = b"".join(s.memories[slot].entries.values())
+        for V in lanes:
+            there = V[0].tobytes() in stored
+            assert there == np.array_equal(V, kept)
+        for kind in (messages.LaneStarts, messages.RacingStarts):
+            starts = s.memories[slot].get(kind)
+            assert starts is None or starts.centroids.shape == (0, 4, 2)
+        assert not s.recall(slot, SumTotals).totals.size
+        proposed = s.memories[slot].get(messages.ProposedByAll)
+        assert proposed is None or not proposed.centroids.size
+
+
+def test_the_analyst_reads_neither_starts_nor_their_sums() -> None:
+    s = racing(init="random_party")
+    lanes = lanes_of(s)
+    s.to_the_end()
+    stored = b"".join(s.stored)
+    for V in lanes:
+        assert V.tobytes() not in stored
+    words = [packets.read(m.payload) for m in s.received_messages]
+    race = [p.arrays["words"] for p in words if p.header.record["kind"] == "share"]
+    assert [len(each) for each in race] == [5 * (4 * 3 + 1) + 1] * 3 + [0] * 3
+    for share in race[:3]:  # noise: half of the bits are set
+        assert abs(np.unpackbits(share.view(np.uint8)).mean() - 0.5) < 0.05
+
+
+# What a curious party reads
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
+    """It takes its own rows off each sum; two that differ by a row of others show it."""
+    X = (load_iris if name == "iris" else load_wine)().data
+    more, five_runs = [], []
+    for seed in range(3):
+        parts = simulation.split(X, LAYOUT, seed).data
+        params = Llf(n_clusters=3, n_init=5, init="random_party")
+        s = Session(params, LAYOUT, parts, seed)
+        while s.open.stage != "race":
+            s.turn()
+        s.turn()
+        lanes = s.recall("r1c1", messages.RacingStarts).centroids
+        s.until(messages.Update)
+        V = s.recall("r1c1", messages.StartCentroids).centroids
+        others = np.vstack([matrix(parts[slot]) for slot in ("r2c1", "r3c1")])
+        pooled = np.vstack([matrix(parts["r1c1"]), others])
+        Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
+        hidden = slice(len(pooled) - len(others), None)
+
+        def cells(runs: Cells, hidden: slice = hidden) -> Cells:
+            return [labels[hidden] for labels in runs]
+
+        one, first = run_of(Z, V), [run_of(Z, lane)[0] for lane in lanes]
+        alone = read_off(3, cells(one))
+        more.append(read_off(3, cells(one + first)) - alone)
+        five = [labels for lane in lanes for labels in run_of(Z, lane)]
+        five_runs.append(read_off(3, cells(five)))
+    assert 0 <= min(more) <= max(more) <= 6
+    assert max(five_runs) > 6
+
+
+# Lies and guards
+
+
+LIES: dict[str, Any] = {
+    "all words": lambda t: {"total": t.total + np.uint64(1)},
+    "a start looks better": lambda t: {"total": plus(t.total, (-2, -(1 << 40)))},
+    "a count": lambda t: {"total": plus(t.total, (8, 1), (9, -1))},
+    "starts in another order": lambda t: {"total": np.roll(t.total, 13)},
+    "fewer words": lambda t: {"total": t.total[:-1]},
+    "phase 1 again": lambda t: {"phase": 1, "total": t.total[:0]},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_lie_about_the_race_is_refused(lie: str) -> None:
+    s = racing()
+    lanes_of(s)
+    with pytest.raises((ProtocolFailed, InvalidArray)):
+        s.answer("r2c1", altered(s, "r2c1", LIES[lie]))
+
+
+@both
+def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> None:
+    """Fuzzy, k 4, F 2: more than 6 rows for each start.
+
+    The rows lie in groups: starts share clusters, and the audit of sums lets them pass.
+    """
+    for n_init, refused in ((13, False), (14, True)):
+        s = racing(blobs(240, 2, 4), n_init=n_init, **more)  # 80 rows each
+        s.until(AddUp)
+        if refused and more:
+            with pytest.raises(GuardRefused, match="84 rows"):
+                s.answer("r1c1")
+        else:
+            s.answer("r1c1")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"init": "given", "initial_centroids": ((0.0,), (1.0,))},
+        {"quorum": 3},
+        {"participation": 0.5},
+    ],
+)
+def test_what_starts_cannot_race_with_is_refused(params: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameters, match="n_init"):
+        catalogue.protocol("llf").check(
+            Llf(n_clusters=2, n_init=2, **params), Layout.lattice(3)
+        )
+
+
+def test_the_risk_is_named_where_starts_race() -> None:
+    known = catalogue.protocol("llf")
+    for n_init in (1, 2):
+        codes = known.risks_of(Llf(n_clusters=2, n_init=n_init), LAYOUT)
+        assert ("starts-that-race-add-sums" in codes) == (n_init > 1)

@@ -1,0 +1,825 @@
+"""`llf` finds what the pooled data give, however rows or columns are split."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+from scipy.spatial.distance import cdist
+from skfuzzy.cluster import cmeans as skfuzzy_cmeans
+from sklearn.cluster import KMeans, kmeans_plusplus
+from support.repeats import in_turn, thorough
+from support.tables import cut, within
+
+from benchmarks import datasets
+from clustering_protocols import catalogue, session_terms, simulation
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+)
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
+from clustering_protocols.numerics.round_numbers import round_up
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    messages,
+    reference as pooled,
+)
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.terms import Layout, SessionRequest
+from tests.protocols.llf.audits import unaudited
+from tests.protocols.llf.llf_sessions import SEED, blobs, by_columns, start_of
+from tests.protocols.llf.numbering import numbers_of
+
+SMALL: dict[str, Any] = {"small_cohorts": "allow"}  # the tables of these tests are
+FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
+both = pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+K = {"iris": 3, "wine": 3, "digits": 10, "s1_deric": 15, "pendigits": 10}
+MOST_ROWS = 1000
+
+
+def load(name: str) -> tuple[FloatArray, IntArray]:
+    """Return rows and classes of a real set, a sample of the large ones."""
+    try:
+        X, y = datasets.load(name)
+    except datasets.MissingDataError as missing:
+        pytest.skip(str(missing))
+    rows = np.random.default_rng(SEED).permutation(len(X))[:MOST_ROWS]
+    return X[rows], y[rows]
+
+
+def evenly(n: int, parts: int) -> list[int]:
+    return [len(piece) for piece in np.array_split(np.arange(n), parts)]
+
+
+class Compared:
+    """A session, and the pooled reference from the same start."""
+
+    def __init__(
+        self,
+        params: Llf,
+        data: Mapping[str, DataSource],
+        layout: Layout,
+        seed: int = SEED,
+        widest: float | None = None,
+    ) -> None:
+        """``widest``: of all values, as a dictionary says."""
+        self.layout = layout
+        said = None if widest is None else within(-widest, widest, data, layout)
+        lifted = unaudited(layout)  # of few rows
+        self.run = simulation.run(
+            params, layout, data, seed, dictionary=said, choices=lifted
+        )
+        self.rows_split = layout.n_column_groups == 1
+        parts = [matrix(data[slot]) for slot in layout.names]
+        self.X = np.vstack(parts) if self.rows_split else np.hstack(parts)
+        self.reference = pooled.run(params, self.X, self.run.trace)
+
+    @property
+    def labels(self) -> IntArray:
+        """As the reference numbers them."""
+        return self.numbers[self.numbered]
+
+    @property
+    def numbers(self) -> IntArray:
+        """The reference's number of each cluster."""
+        k = len(self.reference.centroids)
+        return numbers_of(self.numbered, self.reference.labels, k)
+
+    @property
+    def numbered(self) -> IntArray:
+        found = [self.run.outcomes[slot].labels for slot in self.layout.names]
+        if self.rows_split:
+            return np.concatenate(found)
+        assert all(np.array_equal(found[0], other) for other in found)
+        return found[0]
+
+    @property
+    def centroids(self) -> FloatArray:
+        """In scaled units, as the reference has them."""
+        kind = messages.Centroids if self.rows_split else messages.OwnCentroids
+        memories = self.run.trace.memories
+        found = [memories[slot].get(kind).centroids for slot in self.layout.names]
+        if not self.rows_split:
+            return np.hstack(found)
+        assert len({each.tobytes() for each in found}) == 1
+        return found[0]
+
+    @property
+    def memberships(self) -> FloatArray:
+        found = [self.run.outcomes[slot].memberships for slot in self.layout.names]
+        numbered = np.concatenate(found) if self.rows_split else found[0]
+        return numbered[:, np.argsort(self.numbers)]
+
+    def lossless(self) -> None:
+        expected = self.reference.centroids
+        error = np.linalg.norm(self.centroids - expected)
+        assert error <= 1e-7 * max(np.linalg.norm(expected), 1.0)
+        assert np.array_equal(self.labels, self.reference.labels)
+        for outcome in self.run.outcomes.values():
+            assert outcome.report["n_updates"] == self.reference.n_updates
+            sizes = np.bincount(self.numbered, minlength=len(expected))
+            assert outcome.cluster_sizes.tolist() == sizes.tolist()
+
+
+# Lossless, on real data
+
+
+PARTIES = {"iris": 20, "wine": 3, "digits": 3, "s1_deric": 4, "pendigits": 8}
+
+
+@pytest.mark.thorough
+@both
+@pytest.mark.parametrize(("name", "by_class"), in_turn(list(PARTIES), [False, True]))
+def test_split_rows_give_the_pooled_result(
+    name: str, algorithm: Any, *, by_class: bool
+) -> None:
+    n_parties = PARTIES[name]
+    X, y = load(name)
+    X = X[np.argsort(y, kind="stable")] if by_class else X
+    layout = Layout.lattice(n_parties)
+    most = 3 if n_parties > 10 else 6
+    params = Llf(n_clusters=K[name], algorithm=algorithm, **SMALL, max_iter=most)
+    Compared(params, cut(X, layout, evenly(len(X), n_parties)), layout).lossless()
+
+
+@both
+def test_two_parties_are_lossless_where_terms_allow_them(
+    algorithm: Any,
+) -> None:
+    X, _ = load("wine")
+    params = Llf(n_clusters=3, algorithm=algorithm, **SMALL, allow_two_parties=True)
+    Compared(params, cut(X, Layout.lattice(2), [10, 168]), Layout.lattice(2)).lossless()
+    Compared(params, by_columns(X, [1, 12]), Layout.lattice(1, 2)).lossless()
+
+
+# Lossless, on made data
+
+scalings = st.sampled_from(["standard", "minmax", "none"])
+WIDEST = 60.0
+
+
+@settings(max_examples=thorough(ci=15, nightly=200))
+@given(
+    sizes=st.lists(st.integers(6, 30), min_size=3, max_size=6),
+    width=st.integers(1, 5),
+    k=st.integers(1, 4),
+    scaling=scalings,
+    init=st.sampled_from(["careful", "random_party", "bounds"]),
+    fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_split_of_rows_gives_the_pooled_result(
+    sizes: list[int],
+    width: int,
+    k: int,
+    scaling: Any,
+    init: Any,
+    fuzzifier: float | None,
+    seed: int,
+) -> None:
+    assume(fuzzifier is None or min(sizes) > k * (width + 1) / width)
+    X = blobs(sum(sizes), width, 3, seed).clip(-59, 59)
+    params = Llf(
+        n_clusters=k,
+        algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
+        **SMALL,
+        fuzzifier=fuzzifier or 2.0,
+        scaling=scaling,
+        init=init,
+        max_iter=8,
+    )
+    layout = Layout.lattice(len(sizes))
+    Compared(params, cut(X, layout, sizes), layout, widest=WIDEST).lossless()
+
+
+@settings(max_examples=thorough(ci=15, nightly=200))
+@given(
+    widths=st.lists(st.integers(1, 3), min_size=3, max_size=5),
+    n=st.integers(10, 80),
+    k=st.integers(1, 4),
+    scaling=scalings,
+    init=st.sampled_from(["careful", "random_rows", "bounds"]),
+    fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_split_of_columns_gives_the_pooled_result(
+    widths: list[int],
+    n: int,
+    k: int,
+    scaling: Any,
+    init: Any,
+    fuzzifier: float | None,
+    seed: int,
+) -> None:
+    # a dictionary's bounds may lie farther out than any standardised row
+    assume(scaling != "standard" or init != "bounds")
+    X = blobs(n, sum(widths), 3, seed).clip(-59, 59)
+    params = Llf(
+        n_clusters=k,
+        algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
+        **SMALL,
+        fuzzifier=fuzzifier or 2.0,
+        scaling=scaling,
+        init=init,
+        max_iter=8,
+    )
+    layout = Layout.lattice(1, len(widths))
+    Compared(params, by_columns(X, widths), layout, widest=WIDEST).lossless()
+
+
+@pytest.mark.parametrize("scaling", ["standard", "none"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_centroids_equal_up_to_rounding_give_pooled_labels(
+    seed: int, scaling: Any, *, columns: bool
+) -> None:
+    """Rounding would pull them apart, and each update multiply what it did."""
+    X = blobs(18, 3, 3, seed)
+    twin = np.nextafter(X[0] + 0.1, np.inf)
+    start = tuple(tuple(map(float, row)) for row in (X[0] + 0.1, twin, X[7]))
+    params = Llf(
+        n_clusters=3,
+        **FUZZY,
+        **SMALL,
+        scaling=scaling,
+        init="given",
+        initial_centroids=start,
+        max_iter=20,
+        min_cluster_rows=1,
+    )
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [6, 6, 6])
+    found = Compared(params, data, layout, widest=WIDEST)
+    found.lossless()
+    assert np.array_equal(found.centroids[0], found.centroids[1])
+    assert set(found.labels) == {0, 2}, "of equals the lowest number gets the row"
+    reports = [outcome.report for outcome in found.run.outcomes.values()]
+    assert {report["n_coinciding"] for report in reports} == {1}
+    assert found.run.summary.n_coinciding == 1
+
+
+@pytest.mark.parametrize("layout", [Layout.lattice(3), Layout.lattice(1, 3)])
+def test_distinct_clusters_do_not_coincide_or_publish_a_count(
+    layout: Layout,
+) -> None:
+    X = blobs(60, 3, 3)
+    columns = layout.n_column_groups > 1
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [20] * 3)
+    run = simulation.run(Llf(n_clusters=3, publish="nothing"), layout, data, SEED)
+    assert {o.report["n_coinciding"] for o in run.outcomes.values()} == {0}
+    assert run.summary.n_coinciding is None
+
+
+# The reference itself
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "digits"])
+def test_the_pooled_reference_is_that_of_scikit_learn(name: str) -> None:
+    X, _ = load(name)
+    Z = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
+    V = kmeans_plusplus(Z, K[name], random_state=SEED)[0]
+    params = Llf(n_clusters=K[name], tol=0, max_iter=300)
+    found = pooled._updates(params, Z, V, None)
+    known = KMeans(K[name], init=V, n_init=1, algorithm="lloyd", tol=0).fit(Z)
+    np.testing.assert_allclose(found.centroids, known.cluster_centers_, atol=1e-9)
+    assert np.array_equal(found.labels, known.labels_)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+@pytest.mark.parametrize("fuzzifier", [1.5, 2.0, 3.0])
+def test_the_fuzzy_pooled_reference_is_that_of_scikit_fuzzy(
+    name: str, fuzzifier: float
+) -> None:
+    X, _ = load(name)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    V = kmeans_plusplus(Z, 3, random_state=SEED)[0] + 0.01
+    params = Llf(
+        n_clusters=3, **FUZZY, **SMALL, fuzzifier=fuzzifier, tol=0, max_iter=25
+    )
+    found = pooled._updates(params, Z, V, None)
+    U = pooled._memberships(params, cdist(Z, V, "sqeuclidean")).T
+    V_known, *_ = skfuzzy_cmeans(Z.T, 3, fuzzifier, error=0, maxiter=25, init=U)
+    np.testing.assert_allclose(found.centroids, V_known, atol=1e-8)
+
+
+# Who adds up what makes no difference
+
+
+@both
+def test_sums_with_a_quorum_differ_in_no_bit(algorithm: Any) -> None:
+    X, _ = load("wine")
+    data = cut(X, Layout.lattice(4), [40, 50, 8, 80])
+    start = {"init": "given", "initial_centroids": start_of(X, 3)}
+    found = [
+        Compared(
+            Llf(n_clusters=3, algorithm=algorithm, **SMALL, **start, **how),
+            data,
+            Layout.lattice(4),
+        )
+        for how in (
+            {},
+            {"quorum": 3},
+        )  # private draws differ with the terms, so the start is given
+    ]
+    assert len({each.centroids.tobytes() for each in found}) == 1
+    assert len({each.labels.tobytes() for each in found}) == 1
+    told = [each.run.summary for each in found]
+    assert {each.n_updates for each in told} == {found[0].reference.n_updates}
+    assert len({each.centroids.tobytes() for each in told}) == 1
+
+
+@both
+@pytest.mark.thorough
+@pytest.mark.threat(80)
+def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> None:
+    """Threat test 80."""
+    X = blobs(640, 3, 3).clip(-50, 50)
+    rng = np.random.default_rng(0)
+    given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
+    common = {"scaling": "minmax", "max_iter": 2, **given_}
+    found = set()
+    objectives = []
+    for n_parties in (2, 3, 7, thorough(ci=16, nightly=64)):
+        params = Llf(
+            n_clusters=3,
+            algorithm=algorithm,
+            **SMALL,
+            allow_two_parties=n_parties == 2,
+            **common,
+        )
+        order = rng.permutation(len(X))
+        layout = Layout.lattice(n_parties)
+        data = cut(X[order], layout, evenly(len(X), n_parties))
+        said = within(-WIDEST, WIDEST, data, layout)
+        run = simulation.run(params, layout, data, SEED, dictionary=said)
+        labels = np.empty(len(X), dtype=np.int64)
+        labels[order] = np.concatenate(
+            [run.outcomes[slot].labels for slot in layout.names]
+        )
+        memory = run.trace.memories[layout.names[-1]]
+        V = memory.get(messages.Centroids).centroids
+        found.add((V.tobytes(), labels.tobytes()))
+        (told,) = run.outcomes[layout.names[-1]].figures
+        objectives.append([told.xie_beni, told.inertia, told.davies_bouldin])
+    assert len(found) == 1
+    np.testing.assert_allclose(objectives, objectives[:1] * len(objectives), rtol=1e-12)
+
+
+class Endless:
+    """A million rows that are made anew, batch by batch, whenever they are read."""
+
+    ids = None
+
+    def __init__(self, n_rows: int, width: int, seed: int) -> None:
+        self.n_rows = n_rows
+        self.columns = [f"x{index}" for index in range(width)]
+        self.seed = seed
+
+    def batches(self) -> Iterator[FloatArray]:
+        rng = np.random.default_rng(self.seed)
+        for begin in range(0, self.n_rows, 10_000):
+            size = min(10_000, self.n_rows - begin)
+            yield rng.uniform(-1.0, 1.0, size=(size, len(self.columns)))
+
+
+@both
+def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
+    """But for sixteen bytes a row: its label as it was found, and as it is numbered."""
+    peaks = []
+    for n in (100_000, 1_000_000):
+        data = {s: Endless(n // 2, 4, i) for i, s in enumerate(Layout.lattice(2).names)}
+        params = Llf(
+            n_clusters=2,
+            algorithm=algorithm,
+            **SMALL,
+            scaling="none",
+            init="bounds",
+            allow_two_parties=True,
+            max_iter=1,
+        )
+        said = within(-1.0, 1.0, data, Layout.lattice(2))
+        tracemalloc.start()
+        simulation.run(params, Layout.lattice(2), data, SEED, dictionary=said)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    labels = 8 * 1_000_000
+    assert peaks[1] - peaks[0] < 3.0 * labels, "the table itself is 32 bytes a row"
+
+
+# Corners
+
+
+@both
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("scaling", ["none", "minmax", "standard"])
+def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
+    algorithm: Any, scaling: Any, *, columns: bool
+) -> None:
+    X = blobs(90, 3, 3, 1).clip(-19, 19)
+    far = ((0.0, 0.0, 0.0), (19.0, -19.0, 19.0), (19.5, -19.5, 19.5))
+    params = Llf(
+        n_clusters=3,
+        algorithm=algorithm,
+        **SMALL,
+        scaling=scaling,
+        init="given",
+        initial_centroids=far,
+        max_iter=12,
+    )
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
+    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
+    compared = Compared(params, data, layout, widest=20.0)
+    compared.lossless()
+
+
+def test_an_empty_cluster_keeps_its_centroid_up_to_a_step() -> None:
+    X = blobs(90, 2, 2, 1).clip(-9, 9)
+    params = Llf(
+        n_clusters=2,
+        scaling="none",
+        init="given",
+        initial_centroids=((0.0, 0.0), (90.0, 90.0)),
+        tol=0,
+    )
+    layout = Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
+    said = within(-100.0, 100.0, data, layout)
+    run = simulation.run(params, layout, data, SEED, dictionary=said)
+    outcome = run.outcomes["r1c1"]
+    assert outcome.cluster_sizes.tolist() == [90, 0]
+    moved = outcome.centroids[1] - 90.0
+    assert 0 < np.abs(moved).max() < 5.0
+    assert outcome.report["n_updates"] < 5, "the small step does not count"
+    assert outcome.figures[0].n_clusters == 1
+    assert outcome.figures[0].davies_bouldin is None
+
+
+def test_no_start_of_split_rows_is_a_row() -> None:
+    X = blobs(90, 3, 3)
+    layout = Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
+    for init in ("careful", "random_party"):
+        params = Llf(n_clusters=3, init=init, scaling="none")
+        said = within(-WIDEST, WIDEST, data, layout)
+        run = simulation.run(params, layout, data, SEED, dictionary=said)
+        V = run.trace.memories["r1c1"].get(messages.StartCentroids).centroids
+        assert cdist(V, X).min() > 1e-6
+
+
+# Memberships
+
+
+@pytest.mark.parametrize("fuzzifier", [1.5, 2.0, 3.0])
+@pytest.mark.parametrize("columns", [False, True])
+def test_memberships_are_those_of_the_pooled_run(
+    fuzzifier: float, *, columns: bool
+) -> None:
+    X, _ = load("wine")
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
+    data = by_columns(X, [4, 5, 4]) if columns else cut(X, layout, [60, 60, 58])
+    params = Llf(
+        n_clusters=3,
+        **FUZZY,
+        **SMALL,
+        fuzzifier=fuzzifier,
+        output="memberships",
+        max_iter=10,
+    )
+    compared = Compared(params, data, layout)
+    U = compared.memberships
+    np.testing.assert_allclose(U.sum(axis=1), 1.0, atol=1e-12)
+    assert U.min() >= 0.0
+    np.testing.assert_allclose(U, compared.reference.memberships, atol=1e-9)
+    assert np.array_equal(U.argmax(axis=1), compared.labels)
+
+
+# What is let out
+
+
+def suppressed_data() -> dict[str, MatrixSource]:
+    """Two large groups of rows, and one of six."""
+    rng = np.random.default_rng(0)
+    centres = np.repeat([[0.0, 0.0], [9.0, 9.0], [-9.0, 12.0]], [57, 57, 6], axis=0)
+    X = centres + rng.normal(size=(120, 2))
+    return cut(rng.permutation(X), Layout.lattice(3), [40] * 3)
+
+
+def small_cluster(**more: Any) -> tuple[Session, FloatArray, int]:
+    """Return a session to its end, the centroids, and the number of the small cluster."""
+    start = {
+        "init": "given",
+        "initial_centroids": ((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
+    }
+    params = Llf(n_clusters=3, **start, **more)
+    session = Session(params, Layout.lattice(3), suppressed_data(), seed=SEED)
+    outcome = session.to_the_end().outcomes["r1c1"]
+    assert outcome.cluster_sizes.tolist() == [57, 57, 6]
+    return session, outcome.centroids, 2
+
+
+def summary_of(session: Session) -> Any:
+    return session.summary()
+
+
+def floats_in(stored: Sequence[bytes]) -> FloatArray:
+    """Return every eight bytes of all messages as a number, at any alignment."""
+    found = []
+    for message in stored:
+        for begin in range(8):
+            end = begin + (len(message) - begin) // 8 * 8
+            found.append(np.frombuffer(message[begin:end], "<f8"))
+    return np.concatenate(found)
+
+
+def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
+    session, V, small = small_cluster()
+    summary = summary_of(session)
+    assert summary.clusters.tolist() == [0, 1]
+    assert summary.sizes.tolist() == [55, 55], "to fives"
+    rows = np.vstack([matrix(data) for data in suppressed_data().values()])
+    grid = round_up(5 / 57 * rows.std(axis=0))
+    told = np.rint(V[:2] / grid) * grid
+    np.testing.assert_allclose(summary.centroids, told, rtol=1e-6)
+    with np.errstate(invalid="ignore"):
+        numbers = floats_in(session.stored)
+        scaled = session.recall("r1c1", messages.Centroids).centroids
+        for canary in (V[small], scaled[small], V[0]):
+            assert not np.isclose(numbers[:, None], canary, rtol=1e-9, atol=0).any()
+        published = np.isclose(
+            numbers[:, None], summary.centroids[0], rtol=1e-9, atol=0
+        )
+        assert published.any(axis=0).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "clusters", "n_centroids"),
+    [
+        ({"min_cluster_rows": 6}, [0, 1, 2], 3),
+        ({"min_cluster_rows": 58}, [], 0),
+        ({"publish": "sizes"}, [0, 1], 0),
+        ({"publish": "nothing"}, [], 0),
+    ],
+)
+def test_terms_say_what_is_let_out(
+    more: dict[str, Any], clusters: list[int], n_centroids: int
+) -> None:
+    session, _, _ = small_cluster(**more)
+    summary = summary_of(session)
+    assert summary.clusters.tolist() == clusters
+    assert len(summary.centroids) == n_centroids
+    assert summary.sizes.size == len(clusters)
+    if more.get("publish") == "nothing":
+        assert not session.conclusion.figures
+
+
+def test_split_columns_let_out_sizes_of_large_clusters_alone() -> None:
+    rows = np.vstack([matrix(d) for d in suppressed_data().values()])
+    X = np.hstack([rows, rows[:, :1]])
+    for publish, told in (("centroids", [57, 57]), ("nothing", [])):
+        params = Llf(
+            n_clusters=3,
+            publish=publish,
+            init="given",
+            initial_centroids=((0.0,) * 3, (9.0,) * 3, (-9.0, 12.0, -9.0)),
+        )
+        run = simulation.run(params, Layout.lattice(1, 3), by_columns(X, [1] * 3), SEED)
+        assert run.summary.cluster_sizes.tolist() == told
+        assert run.outcomes["r1c1"].cluster_sizes.tolist() == [57, 57, 6]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_value_outside_its_range_stops_its_party_alone(
+    init: Any, *, columns: bool
+) -> None:
+    if columns and init == "random_party":
+        init = "random_rows"
+    X = blobs(90, 3, 3).clip(-10, 10)
+    X[40, 1] = 10.5
+    more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
+    params = Llf(
+        n_clusters=3,
+        scaling="minmax",
+        init=init,
+        **more,
+    )
+    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
+    data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
+    said = within(-10.0, 10.0, data, layout)
+    session = Session(params, layout, data, seed=SEED, dictionary=said)
+    while session.open.stage in {"opening", "secrets", "alignment"}:
+        session.turn()
+    culprit = "r1c2" if columns else "r2c1"
+    with pytest.raises(InvalidData, match="x1") as refused:
+        session.answer(culprit)
+    assert "10.5" not in str(refused.value)
+    others = [slot for slot in layout.names if slot != culprit]
+    assert all(session.answer(slot).contribution for slot in others)
+
+
+def test_a_value_outside_the_dictionary_is_refused() -> None:
+    """No table was read here that would have been checked by its lines."""
+    X, layout = blobs(90, 3, 3).clip(-10, 10), Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
+    said = within(-9.0, 9.0, data, layout)
+    with pytest.raises(InvalidData, match="outside the dictionary's range"):
+        simulation.run(Llf(n_clusters=3), layout, data, SEED, dictionary=said)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "k", "width", "refused"),
+    [([50, 50, 4], 3, 3, True), ([50, 50, 5], 3, 3, False), ([15, 15, 2], 1, 1, True)],
+)
+def test_sums_of_degrees_over_few_rows_are_refused(
+    sizes: list[int], k: int, width: int, *, refused: bool
+) -> None:
+    """No more rows than k (F + 1) / F could be solved for."""
+    X = blobs(sum(sizes), width, 3)
+    params = Llf(n_clusters=k, **FUZZY, **SMALL, max_iter=2)
+    data = cut(X, Layout.lattice(3), sizes)
+    if not refused:
+        simulation.run(params, Layout.lattice(3), data, SEED)
+        return
+    with pytest.raises(GuardRefused, match=f"{sizes[-1]} rows"):
+        simulation.run(params, Layout.lattice(3), data, SEED)
+    hard = Llf(n_clusters=k, max_iter=2)
+    choices = {slot: {"sums_limit": 1.0} for slot in data}
+    simulation.run(hard, Layout.lattice(3), data, SEED, choices=choices)
+
+
+def test_fewer_rows_than_clusters_cannot_start() -> None:
+    """Where rows of the leader are the start; `careful` asks parties for what they have."""
+    with pytest.raises(InvalidData, match="cannot start"):
+        simulation.run(
+            Llf(n_clusters=21, init="random_party"),
+            Layout.lattice(3),
+            cut(blobs(60, 2), Layout.lattice(3), [20] * 3),
+            SEED,
+        )
+
+
+def test_a_given_start_must_be_as_wide_as_the_data() -> None:
+    rows = ((0.0, 0.0), (1.0, 1.0))
+    params = Llf(n_clusters=2, init="given", initial_centroids=rows)
+    X, layout = blobs(60, 3), Layout.lattice(3)
+    with pytest.raises(InvalidParameters, match="needs 3 numbers"):
+        simulation.run(params, layout, cut(X, layout, [20] * 3), SEED)
+
+
+def test_minmax_is_by_the_dictionary_and_not_by_the_rows() -> None:
+    """Equal to columns that were moved and divided by hand before."""
+    X = blobs(90, 3, 3).clip(-59, 59)
+    low, high = np.array([-60.0, -80.0, -60.0]), np.array([60.0, 60.0, 240.0])
+    layout = Layout.lattice(3)
+    start = start_of(X, 3)
+    common = {"n_clusters": 3, "init": "given", "max_iter": 30}
+    by_hand = tuple(
+        tuple(row) for row in ((np.array(start) - low) / (high - low)).tolist()
+    )
+    raw, unit = (
+        cut(X, layout, [30] * 3),
+        cut((X - low) / (high - low), layout, [30] * 3),
+    )
+    runs = [
+        simulation.run(
+            Llf(**common, scaling="minmax", initial_centroids=start),
+            layout,
+            raw,
+            SEED,
+            dictionary=within(low, high, raw, layout),
+        ),
+        simulation.run(
+            Llf(**common, scaling="none", initial_centroids=by_hand),
+            layout,
+            unit,
+            SEED,
+            dictionary=within(0.0, 1.0, unit, layout),
+        ),
+    ]
+    first, second = ([o.labels for o in run.outcomes.values()] for run in runs)
+    assert np.array_equal(np.concatenate(first), np.concatenate(second))
+
+
+def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
+    X = blobs(60, 3).clip(-10, 10)
+    params = Llf(
+        n_clusters=2,
+        scaling="minmax",
+        init="given",
+        initial_centroids=((1e4,) * 3, (0.0,) * 3),
+    )
+    layout, data = Layout.lattice(1, 3), by_columns(X, [1] * 3)
+    said = within(-10.0, 10.0, data, layout)
+    with pytest.raises(GuardRefused, match="start the centroids"):
+        simulation.run(params, layout, data, SEED, dictionary=said)
+
+
+@pytest.mark.parametrize(
+    ("layout", "params", "why"),
+    [
+        (Layout.lattice(2, 2), {}, "split rows or split columns"),
+        (Layout.lattice(2), {}, "needs 3 parties"),
+        (Layout.lattice(1, 2), {}, "needs 3 parties"),
+        (Layout.lattice(1), {"allow_two_parties": True}, "needs 2 parties"),
+        (Layout.lattice(3), {"quorum": 2}, "quorum must lie"),
+        (Layout.lattice(3), {"quorum": 4}, "quorum must lie"),
+        (Layout.lattice(1, 3), {"quorum": 3}, "every party is needed"),
+        (Layout.lattice(1, 3), {"participation": 0.5}, "every party is needed"),
+        (Layout.lattice(1, 3), {"n_init": 2}, "split rows"),
+        (Layout.lattice(1, 3), {"init": "random_party"}, "split rows"),
+        (Layout.lattice(3), {"init": "random_rows"}, "split columns"),
+        (Layout.lattice(3), {"init": "bounds"}, "data dictionary"),
+        (Layout.lattice(3), {"init": "given"}, "go together"),
+        (Layout.lattice(3), {"initial_centroids": [[1, 2], [3, 4]]}, "go together"),
+        (
+            Layout.lattice(3),
+            {"init": "given", "initial_centroids": [[1, 2]]},
+            "1 rows for 2 clusters",
+        ),
+        (Layout.lattice(3), {"scaling": "none"}, "data dictionary"),
+        (Layout.lattice(3), {"scaling": "minmax"}, "data dictionary"),
+        (Layout.lattice(3), {"output": "memberships"}, "fuzzy_cmeans"),
+        (Layout.lattice(3), {"fuzzifier": 1.0}, "fuzzifier"),
+        (Layout.lattice(3), {"n_clusters": 0}, "n_clusters"),
+        (Layout.lattice(3), {"participation": 0.0}, "participation"),
+        (Layout.lattice(3), {"tol": float("nan")}, "tol"),
+        (Layout.lattice(3), {"fuzifier": 2}, "fuzifier"),
+    ],
+)
+def test_invalid_parameters_are_refused_with_the_reason(
+    layout: Layout, params: dict[str, Any], why: str
+) -> None:
+    proposal = SessionRequest(
+        protocol={"name": "llf", "params": {"n_clusters": 2} | params},
+        layout=layout,
+        seed=1,
+    )
+    with pytest.raises(InvalidParameters, match=why):
+        session_terms.draw_up("s", proposal)
+
+
+SUMS = "by-design-rows"
+ALL = "collusion"
+OWN = "start-shows-own-clusters"
+MEANS = "start-shows-means-of-five-rows"
+SUBTRACTED = "members-can-be-subtracted"
+COLUMNS = "by-design-columns"
+TWO = "house.two-parties"
+FEW = "small-clusters-move"
+
+
+@pytest.mark.parametrize(
+    ("layout", "params", "codes"),
+    [
+        (Layout.lattice(3), {}, {SUMS, ALL, OWN}),
+        (Layout.lattice(3), {"init": "random_party"}, {SUMS, ALL, MEANS}),
+        (Layout.lattice(3), {"init": "bounds"}, {SUMS, ALL}),
+        (Layout.lattice(4), {"quorum": 3}, {SUMS, ALL, OWN, SUBTRACTED}),
+        (Layout.lattice(4), {"participation": 0.9}, {SUMS, ALL, OWN, SUBTRACTED}),
+        (Layout.lattice(3), {"min_cluster_rows": 9}, {SUMS, ALL, OWN, FEW}),
+        (Layout.lattice(3), {"min_cluster_rows": 9, **FUZZY}, {SUMS, ALL, OWN}),
+        (
+            Layout.lattice(3),
+            {**FUZZY, **SMALL},
+            {SUMS, ALL, OWN, "house.rows-can-be-computed"},
+        ),
+        (
+            Layout.lattice(1, 3),
+            {"init": "given", "initial_centroids": [[1, 2, 3], [3, 4, 5]]},
+            {COLUMNS, "given-start-shows-rows"},
+        ),
+        (
+            Layout.lattice(2),
+            {"allow_two_parties": True},
+            {SUMS, ALL, OWN, TWO},
+        ),
+        (
+            Layout.lattice(2),
+            {"allow_two_parties": True, "scaling": "none"},
+            {SUMS, ALL, OWN, TWO},
+        ),
+        (Layout.lattice(1, 3), {}, {COLUMNS}),
+        (Layout.lattice(1, 3), FUZZY, {COLUMNS, "memberships-show-columns"}),
+        (
+            Layout.lattice(1, 2),
+            {"allow_two_parties": True},
+            {COLUMNS, TWO},
+        ),
+    ],
+)
+def test_parameters_bring_these_risks_and_no_others(
+    layout: Layout, params: dict[str, Any], codes: set[str]
+) -> None:
+    known = catalogue.protocol("llf")
+    parsed = catalogue.parse_params("llf", {"n_clusters": 2, **params})
+    found = known.risks_of(parsed, layout)
+    assert set(found) == codes | {"house.by-design"}

@@ -1,0 +1,416 @@
+"""`llf` round by round: parties that are away, and an analyst that lies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from support.lies import alter, altered
+from support.tables import cut
+
+from clustering_protocols import engine
+from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    GuardRefused,
+    InvalidArray,
+    Malformed,
+    NotReady,
+    ProtocolFailed,
+    RoundClosed,
+)
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.signatures import CLOSING
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.terms import Layout, Slot
+from tests.protocols.llf.llf_sessions import START, plus, rows, session
+
+
+def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
+    """Return the last centroids where some rows do not count in some updates."""
+    names = Layout.lattice(n_parties).names
+    parts = dict(zip(names, np.array_split(rows(), n_parties), strict=True))
+    V = np.array(START)
+    for update in range(1, 41):
+        left = [parts[name] for name in names if name not in away.get(update, ())]
+        X = np.vstack(left)
+        labels = cdist(X, V).argmin(axis=1)
+        moved = np.array([X[labels == c].mean(axis=0) for c in range(3)])
+        rests = np.linalg.norm(moved - V) <= 1e-5
+        V = moved
+        if rests:
+            break
+    return V
+
+
+def number_of(s: Session) -> int:
+    task = packets.read(next(iter(s.open.tasks.values())))
+    return int(task.header.record["values"]["number"])
+
+
+def words_of(contribution: bytes) -> WordArray:
+    return packets.read(contribution).arrays["words"]
+
+
+def ends_alike(s: Session, V: FloatArray) -> None:
+    outcomes = s.outcomes()
+    assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
+    V = V[cdist(outcomes["r1c1"].centroids, V).argmin(axis=1)]  # as they are numbered
+    for slot, outcome in outcomes.items():
+        np.testing.assert_allclose(outcome.centroids, V, rtol=1e-9)
+        own = np.vstack(list(s.data[slot].batches()))
+        assert np.array_equal(cdist(own, V).argmin(axis=1), outcome.labels)
+
+
+def test_nobody_but_the_leader_says_where_the_centroids_are() -> None:
+    s = session()
+    s.until(messages.Update, 2)
+    s.turn()
+    told = {m.sender: packets.read(m.payload) for m in s.received_messages[-5:]}
+    for slot, packet in told.items():
+        said = packet.header.record["values"]
+        leads = slot == "r1c1"
+        assert (said["moved"] is not None) == leads
+        assert not said["stop"]
+        assert not packet.arrays["start"].size
+
+
+# The start
+
+
+@pytest.mark.parametrize("called", ["abc", "cba"])
+@pytest.mark.parametrize("init", ["careful", "random_party"])
+def test_the_first_slot_settles_the_start_whatever_it_is_called(
+    init: Any, called: str
+) -> None:
+    layout = Layout(
+        slots=tuple(Slot(name=n, row=i, column=0) for i, n in enumerate(called))
+    )
+    params = Llf(n_clusters=3, init=init, max_iter=2)
+    s = Session(params, layout, cut(rows(90), layout, [30] * 3), seed=5)
+    s.until(messages.Update)
+    s.turn()
+    starts = [s.recall(slot, messages.StartCentroids).centroids for slot in called]
+    assert all(np.array_equal(V, starts[0]) for V in starts)
+
+
+# Away in an update
+
+
+@pytest.mark.parametrize("away", [["r3c1"], ["r1c1"], ["r1c1", "r5c1"]])
+@pytest.mark.parametrize("update", [1, 3])
+def test_a_round_is_opened_again_for_those_who_answered(
+    away: list[str], update: int
+) -> None:
+    s = session()
+    s.until(messages.Update, update)
+    first = s.open
+    s.turn(absent=away)
+    assert (s.open.round, s.open.attempt) == (first.round, first.attempt + 1)
+    assert set(s.open.tasks) == set(first.tasks) - set(away)
+    assert number_of(s) == update
+    s.to_the_end()
+    ends_alike(s, expected({update: away}))
+
+
+def test_every_attempt_has_masks_of_its_own() -> None:
+    """A survivor's share is the same number under both: nothing of it is seen."""
+    s = session()
+    s.until(messages.Update, 2)
+    s.turn(absent=["r4c1"])
+    before = {share.sender: share.payload for share in s.received_messages[-4:]}
+    s.turn()
+    after = {share.sender: share.payload for share in s.received_messages[-4:]}
+    for slot in ("r1c1", "r2c1", "r3c1", "r5c1"):
+        assert not np.intersect1d(words_of(before[slot]), words_of(after[slot])).size
+
+
+def test_what_was_made_for_a_void_attempt_is_refused() -> None:
+    s = session()
+    s.until(messages.Update, 2)
+    late = s.answer("r4c1").contribution
+    s.turn(absent=["r4c1"])
+    survivor = s.received_messages[-1]
+    task = s.open.tasks[survivor.sender]
+    with pytest.raises(RoundClosed):
+        engine.check_contribution(s.agreement, task, survivor.payload)
+    s.turn()
+    with pytest.raises(RoundClosed):
+        engine.check_contribution(s.agreement, s.open.tasks["r4c1"], late)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    with pytest.raises(RoundClosed):
+        s.advance({**given, "r4c1": late})
+
+
+def test_who_comes_back_gets_the_totals_that_it_missed() -> None:
+    s = session()
+    s.until(messages.Update, 3)
+    s.turn(absent=["r4c1"])
+    s.turn()
+    tasks = {slot: packets.read(task) for slot, task in s.open.tasks.items()}
+    assert number_of(s) == 4
+    numbers = {slot: t.arrays["updates"][:, 0].tolist() for slot, t in tasks.items()}
+    assert numbers == {slot: [2, 3] if slot == "r4c1" else [3] for slot in tasks}
+    assert tasks["r4c1"].arrays["cohorts"][1].tolist() == [1, 1, 1, 0, 1]
+    s.turn()
+    known = [s.recall(slot, messages.Centroids) for slot in tasks]
+    assert len({each.centroids.tobytes() for each in known}) == 1
+    assert {each.number for each in known} == {3}
+
+
+def chain_kind(s: Session) -> str:
+    return str(packets.read(next(iter(s.open.tasks.values()))).header.record["kind"])
+
+
+def test_who_misses_often_is_asked_less_often() -> None:
+    """After the second miss in a row one round goes by, after the third three do."""
+    s = session(tol=0.0)
+    s.until(messages.Update, 2)
+    asked = []
+    while len(asked) < 8:
+        there = "r3c1" in s.open.tasks
+        asked.append(there)
+        s.turn(absent=["r3c1"] if there else [])
+        if there:
+            s.turn()
+    assert asked == [True, True, False, True, False, False, False, True]
+
+
+def test_fewer_than_three_end_the_session() -> None:
+    s = session(n_parties=4)
+    s.until(messages.Update, 2)
+    with pytest.raises(ProtocolFailed, match="Only 2 parties"):
+        s.turn(absent=["r1c1", "r2c1"])
+
+
+def test_a_round_is_opened_five_times_at_most() -> None:
+    s = session(n_parties=10)
+    s.until(messages.Update, 2)
+    names = iter(Layout.lattice(10).names)
+    for _ in range(engine.MAX_ATTEMPTS - 1):
+        s.turn(absent=[next(names)])
+    assert s.open.attempt == engine.MAX_ATTEMPTS
+    with pytest.raises(ProtocolFailed, match="void 5 times"):
+        s.turn(absent=[next(names)])
+
+
+# Away at the end
+
+
+@pytest.mark.parametrize(
+    "kind", [messages.Close, messages.Gather, messages.ReportDigest]
+)
+@pytest.mark.parametrize("away", ["r1c1", "r4c1"])
+def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
+    kind: Any, away: str
+) -> None:
+    s = session()
+    s.until(kind)
+    s.turn(absent=[away])
+    s.to_the_end()
+    ends_alike(s, expected({}))
+
+
+def test_a_party_absent_at_the_end_labels_its_rows() -> None:
+    s = session(max_iter=6, tol=0.0)
+    s.until(messages.Update, 5)
+    while isinstance(s.move, engine.Opened):
+        s.turn(absent={"r2c1"} & set(s.open.tasks))
+    last = s.final_step.results["r2c1"]
+    with pytest.raises(NotReady):
+        s.outcome("r2c1", last, None)
+    outcomes = s.outcomes()
+    assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
+    V = outcomes["r1c1"].centroids
+    own = np.vstack(list(s.data["r2c1"].batches()))
+    assert np.array_equal(outcomes["r2c1"].labels, cdist(own, V).argmin(axis=1))
+    assert outcomes["r2c1"].report == outcomes["r1c1"].report
+    counted = sum(
+        s.data[slot].n_rows for slot in Layout.lattice(5).names if slot != "r2c1"
+    )
+    assert outcomes["r2c1"].cluster_sizes.sum() == counted
+
+
+def test_who_was_there_reads_its_result_again_without_its_rows() -> None:
+    s = session()
+    s.to_the_end()
+    for slot, result in s.final_step.results.items():
+        again = s.outcome(slot, result, None)
+        assert np.array_equal(again.labels, s.outcomes()[slot].labels)
+
+
+def test_who_is_away_at_the_end_is_not_asked_to_sign() -> None:
+    s = session()
+    s.until(messages.ReportDigest)
+    s.turn(absent=["r4c1"])
+    while s.open.stage != CLOSING:
+        s.turn()
+    assert set(s.open.tasks) == set(s.session.slots) - {"r4c1"}
+
+
+# Some drawn for each update
+
+
+def cohorts(s: Session) -> list[tuple[str, ...]]:
+    s.until(messages.Update)
+    found = []
+    while chain_kind(s) == "update":
+        found.append(tuple(s.open.tasks))
+        s.turn()
+    return found
+
+
+@pytest.mark.parametrize(("gamma", "size"), [(0.1, 3), (0.5, 4), (0.58, 5), (1.0, 8)])
+def test_the_seed_draws_who_takes_part(gamma: float, size: int) -> None:
+    more = {"participation": gamma, "max_iter": 6, "tol": 0.0, "init": "bounds"}
+    more["initial_centroids"] = None
+    drawn = cohorts(session(8, **more))
+    assert drawn == cohorts(session(8, **more))
+    assert {len(members) for members in drawn[:5]} == {size}
+    assert (len(set(drawn)) > 1) == (gamma < 1)
+
+
+# An analyst that lies to one party
+
+
+LIES: dict[str, Any] = {
+    "a sum": lambda t: {"totals": plus(t.totals, (0, 1 << 34))},
+    "the last digit of a sum": lambda t: {"totals": plus(t.totals, (0, 1 << 24))},
+    "all words": lambda t: {"totals": t.totals + np.uint64(1)},
+    "counts that add up": lambda t: {"totals": plus(t.totals, (-1, 1), (-2, -1))},
+    "counts below zero": lambda t: {"totals": plus(t.totals, (-1, 200), (-2, -200))},
+    "noise": lambda t: {"totals": plus(t.totals, *((i, 3**40 * i) for i in range(9)))},
+    "fewer members": lambda t: {"members": t.members[:-1]},
+    "members out of order": lambda t: {"members": t.members[::-1]},
+    "members without this party": lambda _: {"members": ["r1c1", "r3c1", "r4c1"]},
+    "members that are none": lambda t: {"members": [*t.members, "r9c1"]},
+    "two members": lambda _: {"members": ["r1c1", "r2c1"]},
+    "another cohort": lambda _: {"cohorts": np.array([[1, 1, 1, 1, 0]], np.uint8)},
+    "no cohort": lambda _: {"cohorts": np.zeros((1, 5), np.uint8)},
+    "an update skipped": lambda t: {"number": t.number + 1},
+    "an update repeated": lambda t: {"number": t.number - 1},
+    "no totals": lambda t: {
+        "updates": t.updates[:0],
+        "cohorts": t.cohorts[:0],
+        "totals": t.totals[:0],
+    },
+    "the number of a later update": lambda t: {
+        "updates": t.updates + np.eye(3, dtype=np.int64)[0]
+    },
+    "more words": lambda t: {"totals": np.hstack([t.totals, t.totals[:, :1]])},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+def test_a_lie_to_one_party_ends_the_session(lie: str, slot: str) -> None:
+    s = session(quorum=None)
+    s.until(messages.Update, 3)
+    told = {slot: altered(s, slot, LIES[lie])}
+    with pytest.raises((ProtocolFailed, GuardRefused, InvalidArray)):
+        s.to_the_end(told=told)
+
+
+def test_a_total_that_came_before_is_passed_over() -> None:
+    """Who answered too late knows it already; a false copy of it changes nothing."""
+    s = session(quorum=None)
+    s.until(messages.Update, 3)
+
+    def twice(task: Any) -> dict[str, Any]:
+        return {
+            "updates": np.repeat(task.updates, 2, axis=0),
+            "cohorts": np.repeat(task.cohorts, 2, axis=0),
+            "totals": np.vstack([task.totals, task.totals + np.uint64(1)]),
+        }
+
+    s.to_the_end(told={"r2c1": altered(s, "r2c1", twice)})
+    ends_alike(s, expected({}))
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_blind_totals_of_another_update_are_noise(which: int) -> None:
+    s = session()
+    s.until(messages.Update, 3)
+    step = np.eye(3, dtype=np.int64)[which]
+    lie = altered(s, "r2c1", lambda t: {"updates": t.updates + step})
+    with pytest.raises(ProtocolFailed):
+        s.answer("r2c1", lie)
+
+
+LAST_LIES: dict[str, Any] = {
+    "all words": lambda t: {"gathered": t.gathered + np.uint64(1)},
+    "sizes that add up": lambda t: {"gathered": plus(t.gathered, (0, 1), (1, -1))},
+    "sizes below zero": lambda t: {"gathered": plus(t.gathered, (0, 300), (1, -300))},
+    "a sum out of bounds": lambda t: {"gathered": plus(t.gathered, (5, 1 << 63))},
+    "another cohort": lambda _: {"gathered_by": np.array([1, 1, 1, 1, 0], np.uint8)},
+}
+
+
+@pytest.mark.parametrize("lie", LAST_LIES)
+def test_a_lie_about_the_last_sums_ends_the_session(lie: str) -> None:
+    """Sizes that add up, but are others, show in the digest of the result."""
+    s = session()
+    s.until(messages.ReportDigest)
+    told = {"r2c1": altered(s, "r2c1", LAST_LIES[lie])}
+    with pytest.raises(ProtocolFailed):
+        s.to_the_end(told=told)
+
+
+def test_a_digest_that_differs_ends_the_session() -> None:
+    s = session()
+    s.until(messages.ReportDigest)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r4c1"] = alter(s.agreement, given["r4c1"], lambda _: {"digest": "0" * 64})
+    with pytest.raises(ProtocolFailed, match="do not agree on the result"):
+        s.advance(given)
+
+
+def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
+    """A party whose masks do not fit: all others notice, and nobody's sums are read."""
+    s = session(quorum=None)
+    s.until(messages.Update, 2)
+    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
+    given["r4c1"] = alter(
+        s.agreement, given["r4c1"], lambda t: {"words": t.words + np.uint64(1 << 60)}
+    )
+    for slot in s.open.tasks:
+        s.journals[slot] = s.answer(slot).journal
+    s.advance(given)
+    with pytest.raises(ProtocolFailed):
+        s.answer("r1c1")
+
+
+def test_a_party_keeps_what_it_knew_when_it_refuses() -> None:
+    s = session()
+    s.until(messages.Update, 3)
+    known = s.recall("r2c1", messages.Centroids).centroids
+    with pytest.raises(ProtocolFailed):
+        s.answer("r2c1", altered(s, "r2c1", LIES["all words"]))
+    assert np.array_equal(s.recall("r2c1", messages.Centroids).centroids, known)
+    ends = s.to_the_end().outcomes
+    assert len({o.centroids.tobytes() for o in ends.values()}) == 1
+
+
+def test_a_task_of_another_stage_or_slot_is_refused() -> None:
+    s = session()
+    s.until(messages.Update, 2)
+    with pytest.raises(AgreementMismatch):
+        s.answer("r1c1", s.open.tasks["r2c1"])
+    packet = packets.read(s.open.tasks["r1c1"])
+    header = packet.header.model_copy(update={"record": messages.Propose().header()})
+    strange = packets.encode(replace(packet, header=header, arrays={}))
+    with pytest.raises(Malformed):
+        s.answer("r1c1", strange)
+
+
+def test_a_second_void_attempt_may_not_go_below_three_either() -> None:
+    s = session(n_parties=4)
+    s.until(messages.Update, 2)
+    s.turn(absent=["r1c1"])
+    with pytest.raises(ProtocolFailed, match="Only 2 parties"):
+        s.turn(absent=["r2c1"])

@@ -1,0 +1,376 @@
+"""Distances to landmarks: exact, of linear size, masked; the same algorithms on them."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.spatial.distance import pdist
+from scipy.stats import kstest
+from sklearn.cluster import DBSCAN
+from sklearn.datasets import load_digits, load_iris, load_wine, make_circles
+from support.repeats import thorough
+
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.algorithms import density
+from clustering_protocols.algorithms.dbscan import dbscan, knee
+from clustering_protocols.common import limits as general_limits
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.scores import adjusted_rand
+from clustering_protocols.protocols.omnifc import (
+    OmniFC,
+    clustering,
+    landmarks,
+    limits,
+    maths,
+    messages,
+    units,
+)
+from clustering_protocols.protocols.omnifc.analyst import figures_of
+from clustering_protocols.secrecy.prime import P
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.omnifc.shares import answers, integer_distances, stream
+
+SETS = {
+    "iris": (load_iris().data, 3),
+    "wine": (load_wine().data, 3),
+    "digits": (load_digits().data[:400], 10),
+}
+ALGORITHMS = (
+    "kmeans",
+    "fuzzy_cmeans",
+    "spectral",
+    "dbscan",
+    "hdbscan",
+    "hierarchical",
+    "kmedoids",
+)
+COUNTED = set(ALGORITHMS) - {"dbscan", "hdbscan"}
+
+
+def params_of(algorithm: Any, k: int = 3, **more: Any) -> OmniFC:
+    return OmniFC(
+        algorithm=algorithm,
+        n_clusters=k if algorithm in COUNTED else None,
+        distances="landmarks",
+        fuzziness=1.1,
+        **more,
+    )
+
+
+def steps(points: Any) -> Any:
+    """Return residues as whole numbers on both sides of zero."""
+    whole = points.astype(np.int64)
+    return np.where(whole > P // 2, whole - P, whole)
+
+
+def measured(marks: Any, rows: Any) -> list[int]:
+    """Return what the analyst decodes: by plain integers, not reduced."""
+    both = np.concatenate([steps(marks), rows.astype(np.int64)])
+    pairs = integer_distances(both)
+    return pairs[: len(pairs) - limits.n_pairs(len(rows))]
+
+
+# Exact
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[Any, int, int]:
+    """Ranges of features, bits that fit, and a seed."""
+    width = st.one_of(st.just(0.0), st.floats(1e-9, 1e8))
+    ranges = np.array(draw(st.lists(width, min_size=1, max_size=9)))
+    bits = draw(st.integers(0, units.largest_bits(ranges)))
+    return ranges, bits, draw(st.integers(0, 255))
+
+
+@given(boxes())
+@settings(max_examples=thorough(ci=60, nightly=1000))
+def test_landmark_distances_do_not_wrap_and_determine_the_rows(
+    box: tuple[Any, int, int],
+) -> None:
+    ranges, bits, seed = box
+    corners = np.array([np.zeros_like(ranges), ranges])
+    inside = np.random.default_rng(seed).random((6, len(ranges))) * ranges
+    rows = units.quantise(np.concatenate([corners, inside]), bits)
+    marks = landmarks.draw(ranges, bits, stream(seed))
+    assert marks.shape == (len(ranges) + 1, len(ranges))
+    assert marks.max() < P
+    squared = measured(marks, rows)
+    assert max(squared) < P
+    X = landmarks.coordinates(
+        np.array(squared, float).__getitem__, len(rows), len(ranges)
+    )
+    found, real = pdist(X), np.sqrt(np.array(integer_distances(rows), float))
+    np.testing.assert_allclose(found, real, rtol=1e-9, atol=1e-13 * max(squared) ** 0.5)
+
+
+def test_equal_rows_get_equal_coordinates_wherever_they_stand() -> None:
+    rows = np.tile(units.quantise(SETS["iris"][0][:5], 20), (1000, 1))
+    marks = landmarks.draw(np.full(4, 8.0), 20, stream(1))
+    squared = np.array([np.square(steps(m) - rows.astype(float)).sum(1) for m in marks])
+    between = in_order(steps(marks), squared)
+    X = landmarks.coordinates(between.__getitem__, len(rows), 4).reshape(1000, 5, 4)
+    assert (X[0] == X).all()
+
+
+def in_order(marks: Any, from_rows: Any) -> Any:
+    """Return distances between landmarks and to rows in the order of an answer."""
+    parts = []
+    for place, mark in enumerate(marks):
+        parts += [np.square(marks[place + 1 :] - mark).sum(1), from_rows[place]]
+    return np.concatenate(parts).astype(float)
+
+
+# Drawn alike, and without a direction
+
+
+def test_landmarks_are_a_regular_simplex_of_secret_orientation() -> None:
+    first, second = (
+        steps(landmarks.draw(np.array([1.0, 50.0, 3.0]), 20, stream(seed)))
+        for seed in (1, 2)
+    )
+    for marks in (first, second):
+        np.testing.assert_allclose(pdist(marks), pdist(marks)[0], rtol=1e-6)
+    assert np.abs(first - second).max() > 2**20
+
+
+def test_every_direction_is_as_likely() -> None:
+    """A point that is uniform on a sphere has a uniform height (Archimedes)."""
+    source, simplex = stream(4), landmarks._simplex(3)
+    turned = np.array(
+        [landmarks._map_orthogonally(simplex, source) for _ in range(3000)]
+    )
+    for corner in range(4):
+        for axis in range(3):
+            heights = turned[:, corner, axis]
+            assert kstest(heights, "uniform", args=(-1, 2)).pvalue > 1e-5
+
+
+# The same algorithms
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("name", SETS)
+def test_fidelity_is_1(algorithm: str, name: str) -> None:
+    X, k = SETS[name]
+    params = params_of(algorithm, k, n_init=3)
+    parts = simulation.split(X, Layout.lattice(3), 1)
+    assert simulation.evaluate(params, X, parts, 1).fidelity == 1.0
+
+
+@pytest.mark.parametrize("eps", [0.4, 0.7, 1.5])
+@pytest.mark.parametrize("min_samples", [1, 5, 400])
+def test_density_of_rows_is_that_of_their_distances(
+    eps: float, min_samples: int
+) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    distances = pdist(X)
+    found = density.dbscan_of_rows(X, eps, min_samples, most_pairs=300 * 300)
+    assert np.array_equal(found, dbscan(distances, eps, min_samples))
+    assert np.array_equal(
+        found, DBSCAN(eps=eps, min_samples=min_samples).fit(X).labels_
+    )
+    expected = knee(distances, min_samples)
+    assert density.knee_of_rows(X, min_samples) == pytest.approx(expected)
+
+
+# What travels
+
+
+def uploads(run: simulation.SimulationResult) -> dict[str, Any]:
+    """Return each party's answer."""
+    return {
+        message.sender: packet.arrays["distances"]
+        for message in run.sent
+        if (packet := packets.read(message.payload)).header.record["kind"] == "answer"
+    }
+
+
+@pytest.mark.parametrize("n", [500, 501])
+def test_spectral_of_many_rows_uses_representatives(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(general_limits, "MANY_IN_A_GRAPH", 500)
+    monkeypatch.setattr(general_limits, "N_REPRESENTATIVES", 200)
+    X, y = make_circles(n, factor=0.4, noise=0.04, random_state=0)
+    params = params_of("spectral", k=2)
+    parts = simulation.split(X, Layout.lattice(3), 1)
+    found = simulation.evaluate(params, X, parts, 1)
+    assert found.fidelity == 1.0
+    assert adjusted_rand(y, found.labels) == 1.0
+    reports = [each.report for each in found.simulated.outcomes.values()]
+    said = general_limits.told_of_groups(n)
+    assert all((said.items() <= each.items()) == (n > 500) for each in reports)
+    summary = messages.Summary.narrow(found.simulated.summary)
+    assert summary.starts.max() >= 200  # numbers of rows, not of groups
+    assert params.samples_rows(n) == (n > 500)
+    assert not params.model_copy(update={"distances": "all"}).samples_rows(n)
+
+
+def test_an_upload_is_a_word_per_row_and_landmark() -> None:
+    X = np.random.default_rng(2).normal(size=(900, 3))
+    parts = simulation.split(X, Layout.lattice(3), seed=0)
+    params = params_of("kmeans")
+    run = simulation.run(params, parts.layout, parts.data, 0)
+    pairs = 900 * 4 + 6
+    for answer in uploads(run).values():
+        assert answer.nbytes == 8 * pairs == limits.upload_bytes(params, 900, 3)
+    sizes = sorted(len(message.payload) for message in run.sent)
+    assert sizes[-1] < 8 * pairs + 4096
+    assert limits.upload_bytes(params, 1_000_000, 16) < 137 * 10**6
+
+
+@pytest.mark.threat(92)
+def test_answers_are_masked_and_add_up_to_distances_to_landmarks() -> None:
+    X = np.random.default_rng(2).normal(size=(60, 3))
+    parts = simulation.split(X, Layout.lattice(4), seed=0)
+    run = simulation.run(params_of("kmeans"), parts.layout, parts.data, 0)
+    sent = uploads(run)
+    marks = 4
+    for slot, weight in zip(
+        parts.layout.names,
+        maths.build_decoding_weights(1, maths.share_points(4)),
+        strict=True,
+    ):
+        held = run.trace.memories[slot].get(messages.HeldShares)
+        assert held is not None
+        # the rows' shares are known to this test alone: unmasked they would show here
+        squares = answers([held.shares])[0]
+        bare = maths.combine([weight], [squares])
+        assert not np.isin(sent[slot], bare).any()
+        high = (sent[slot] >> np.uint64(57)).astype(int)
+        counts = np.bincount(high, minlength=16)
+        expected = len(high) / 16
+        assert float((np.square(counts - expected) / expected).sum()) < 45
+    total = maths.combine([1] * 4, list(sent.values())).astype(float)
+    side = total[: marks - 1]
+    np.testing.assert_allclose(side, side[0], rtol=1e-6)
+
+
+def test_the_analyst_sees_no_landmark_and_no_share_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    share, draw = landmarks.shares, landmarks.draw
+
+    def recording(call: Any) -> Any:
+        def recorded(*given: Any) -> Any:
+            made.append(call(*given))
+            return made[-1]
+
+        return recorded
+
+    monkeypatch.setattr(landmarks, "shares", recording(share))
+    monkeypatch.setattr(landmarks, "draw", recording(draw))
+    X = np.random.default_rng(1).normal(size=(36, 3))
+    parts = simulation.split(X, Layout.lattice(5), seed=0)
+    params = params_of("kmeans", 2, noise=2)
+    run = simulation.run(params, parts.layout, parts.data, 0)
+    assert len(made) == 10
+    drawn, shared = made[::2], made[1::2]
+    assert all(np.array_equal(each, drawn[0]) for each in drawn)  # all parties alike
+    inside = {int(value) for each in (*drawn, *shared) for value in each.ravel()}
+    outside = {
+        int(value)
+        for message in run.sent
+        for array in packets.read(message.payload).arrays.values()
+        if array.dtype == np.uint64
+        for value in array.ravel()
+    }
+    assert not inside & (outside - {0})
+
+
+def test_each_session_has_landmarks_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    draw = landmarks.draw
+
+    def recorded(*given: Any) -> Any:
+        made.append(draw(*given))
+        return made[-1]
+
+    monkeypatch.setattr(landmarks, "draw", recorded)
+    X, _ = SETS["iris"]
+    parts = simulation.split(X, Layout.lattice(3), 1)
+    for seed in (1, 2):
+        simulation.run(params_of("kmeans"), parts.layout, parts.data, seed)
+    assert not (made[0] == made[3]).any()
+
+
+def test_known_landmarks_locate_all_rows() -> None:
+    """The residual risk, as its sentence says: a party that tells them opens all rows."""
+    rows = units.quantise(np.random.default_rng(0).random((9, 3)), 20)
+    marks = steps(landmarks.draw(np.ones(3), 20, stream(5)))
+    squared = np.array([np.square(m - rows.astype(float)).sum(1) for m in marks])
+    A = 2.0 * (marks[0] - marks[1:])
+    lengths = np.square(marks.astype(float)).sum(axis=1)
+    b = squared[1:] - squared[0] - (lengths[1:] - lengths[0])[:, None]
+    located = np.linalg.solve(A, b).T
+    assert np.array_equal(np.rint(located).astype(np.uint64), rows)
+
+
+@pytest.mark.threat(84)
+def test_a_corrupt_answer_that_breaks_the_simplex_is_found() -> None:
+    """Masked answers of all rows cannot be checked; landmarks are known to be regular."""
+    rows = units.quantise(np.random.default_rng(0).random((9, 3)), 20)
+    squared = np.array(measured(landmarks.draw(np.ones(3), 20, stream(6)), rows), float)
+    assert landmarks.coordinates(squared.__getitem__, 9, 3).shape == (9, 3)
+    squared[0] = 12345.0
+    with pytest.raises(ProtocolFailed, match="at least one answer is corrupt"):
+        landmarks.coordinates(squared.__getitem__, 9, 3)
+
+
+# Sizes
+
+
+def squared_of(X: Any) -> Any:
+    """Return distances to the corners of a simplex, as decoded."""
+    marks = landmarks._simplex(X.shape[1])
+    return in_order(marks, np.array([np.square(X - mark).sum(1) for mark in marks]))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
+    params = params_of(algorithm, n_init=2, max_iter=5)
+    X = np.random.default_rng(0).normal(size=(900, 4))
+
+    def step(n: int) -> None:
+        rows = landmarks.coordinates(squared_of(X[:n]).__getitem__, n, 4)
+        seen = clustering.build_clustering_input(params, None, rows)
+        rng = np.random.default_rng(1)
+        figures_of(rows, clustering.clusters(params, seen, lambda _: rng))
+
+    step(60)  # what is compiled or imported once does not count
+    tracemalloc.start()
+    step(len(X))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    stated = limits.analyst_bytes(params, len(X), 4)
+    stated -= limits.analyst_bytes(params, 0, 4)
+    blocks = 1 << 20  # of figures, of fixed size
+    assert limits.upload_bytes(params, len(X), 4) < peak <= stated + blocks
+
+
+# Refused, and not written
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"features": "distance_rows", "n_clusters": 2}, "need distances 'all'"),
+        ({"algorithm": "hdbscan", "n_clusters": 2}, "leave out n_clusters"),
+    ],
+)
+def test_parameters_that_contradict_landmarks(wrong: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidParameters, match=text):
+        catalogue.parse_params("omnifc", {"distances": "landmarks"} | wrong)
+
+
+def test_hdbscan_takes_no_rows_of_distances() -> None:
+    with pytest.raises(ValueError, match="needs features 'embedding'"):
+        OmniFC(algorithm="hdbscan", features="distance_rows")

@@ -1,0 +1,311 @@
+"""What shares and answers tell: counted exhaustively over small fields, and measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from support import lies
+from support.tables import within
+
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.protocols.omnifc import OmniFC, maths, messages
+from clustering_protocols.records import codec
+from clustering_protocols.secrecy import envelopes
+from clustering_protocols.secrecy.prime import P
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.omnifc.shares import (
+    answers,
+    hidden,
+    integer_distances,
+    shares,
+    stream,
+)
+
+SMALL = [(1, 1, 3, 11), (2, 1, 5, 13), (1, 2, 5, 11), (2, 2, 7, 17)]
+
+
+def seen(
+    segments: int, noise: int, parties: int, p: int, row: tuple[int, ...], who: Any
+) -> Counter[tuple[int, ...]]:
+    """Count what some parties hold of a row over all values of the noise."""
+    matrix = maths.build_encoding_matrix(segments, noise, parties, p)
+    return Counter(
+        tuple(
+            sum(w * s for w, s in zip(matrix[j], (*row, *drawn), strict=True)) % p
+            for j in who
+        )
+        for drawn in product(range(p), repeat=noise)
+    )
+
+
+@pytest.mark.threat(84)
+@pytest.mark.parametrize(("segments", "noise", "parties", "p"), SMALL)
+def test_shares_of_any_t_parties_are_uniform_whatever_the_row(
+    segments: int, noise: int, parties: int, p: int
+) -> None:
+    """All values of the noise, all sets of t parties, two rows."""
+    rows = [(0,) * segments, tuple(range(3, 3 + segments))]
+    for who in combinations(range(parties), noise):
+        for row in rows:
+            counts = seen(segments, noise, parties, p, row, who)
+            assert len(counts) == p**noise
+            assert set(counts.values()) == {1}
+
+
+@pytest.mark.parametrize(("segments", "noise", "parties", "p"), SMALL)
+def test_shares_of_more_parties_tell_rows_apart(
+    segments: int, noise: int, parties: int, p: int
+) -> None:
+    """The control: with one party more, two rows never give the same shares somewhere."""
+    first, second = (0,) * segments, (1,) * segments
+    told = [
+        set(seen(segments, noise, parties, p, first, who)).isdisjoint(
+            seen(segments, noise, parties, p, second, who)
+        )
+        for who in combinations(range(parties), segments + noise)
+    ]
+    assert all(told)  # l + t shares determine the row
+
+
+def test_a_share_point_on_a_data_point_reveals_the_segment() -> None:
+    """The control of the disjoint points."""
+    on_data = maths.basis(maths.data_points(2), maths.data_points(1)[0])
+    assert on_data == [1, 0]
+
+
+def test_shares_of_two_rows_have_the_same_distribution() -> None:
+    """The kernels themselves: 40,000 copies of two rows, fresh noise, low and high bits."""
+    for row in ([0, 0], [2**30, 12345]):
+        rows = np.tile(np.array(row, dtype=np.uint64), (40_000, 1))
+        for share in shares(rows, 2, 1, 5, stream(9)):
+            for shift in (0, 57):
+                bits = (share.ravel() >> np.uint64(shift)) & np.uint64(15)
+                counts = np.bincount(bits.astype(int), minlength=16)
+                chi2 = float((np.square(counts - 2500) / 2500).sum())
+                assert chi2 < 45  # 15 degrees of freedom, one in ten thousand
+
+
+def test_masked_answers_show_their_sum_alone() -> None:
+    """All values of three pairwise masks over F_7: each split of the sum equally often."""
+    p = 7
+    for plain in ([0, 0, 3], [5, 1, 4]):
+        counts: Counter[tuple[int, ...]] = Counter(
+            (
+                (plain[0] + a + b) % p,
+                (plain[1] - a + c) % p,
+                (plain[2] - b - c) % p,
+            )
+            for a, b, c in product(range(p), repeat=3)
+        )
+        total = sum(plain) % p
+        assert all(sum(y) % p == total for y in counts)
+        assert len(counts) == p**2
+        assert len(set(counts.values())) == 1
+
+
+def test_masked_answers_of_two_data_sets_are_distributed_alike() -> None:
+    """Each answer is uniform over fresh keys; signs are those of the exhaustive test."""
+    rows = np.array([[3, 4], [0, 0], [9, 1]], dtype=np.uint64)
+    plain = answers(shares(rows, 1, 1, 3, stream(4)))
+    many = np.array([hidden(plain, 1, session) for session in range(250)])
+    assert many.shape == (250, 3, 3)
+    sums = [[sum(map(int, pair)) % P for pair in run.T] for run in many]
+    assert sums == [integer_distances(rows)] * 250
+    high = (many >> np.uint64(59)).astype(int)  # of 61 bits the highest two
+    for party, pair in product(range(3), range(3)):
+        counts = np.bincount(high[:, party, pair], minlength=4)
+        assert float((np.square(counts - 62.5) / 62.5).sum()) < 21.1  # 3 degrees, 1e-4
+
+
+def test_a_session_s_answers_are_masked_and_add_up() -> None:
+    """Without the masks the sum would be right too: each answer has to be looked at."""
+    X = np.random.default_rng(2).normal(size=(60, 3))
+    parts = simulation.split(X, Layout.lattice(4), seed=0)
+    run = simulation.run(OmniFC(n_clusters=2), parts.layout, parts.data, 0)
+    weights = maths.build_decoding_weights(1, maths.share_points(4))
+    uploads = {
+        message.sender: packet.arrays["distances"]
+        for message in run.sent
+        if (packet := packets.read(message.payload)).header.record["kind"] == "answer"
+    }
+    bare = {}
+    for slot, weight in zip(parts.layout.names, weights, strict=True):
+        held = run.trace.memories[slot].get(messages.HeldShares)
+        assert held is not None
+        bare[slot] = maths.combine([weight], answers([held.shares]))
+        assert not (uploads[slot] == bare[slot]).any()
+        masks = (uploads[slot] - bare[slot]) >> np.uint64(59)
+        assert len(np.unique(masks)) > 1
+    ones = [1] * 4
+    total = maths.combine(ones, [uploads[slot] for slot in parts.layout.names])
+    assert np.array_equal(total, maths.combine(ones, list(bare.values())))
+
+
+def read_out(values: list[int], segments: int, parties: int, at: int) -> int:
+    """Return a pair polynomial's value at a data point, interpolated from answers."""
+    points = maths.share_points(parties)
+    weights = maths.basis(points, maths.data_points(segments)[at])
+    return sum(w * v for w, v in zip(weights, values, strict=True)) % P
+
+
+@pytest.mark.threat(92)
+@pytest.mark.parametrize(("mask", "expected"), [(False, 1.0), (True, 0.0)])
+def test_masked_answers_hide_the_distances_within_segments(
+    *, mask: bool, expected: float
+) -> None:
+    segments, parties = 2, 5
+    rows = np.arange(2, 82).reshape(20, 4).astype(np.uint64) ** np.uint64(2)
+    plain = answers(shares(rows, segments, 1, parties, stream(5)))
+    weights = maths.build_decoding_weights(segments, maths.share_points(parties))
+    unweighted = [pow(weight, -1, P) for weight in weights] if mask else [1] * parties
+    uploads = hidden(plain, segments) if mask else plain
+    seen_ = [
+        maths.combine([factor], [upload])
+        for factor, upload in zip(unweighted, uploads, strict=True)
+    ]
+    truth = integer_distances(rows[:, :2])
+    found = [
+        read_out([int(v) for v in pair], segments, parties, at=0)
+        for pair in np.array(seen_).T
+    ]
+    hits = np.mean([a == b for a, b in zip(found, truth, strict=True)])
+    assert hits == expected
+
+
+def test_the_analyst_sees_neither_quantised_rows_nor_shares(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Shares leave in envelopes alone, and no residue of a row stands in any payload."""
+    X = np.random.default_rng(1).normal(size=(36, 3))
+    params = OmniFC(n_clusters=2, scaling="none", noise=2)
+    parts = simulation.split(X, Layout.lattice(5), seed=0)
+    sealed: list[bytes] = []
+    seal = envelopes.seal
+
+    def recording(content: bytes, *others: Any) -> bytes:
+        sealed.append(content)
+        return seal(content, *others)
+
+    monkeypatch.setattr(envelopes, "seal", recording)
+    run = simulation.run(params, parts.layout, parts.data, 0)
+    inside = {
+        int(v) for content in sealed for v in word_values(codec.decode(content)[1])
+    }
+    assert len(inside) > 4 * 36 * 3 * 0.9  # the shares that went into envelopes
+    outside = {
+        int(value)
+        for message in run.sent
+        for value in word_values(packets.read(message.payload).arrays)
+    }
+    assert not inside & (outside - {0})
+
+
+def word_values(arrays: Any) -> Any:
+    found = [a.ravel() for a in arrays.values() if a.dtype == np.uint64]
+    return np.concatenate([np.empty(0, np.uint64), *found])
+
+
+def test_equal_rows_of_a_party_have_different_shares() -> None:
+    params = OmniFC(n_clusters=1, scaling="none")
+    data = {slot: MatrixSource(np.ones((12, 2))) for slot in Layout.lattice(3).names}
+    run = simulation.run(params, Layout.lattice(3), data, 0)
+    for memory in run.trace.memories.values():
+        own = memory.get(messages.OwnShares)
+        assert own is not None
+        assert len(np.unique(own.shares)) == own.shares.size
+
+
+def test_the_terms_name_the_risks() -> None:
+    known = catalogue.protocol("omnifc")
+    layout = Layout.lattice(5)
+    plain = known.risks_of(OmniFC(n_clusters=2), layout)
+    assert "by-design" in plain
+    assert "collusion" in plain
+    assert "analyst-learns-segments-distances" not in plain
+    assert "house.pooled-ranges" not in plain
+    open_ = OmniFC(n_clusters=2, hide_segments=False, scaling="minmax")
+    assert {"analyst-learns-segments-distances", "house.pooled-ranges"} <= set(
+        known.risks_of(open_, layout)
+    )
+
+
+def test_known_rows_locate_all_others() -> None:
+    """The residual risk, as its sentence says: d + 1 known rows open every other."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4))
+    squared = np.square(X[:, None] - X[None]).sum(axis=2)  # what the analyst decodes
+    known = X[:5]
+    # ‖x - k_i‖² - ‖x - k_0‖² is linear in x
+    A = 2 * (known[0] - known[1:])
+    lengths = np.square(known).sum(axis=1)
+    b = squared[5:, 1:5] - squared[5:, :1] - (lengths[1:] - lengths[0])
+    located = np.linalg.solve(A, b.T).T
+    assert np.allclose(located, X[5:])
+
+
+# Attempts
+
+
+def at_the_shares(X: Any) -> simulation.Session:
+    layout = Layout.lattice(3)
+    data = {
+        slot: MatrixSource(rows)
+        for slot, rows in zip(layout.names, np.split(X, 3), strict=True)
+    }
+    params = OmniFC(n_clusters=2, scaling="none", ranges="declared")
+    said = within(-9.0, 9.0, data, layout)
+    running = simulation.Session(params, layout, data, 5, dictionary=said)
+    running.until(messages.EncodeRows)
+    return running
+
+
+def sealed(
+    running: simulation.Session, task: bytes, data: MatrixSource | None = None
+) -> tuple[list[bytes], np.ndarray[Any, Any]]:
+    """Return what the leader seals in answer to a task, and the shares it keeps."""
+    contents: list[bytes] = []
+    seal = envelopes.seal
+
+    def recording(content: bytes, *others: Any) -> bytes:
+        contents.append(content)
+        return seal(content, *others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envelopes, "seal", recording)
+        known = (running.journals["r1c1"], running.memories["r1c1"])
+        own = running.data["r1c1"] if data is None else data
+        answer = running.party("r1c1").reply(*known, task, own)
+    own = answer.memory.get(messages.OwnShares)
+    assert own is not None
+    return contents, own.shares
+
+
+ROWS = np.random.default_rng(0).normal(size=(36, 4)).clip(-8, 8)
+
+
+def test_a_second_attempt_seals_the_same_shares() -> None:
+    running = at_the_shares(ROWS)
+    task = running.open.tasks["r1c1"]
+    first, kept = sealed(running, task)
+    running.journals["r1c1"] = running.answer("r1c1").journal
+    second, again = sealed(running, lies.again(running.agreement, task, 2))
+    assert len(first) == 2
+    assert first == second
+    assert np.array_equal(kept, again)
+
+
+def test_of_other_rows_all_shares_are_others() -> None:
+    """With the same noise, shares of rows that did not change would not change either."""
+    running = at_the_shares(ROWS)
+    task = running.open.tasks["r1c1"]
+    other = ROWS[:12].copy()
+    other[0] += 0.5
+    _, kept = sealed(running, task)
+    _, again = sealed(running, task, MatrixSource(other))
+    assert not (kept == again).any()

@@ -1,0 +1,157 @@
+"""A worker, a scheduler or an analyst that is lost costs time, and no result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import dask
+import pytest
+from support.dask_clusters import Processes
+from support.repeats import on_command
+from support.tls import certificate
+
+from analyst_service.blobs.files import BlobPlace
+from analyst_service.engines import cluster as of_cluster, dask_engine
+from analyst_service.engines.dask_engine import DaskEngine
+from analyst_service.engines.references import MappedBlobs
+from clustering_protocols.common.errors import Unavailable
+from clustering_protocols.numerics.blocks import LocalEngine
+from tests.system.engines import dask_kernels as kernels
+
+pytestmark = on_command("processes of Dask")
+
+SECONDS = 60.0
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    root = str(Path(__file__).parents[3])  # where workers find the kernels
+    environment = {"COTERIE_DATA_DIR": str(tmp_path), "PYTHONPATH": root}
+    running = Processes(2, environment)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def engine(
+    processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DaskEngine]:
+    monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
+    monkeypatch.setattr(of_cluster, "_ALONE_SECONDS", 20.0)
+    monkeypatch.setattr(of_cluster, "_START_SECONDS", 15.0)
+    place = BlobPlace(folder=tmp_path / "blobs")
+    connect = partial(of_cluster.connect, processes.address, SECONDS, place)
+    yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
+    if of_cluster._kept is not None:
+        of_cluster._kept.close()
+
+
+def test_a_worker_that_is_killed_costs_no_result(
+    engine: DaskEngine, processes: Processes, tmp_path: Path
+) -> None:
+    found = list(engine.map(partial(kernels.deadly, tmp_path), range(100)))
+    assert found == list(range(100))
+    assert (tmp_path / "dead").exists()
+    ended = [each.wait(60) for each in processes.workers if each.poll() is not None]
+    assert ended == [-signal.SIGKILL]
+
+
+def test_blocks_that_kill_their_workers_end_the_step(
+    engine: DaskEngine, processes: Processes
+) -> None:
+    for _ in range(4):
+        processes.start_worker()
+    with pytest.raises(RuntimeError, match="end when they run"):
+        list(engine.map(kernels.always_deadly, range(1)))
+
+
+def test_without_workers_a_step_is_left_for_later(
+    engine: DaskEngine, processes: Processes
+) -> None:
+    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
+    for worker in processes.workers:
+        worker.kill()
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="no workers"):
+        list(engine.map(kernels.square, range(3)))
+    assert time.monotonic() - began < 40
+    processes.start_worker()
+    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
+def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
+    engine: DaskEngine, processes: Processes, tmp_path: Path, how: signal.Signals
+) -> None:
+    results = engine.map(partial(kernels.noted, tmp_path), range(1000))
+    next(results)
+    os.kill(processes.scheduler.pid, how)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match=r"does not answer|returned nothing"):
+        list(results)
+    assert time.monotonic() - began < 40
+    with pytest.raises(Unavailable, match=r"does not answer|returned nothing"):
+        list(engine.map(kernels.square, range(3)))
+    processes.close()
+    processes.start_scheduler()
+    processes.start_worker()
+    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
+
+
+# Who reaches a scheduler runs code where its workers are
+
+
+def tls(folder: Path, authority: Path) -> dict[str, str]:
+    """Return the settings of a member of a cluster, as docs/administrator.md has them."""
+    prefix = "DASK_DISTRIBUTED__COMM__"
+    members = {
+        f"{prefix}TLS__{member}__{what}": str(folder / f"tls.{ending}")
+        for member in ("SCHEDULER", "WORKER", "CLIENT")
+        for what, ending in (("CERT", "pem"), ("KEY", "key"))
+    }
+    return members | {
+        f"{prefix}TLS__CA_FILE": str(authority),
+        f"{prefix}REQUIRE_ENCRYPTION": "True",
+    }
+
+
+def settled(environment: dict[str, str]) -> dask.config.set:
+    """Let these settings of the environment hold in this process for a while."""
+    found = dask.config.collect_env(environment)
+    both = dask.config.merge(dask.config.config, found)
+    return dask.config.set(distributed=both["distributed"])
+
+
+def test_a_scheduler_refuses_clients_without_its_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, strangers = tmp_path / "ours", tmp_path / "strangers"
+    for folder in (ours, strangers):
+        folder.mkdir()
+        certificate(folder)
+    root = str(Path(__file__).parents[3])  # where workers find the kernels
+    environment = tls(ours, ours / "tls.pem") | {"PYTHONPATH": root}
+    running = Processes(1, environment, scheme="tls")
+    place = BlobPlace(folder=tmp_path / "blobs")
+    monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
+    connect = partial(of_cluster.connect, running.address, SECONDS, place)
+    engine = DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
+    try:
+        for folder in (strangers, None):
+            given = {} if folder is None else tls(folder, ours / "tls.pem")
+            with (
+                settled(given),
+                pytest.raises(Unavailable, match="does not answer"),
+            ):
+                list(engine.map(kernels.square, range(3)))
+        with settled(environment):
+            assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
+    finally:
+        if of_cluster._kept is not None:
+            of_cluster._kept.close()
+        running.close()

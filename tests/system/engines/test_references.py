@@ -1,0 +1,183 @@
+"""Rows are sent as the place where they lie, and shown again from there."""
+
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import obstore
+import pytest
+from hypothesis import given, strategies as st
+from obstore.store import MemoryStore
+
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.blobs.objects import ObjectBlobStore
+from analyst_service.engines.references import (
+    MappedBlobs,
+    Reference,
+    resolve_references,
+)
+from clustering_protocols.common.errors import Unavailable
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray
+from tests.system.engines.dask_kernels import Named, Piece, summed
+
+X = np.random.default_rng(0).normal(size=(5000, 7))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileBlobStore:
+    return FileBlobStore(tmp_path / "blobs")
+
+
+def stored(blobs: Any, X: FloatArray = X) -> tuple[str, FloatArray, MappedBlobs]:
+    """Return the digest of a blob that holds X, X within its map, and the map."""
+    digest = blobs.put(codec.encode({}, {"x": X, "y": X[:3] + 1}))
+    mapped = blobs.map(digest)
+    _, arrays = codec.decode(mapped)
+    is_checked = isinstance(blobs, ObjectBlobStore)
+    return digest, arrays["x"], MappedBlobs({digest: mapped}, is_checked=is_checked)
+
+
+VIEWS = {
+    "rows": lambda A: A[17:3000],
+    "one row": lambda A: A[4],
+    "one number": lambda A: A[4:5, 3:4],
+    "columns": lambda A: A[:, 2:5],
+    "every third": lambda A: A[::3, ::2],
+    "from behind": lambda A: A[::-1, ::-1],
+    "turned": lambda A: A[10:20].T,
+    "broadcast": lambda A: np.broadcast_to(A[0], (40, 7)),
+    "everything": lambda A: A,
+    "reshaped": lambda A: A.reshape(-1),
+    "other type": lambda A: A[:10].view(np.uint64),
+    "bytes": lambda A: A[:10].view(np.uint8),
+    "no dimension": lambda A: A[3, 2:3].reshape(()),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_a_blob_travels_as_its_place(files: FileBlobStore, view: str) -> None:
+    _, rows, mapped = stored(files)
+    seen = VIEWS[view](rows)
+    lean, carried = mapped.lean(seen)
+    assert isinstance(lean, Reference)
+    assert carried == 0
+    assert len(pickle.dumps(lean)) < 500
+    again = resolve_references(pickle.loads(pickle.dumps(lean)), files)
+    assert again.dtype == seen.dtype
+    assert again.shape == seen.shape
+    assert again.tobytes() == seen.tobytes()
+    assert not again.flags.writeable
+
+
+@given(data=st.data())
+def test_any_slices_of_a_blob_are_shown_again(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    files = FileBlobStore(tmp_path_factory.getbasetemp() / "slices")
+    _, rows, mapped = stored(files, X[:40])
+    seen = rows[data.draw(st.slices(40)), data.draw(st.slices(7))]
+    again = resolve_references(mapped.lean(seen)[0], files)
+    np.testing.assert_array_equal(again, seen)
+
+
+def test_rows_are_found_wherever_blocks_and_kernels_hold_them(
+    files: FileBlobStore,
+) -> None:
+    _, rows, mapped = stored(files)
+    shift = np.ones(7)
+    block = Named(
+        Piece(rows=(rows[:10], rows[10:30]), first=4),
+        [{"a": rows[5], "b": shift}, {"c": "text", "d": None}],
+    )
+    kernel = partial(summed, shift, unused=rows[:2])
+    lean, carried = mapped.lean((kernel, block))
+    assert carried == 2 * shift.nbytes
+    text = pickle.dumps(lean)
+    assert len(text) < 2500
+    assert rows[:10].tobytes() not in text
+    kernel_again, again = resolve_references(pickle.loads(text), files)
+    assert type(again) is Named
+    assert type(again.piece) is Piece
+    assert again.piece.first == 4
+    for one, other in zip(again.piece.rows, block.piece.rows, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(again.other[0]["a"], rows[5])
+    assert again.other[1] == {"c": "text", "d": None}
+    assert kernel_again.func is summed
+    np.testing.assert_array_equal(kernel_again.keywords["unused"], rows[:2])
+    assert isinstance(block.piece.rows[0], np.ndarray), "the original is as it was"
+
+
+def test_a_blob_that_is_missing_or_cut_is_the_machines_trouble(
+    files: FileBlobStore,
+) -> None:
+    digest, rows, mapped = stored(files)
+    reference = mapped.lean(rows[100:4000])[0]
+    path = files.path(digest)
+    whole = path.read_bytes()
+    path.unlink()
+    path.write_bytes(whole[: len(whole) // 2])  # another file: the map stays
+    with pytest.raises(Unavailable, match="shorter"):
+        reference.read(files)
+    path.unlink()
+    with pytest.raises(Unavailable, match="COTERIE_DATA_DIR"):
+        reference.read(files)
+
+
+# An object store: bytes are fetched by themselves
+
+
+@pytest.fixture
+def objects() -> MemoryStore:
+    return MemoryStore()
+
+
+def over(objects: Any, folder: Path, cache_bytes: int = 1 << 30) -> ObjectBlobStore:
+    return ObjectBlobStore(objects, folder, cache_bytes)
+
+
+def test_a_worker_fetches_only_its_own_rows_and_only_once(
+    objects: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest, rows, mapped = stored(over(objects, tmp_path / "analyst"))
+    reference = mapped.lean(rows[200:300])[0]
+    asked = []
+    get_range = obstore.get_range
+
+    def noted(store: Any, path: str, *, start: int, length: int) -> Any:
+        asked.append((path, length))
+        return get_range(store, path, start=start, length=length)
+
+    monkeypatch.setattr(obstore, "get_range", noted)
+    worker = over(objects, tmp_path / "worker")
+    for _ in range(3):
+        np.testing.assert_array_equal(reference.read(worker), rows[200:300])
+    assert asked == [(f"{digest[:2]}/{digest}", 100 * 7 * 8)]
+    kept = [p for p in (tmp_path / "worker").rglob("*") if p.is_file()]
+    assert [p.name for p in kept] == [sha256(rows[200:300].tobytes()).hexdigest()]
+
+
+@pytest.mark.parametrize("wrong", ["other bytes", "cut", "gone"])
+def test_bytes_that_are_not_those_of_the_analyst_are_never_used(
+    objects: MemoryStore, tmp_path: Path, wrong: str
+) -> None:
+    digest, rows, mapped = stored(over(objects, tmp_path / "analyst"))
+    reference = mapped.lean(rows[200:300])[0]
+    name = f"{digest[:2]}/{digest}"
+    content = bytearray(bytes(obstore.get(objects, name).bytes()))
+    if wrong == "gone":
+        obstore.delete(objects, name)
+    else:
+        end = 8000 if wrong == "cut" else len(content)
+        content[reference.begin] ^= 1 if end > reference.begin else 0
+        obstore.put(objects, name, bytes(content[:end]))
+    worker = over(objects, tmp_path / "worker")
+    with pytest.raises(Unavailable):
+        reference.read(worker)
+    assert not [p for p in (tmp_path / "worker").rglob("*") if p.is_file()]

@@ -1,0 +1,174 @@
+"""Several analysts over one database and one store, and ways to them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
+from pathlib import Path
+
+import httpx
+import numpy as np
+import psycopg
+from support.analyst_process import Analyst, Crowd
+from support.warm import with_constants
+
+from clustering_protocols import simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms import signed_logs
+from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from tests.system.http import skewed
+
+LAYOUT = Layout.lattice(2)
+PARTS = simulation.split(np.random.default_rng(0).normal(size=(60, 4)), LAYOUT, seed=1)
+N_SESSIONS = 8
+
+Gather = Callable[[int, Params], Crowd]
+
+
+class Rotating(httpx.BaseTransport):
+    """Asks one address, and the next one after whatever went wrong there.
+
+    As a service in front of several analysts does for anyone who asks again.
+    """
+
+    def __init__(self, urls: Sequence[str], first: int = 0) -> None:
+        self._inner = httpx.HTTPTransport(verify=False)  # no https, no authorities
+        self._urls = [httpx.URL(url) for url in urls]
+        self._at = first
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        there = self._urls[self._at % len(self._urls)]
+        request.url = request.url.copy_with(host=there.host, port=there.port)
+        request.headers["Host"] = there.netloc.decode()
+        try:
+            answer = self._inner.handle_request(request)
+        except httpx.TransportError:
+            self._at += 1
+            raise
+        if answer.status_code in {502, 503, 504}:
+            self._at += 1
+        return answer
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class Fleet(Analyst):
+    """Analysts with data folders of their own, as one analyst with several addresses.
+
+    Anyone who opens a way to it gets the next address first.
+    """
+
+    def __init__(self, analysts: Sequence[Analyst]) -> None:
+        self.analysts = analysts
+        self.url, self.key = analysts[0].url, analysts[0].key
+        self._firsts = cycle(range(len(analysts)))
+
+    def connect(self, http: httpx.Client | None = None) -> HttpAnalyst:
+        urls = [each.url for each in self.analysts]
+        way = Rotating(urls, next(self._firsts))
+        there = http or httpx.Client(base_url=self.url, transport=way, timeout=60)
+        return connect(self.url, patience=120, http=there)
+
+    def on_new_host(self, analyst: Analyst) -> None:
+        """Start one again that was killed, without what it had on its disk."""
+        shutil.rmtree(analyst.data_dir / "blobs")
+        analyst.start()
+
+
+@contextmanager
+def fleet(
+    folder: Path,
+    database_url: str,
+    store: str,
+    n_analysts: int = 3,
+    environment: Mapping[str, str] | None = None,
+    skew: float = 0,
+) -> Iterator[Fleet]:
+    """Run so many analysts.
+
+    ``store``: the address of their object store; ``skew``: how many seconds the clock of
+    the second one is ahead.
+    """
+    shared = {
+        "COTERIE_BLOB_STORE": store,
+        "COTERIE_IDENTITY_FILE": str(folder / "identity.json"),
+        **with_constants({"analyst_service.process_context.LEASE_SECONDS": 0.5}),
+        **(environment or {}),
+    }
+    analysts = [
+        Analyst(folder / f"analyst-{number}", database_url, shared)
+        for number in range(n_analysts)
+    ]
+    if skew:
+        wrong = {**shared, "COTERIE_TEST_SKEW": str(skew)}
+        analysts[1] = Analyst(
+            folder / "analyst-1", database_url, wrong, skewed.__file__, cold=True
+        )
+    with ExitStack() as running:
+        yield Fleet([running.enter_context(each) for each in analysts])
+
+
+# Sessions over them
+
+
+@contextmanager
+def gatherer(several: Fleet, home: Path, name: str) -> Iterator[Gather]:
+    """Open sessions by number; each party asks the next of the addresses first."""
+    with ExitStack() as crowds:
+
+        def make(number: int, params: Params) -> Crowd:
+            session = f"{name}-{number}"
+            crowd = Crowd(several, home, params, LAYOUT, PARTS.data, session=session)
+            crowds.callback(crowd.close)
+            return crowd
+
+        yield make
+
+
+def start_sessions(gather: Gather, turn: int = 0) -> list[Crowd]:
+    """Start eight sessions at once: one moves arrays, in the others a round is void."""
+    crowds = []
+    for number in range(N_SESSIONS):
+        params = Dummy(n_clusters=3, void_attempts=1)
+        crowds.append(
+            gather(
+                turn * N_SESSIONS + number,
+                params if number else DataCollaboration(n_clusters=3),
+            )
+        )
+    for crowd in crowds:
+        crowd.start()
+    return crowds
+
+
+def arrived(several: Fleet, crowds: Sequence[Crowd]) -> int:
+    """Return how many contributions to these sessions have been stored so far."""
+    names = [crowd.session.id for crowd in crowds]
+    url = several.analysts[0].environment["COTERIE_DATABASE_URL"]
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM audit WHERE session_id = ANY(%s) "
+            "AND line LIKE '%%\"contribution\"%%'",
+            [names],
+        ).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def assert_whole(crowd: Crowd) -> None:
+    """Labels are the simulation's, and both sides' records say the same."""
+    assert crowd.labels() == crowd.expected()
+    audit = crowd.session.audit()
+    for slot in crowd.layout.names:
+        log = crowd.party(slot).folder.ledger
+        own = Institution.derive(crowd.keys[slot])
+        signed = signed_logs.sign_ledger(own, crowd.session.id, slot, log.lines)
+        receipts = [entry for entry in log.read() if entry["event"] == "receipt"]
+        assert signed_logs.compare(audit, signed) == len(receipts) > 0

@@ -1,0 +1,166 @@
+"""Parties in TypeScript get the labels that all parties in Python get, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.analyst_process import Crowd
+
+from clustering_protocols import simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.engine.message_tables import build_message_table
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.protocols.dc.params import DataCollaboration
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf.params import LosslessFederated
+from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.terms import Layout
+from tests.system.interop.client_process import CLIENT, RUN
+from tests.system.interop.sessions import run_beside
+
+ROWS = Layout.lattice(3)
+COLUMNS = Layout.lattice(1, 3)
+FIRST, SECOND, LAST = ROWS.names
+DUMMY = Dummy(n_clusters=3, void_attempts=1)
+DC = DataCollaboration(n_clusters=3)
+LLF = LosslessFederated(n_clusters=3)
+DEGREES = LLF.model_copy(
+    update={"algorithm": "fuzzy_cmeans", "n_init": 3, "small_cohorts": "allow"}
+)
+KEYS = ("name + birth | date", "birth | date + town | first:3")
+
+
+def make_rows(n_columns: int = 4) -> np.ndarray:
+    generator = np.random.default_rng(0)
+    centres = generator.normal(scale=8, size=(3, n_columns))
+    return centres[np.arange(90) % 3] + generator.normal(size=(90, n_columns))
+
+
+def make_parts(layout: Layout, n_columns: int = 4) -> simulation.Split:
+    return simulation.split(
+        make_rows(n_columns),
+        layout,
+        seed=1,
+        columns=[f"Größe {number}" for number in range(n_columns)],
+    )
+
+
+def start_from(parts: simulation.Split, *starts: np.ndarray) -> LosslessFederated:
+    """Return terms that give a start, in the order of the column groups."""
+    order = np.concatenate(parts.columns)
+    given = tuple(tuple(start[order].tolist()) for start in starts)
+    return LosslessFederated(
+        n_clusters=len(given), init="given", initial_centroids=given
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "foreign"),
+    [
+        (DUMMY, [FIRST]),
+        (DUMMY, [LAST]),
+        (DC, [FIRST]),
+        (DC, [LAST]),
+        (DC, [FIRST, SECOND, LAST]),
+        (LLF, [FIRST]),
+        (LLF, [LAST]),
+        (DEGREES, [FIRST]),
+    ],
+)
+def test_rows_split_by_parties(
+    gather: Callable[..., Crowd], tmp_path: Path, params: Params, foreign: Sequence[str]
+) -> None:
+    crowd = gather(params, make_parts(ROWS))
+    assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
+    kept = [each for each in tmp_path.rglob("client/**/*") if each.is_file()]
+    assert kept
+    assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
+
+
+@pytest.mark.parametrize("n_columns", [1, 1100])
+def test_a_given_start_over_few_and_many_columns(
+    gather: Callable[..., Crowd], tmp_path: Path, n_columns: int
+) -> None:
+    """The last cluster is empty: all move it by the same small steps."""
+    parts, rows = make_parts(ROWS, n_columns), make_rows(n_columns)
+    crowd = gather(start_from(parts, rows[0], rows[1], rows[2] + 1000), parts)
+    assert run_beside(crowd, tmp_path, ROWS.names) == crowd.expected()
+
+
+def test_columns_split_by_parties_with_a_given_start(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    parts, rows = make_parts(COLUMNS), make_rows()
+    crowd = gather(start_from(parts, rows[0], rows[1], rows[2]), parts)
+    assert run_beside(crowd, tmp_path, COLUMNS.names) == crowd.expected()
+
+
+def test_common_rows_by_private_intersection(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    """The first slot holds the key; parties hold different rows in another order."""
+    alignment = Alignment(method="ecdh", minimum_share=0.1)
+    parts = simulation.split(make_rows(), COLUMNS, seed=1, missing=0.2)
+    crowd = gather(LLF.model_copy(update={"alignment": alignment}), parts)
+    foreign = (COLUMNS.names[0], COLUMNS.names[2])
+    assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
+
+
+def make_people(place: int) -> MatrixSource:
+    """Thirty people whom all hold, some spelt otherwise, and five of one's own."""
+    rows = [*range(30), *range(100 + 10 * place, 105 + 10 * place)]
+    order = np.random.default_rng(place).permutation(rows).tolist()
+    spelt = [
+        f"Gr\u00f6\u00dfe, {'x' * (number % (place + 2))}{number}" for number in order
+    ]
+    days = [f"{1 + n % 28:02}.0{1 + n // 28 % 9}.{1900 + n}" for n in order]
+    towns = ["" if number >= 100 else f"town {number % 7}" for number in order]
+    ids = [join(cells) for cells in zip(spelt, days, towns, strict=True)]
+    X = make_rows(6)[[number % 30 for number in order], 2 * place :][:, :2]
+    return MatrixSource(X, [f"x{place}", f"y{place}"], ids)
+
+
+def test_common_rows_by_match_keys(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    """Each list goes round through parties in both languages, two of them linked."""
+    alignment = Alignment(method="ecdh", match_keys=KEYS, minimum_share=0)
+    data = {slot: make_people(place) for place, slot in enumerate(COLUMNS.names)}
+    crowd = gather(
+        DataCollaboration(n_clusters=3, alignment=alignment),
+        replace(make_parts(COLUMNS, 6), data=data),
+    )
+    foreign = (COLUMNS.names[0], COLUMNS.names[2])
+    found = run_beside(crowd, tmp_path, foreign)
+    assert found == crowd.expected()
+    assert {labels.count(-1) for labels in found.values()} == {5}
+
+
+def test_rows_and_columns_split_by_parties(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    layout = Layout.lattice(2, 2)
+    crowd = gather(DC, make_parts(layout))
+    foreign = (layout.names[0], layout.names[3])
+    assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
+
+
+def test_types_are_those_of_the_messages_that_an_analyst_serves(tmp_path: Path) -> None:
+    files = []
+    written = {each.stem for each in (CLIENT / "src" / "generated").glob("*.ts")}
+    for protocol in sorted(written - {"shared"}):
+        file = tmp_path / f"{protocol}.json"
+        table = build_message_table(protocol)
+        file.write_text(json.dumps(table.model_dump(mode="json")))
+        files.append(str(file))
+    assert len(files) > 1
+    subprocess.run(
+        [*RUN, "scripts/generate.ts", "--check", *files], cwd=CLIENT, check=True
+    )

@@ -1,0 +1,41 @@
+"""What `make thorough` repeats carries its mark."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.repeats import NEVER_RUN
+
+TESTS = Path(__file__).parents[2]
+REPEATS = re.compile(r"\bthorough\(ci=|\bsome\(|\bin_turn\(|\beach_on_a_database\(")
+REPEATING = [
+    path for path in TESTS.rglob("test_*.py") if REPEATS.search(path.read_text())
+]
+
+
+def test_files_that_repeat_are_found() -> None:
+    assert TESTS / "system" / "http" / "test_crashes.py" in REPEATING
+
+
+@pytest.mark.parametrize(
+    "path", REPEATING, ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_a_file_that_repeats_more_often_has_tests_with_the_mark(path: Path) -> None:
+    """Properties get it from conftest."""
+    text = path.read_text()
+    assert "@pytest.mark.thorough\n" in text or "@given(" in text
+
+
+def test_what_runs_on_command_alone_has_a_case_that_always_runs(
+    request: pytest.FixtureRequest,
+) -> None:
+    """Of what was collected with this test: all, where all tests run."""
+    assert not request.config.stash[NEVER_RUN]
+
+
+def test_the_makefile_runs_the_mark() -> None:
+    lines = (TESTS.parent / "Makefile").read_text().split("\nthorough:")[1].splitlines()
+    assert "COTERIE_HYPOTHESIS=nightly" in lines[1]
+    assert " -m thorough" in lines[1]

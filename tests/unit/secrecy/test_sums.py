@@ -1,0 +1,489 @@
+"""Masked sums: real numbers in a ring, streams that cancel, and what a sum shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from hypothesis import given, settings, strategies as st
+from support.attacks import looks_like_noise
+from support.repeats import thorough
+
+import clustering_protocols
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    KeyNotAuthentic,
+    ProtocolFailed,
+)
+from clustering_protocols.contract import PartyContext
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.secrecy.fixed_point import (
+    _ROUNDINGS,
+    EXACT_BITS,
+    RING_BITS,
+    FixedPoint,
+)
+from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.secrecy.masks import add_all, add_stream
+from clustering_protocols.shared_stages.masked_sums import (
+    MaskedSum,
+    blind,
+    mask,
+    unblind,
+)
+from clustering_protocols.shared_stages.secrets import ColumnSecret
+from tests.unit.secrecy.crowds import told_otherwise, views
+
+TOP, BOTTOM = 2**62 - 1, -(2**62)
+
+
+def masked(
+    crowd: dict[str, PartyContext],
+    shares: dict[str, WordArray],
+    name: str = "a",
+    *,
+    blinded: bool = False,
+) -> dict[str, WordArray]:
+    """Return what each party sends."""
+    sent = {}
+    for slot, view in crowd.items():
+        of = MaskedSum.from_context(view, list(crowd), name)
+        sent[slot] = shares[slot].copy()
+        if blinded:
+            blind(view, sent[slot], of, "column")
+        mask(view, sent[slot], of, minimum_members=min(3, len(crowd)))
+    return sent
+
+
+def words_of(integers: Any) -> WordArray:
+    return np.asarray(integers, dtype=np.int64).view(np.uint64)
+
+
+# Known answers
+
+
+@pytest.mark.threat(73)
+def test_key_and_stream_have_their_known_answers() -> None:
+    """Threat test 73."""
+    salt, info = bytes([0x11] * 32), b"kat"
+    key = HKDF(SHA256(), 32, salt=salt, info=info).derive(bytes(range(32)))
+    assert key.hex() == (
+        "b031f83fbe09abd3b4313943e41b6ef218b86dbbc493bdde0914d6c823027fd5"
+    )
+    stream = KeyedStream(key).take(1 << 20)
+    assert stream[:16].hex() == "6ab9ec749e5d4f82e382e1a828f094e5"
+    assert sha256(stream).hexdigest() == (
+        "a4842983bab713bf47c3e062a5f0d72faee2890259199c384f17c55580de9360"
+    )
+
+
+@pytest.mark.threat(73)
+def test_a_mask_does_not_depend_on_the_size_of_its_pieces() -> None:
+    """Threat test 73: more words than one piece holds."""
+    size = 3 * (1 << 15) + 17
+    drawn = KeyedStream(bytes(32)).words(size)
+    for sign, expected in ((1, drawn), (-1, np.zeros_like(drawn) - drawn)):
+        words = np.zeros(size, dtype=np.uint64)
+        add_stream(words, KeyedStream(bytes(32)), sign)
+        assert np.array_equal(words, expected)
+
+
+def test_an_array_of_any_shape_is_masked_in_place() -> None:
+    words = np.zeros((7, 3), dtype=np.uint64)
+    add_stream(words, KeyedStream(bytes(32)))
+    assert np.array_equal(words.ravel(), KeyedStream(bytes(32)).words(21))
+
+
+# Sums
+
+
+@pytest.mark.parametrize(("n", "size"), [(2, 300_000), (3, 100_000), (8, 1000)])
+@pytest.mark.threat(74)
+def test_a_masked_sum_is_the_plain_sum(n: int, size: int) -> None:
+    """Threat test 74."""
+    rng = np.random.default_rng(n)
+    crowd = views(n)
+    shares = {s: words_of(rng.integers(BOTTOM, TOP, size)) for s in crowd}
+    sent = masked(crowd, shares)
+    assert np.array_equal(add_all(sent.values()), add_all(shares.values()))
+    assert all((sent[slot] != shares[slot]).all() for slot in crowd)
+
+
+@pytest.mark.parametrize("n", [*range(2, 8), 17, 32])
+@pytest.mark.parametrize("blinded", [False, True])
+@pytest.mark.threat(74)
+def test_the_largest_sums_in_the_ring_are_exact(n: int, *, blinded: bool) -> None:
+    """Threat test 74: one share at each end of the ring, the others at the other."""
+    crowd = views(n)
+    first, *others = crowd
+    ends = np.array([TOP, BOTTOM, TOP, BOTTOM, 0, -1])
+    far = {slot: words_of(-ends // (n - 1)) for slot in others}
+    shares = {first: words_of(ends)} | far
+    total = add_all(masked(crowd, shares, blinded=blinded).values())
+    if blinded:
+        of = MaskedSum.from_context(crowd[first], list(crowd), "a")
+        total = unblind(crowd[others[0]], total, of, "column")
+    plain = ends.astype(object) + (n - 1) * (-ends // (n - 1)).astype(object)
+    assert total.view(np.int64).tolist() == plain.tolist()
+
+
+@settings(max_examples=thorough(ci=20, nightly=300))
+@given(
+    shares=st.lists(
+        st.lists(st.integers(BOTTOM // 32, TOP // 32), min_size=5, max_size=5),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_any_shares_add_up(shares: list[list[int]]) -> None:
+    crowd = views(len(shares))
+    given_ = dict(zip(crowd, map(words_of, shares), strict=True))
+    total = add_all(masked(crowd, given_, blinded=False).values())
+    assert total.view(np.int64).tolist() == [sum(x) for x in zip(*shares, strict=True)]
+
+
+def test_adding_up_leaves_the_shares_as_they_are() -> None:
+    shares = [words_of([1, 2]), words_of([3, 4])]
+    assert add_all(iter(shares)).tolist() == [4, 6]
+    assert shares[0].tolist() == [1, 2]
+
+
+# What one upload shows
+
+
+@pytest.mark.parametrize("blinded", [False, True])
+@pytest.mark.threat(75)
+def test_an_upload_of_zeros_is_noise(*, blinded: bool) -> None:
+    """Threat test 75: for the leader, one in the middle and the last."""
+    crowd = views(3)
+    zeros = {slot: np.zeros(100_000, dtype=np.uint64) for slot in crowd}
+    for words in masked(crowd, zeros, blinded=blinded).values():
+        looks_like_noise(words)
+
+
+def test_the_statistics_of_noise_would_find_a_plain_upload() -> None:
+    plain = words_of(np.random.default_rng(0).integers(-(2**50), 2**50, 100_000))
+    with pytest.raises(AssertionError):
+        looks_like_noise(plain)
+    repeated = np.tile(KeyedStream(bytes(32)).words(1000), 100)
+    with pytest.raises(AssertionError):
+        looks_like_noise(repeated)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"round": 4},
+        {"attempt": 2},
+        {"stage": "later"},
+        {"session": "t"},
+        {"name": "b"},
+    ],
+)
+@pytest.mark.threat(76)
+def test_the_same_data_are_never_masked_alike(other: dict[str, Any]) -> None:
+    """Threat test 76."""
+    rng = np.random.default_rng(0)
+    data = words_of(rng.integers(BOTTOM, TOP, 100_000))
+    name = other.pop("name", "a")
+    here, there = views(3), views(3, **other)
+    same = dict.fromkeys(here, data)
+    before = masked(here, same)["r2c1"]
+    after = masked(there, same, name)["r2c1"]
+    assert not (before == after).any()
+    assert not np.intersect1d(before, after).size
+    x, y = (a.view(np.int64).astype(np.float64) for a in (before, after))
+    assert abs(np.corrcoef(x, y)[0, 1]) < 0.01
+
+
+@pytest.mark.threat(76)
+def test_other_members_or_transcripts_have_other_streams() -> None:
+    """Threat test 76: a cohort that shrinks starts afresh."""
+    crowd = views(4)
+    view = crowd["r1c1"]
+    four, three = tuple(crowd), tuple(crowd)[:3]
+    drawn = []
+    for members, where in ((four, view), (three, view), (four, told_otherwise(view))):
+        words = np.zeros(1000, dtype=np.uint64)
+        mask(where, words, MaskedSum.from_context(where, members, "a"))
+        drawn.append(words)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    assert not any(np.intersect1d(drawn[i], drawn[j]).size for i, j in pairs)
+
+
+@pytest.mark.threat(78)
+def test_the_sum_of_all_but_one_is_noise() -> None:
+    """Threat test 78: without a blind addend, for each of the members."""
+    crowd = views(4)
+    zeros = {slot: np.zeros(100_000, dtype=np.uint64) for slot in crowd}
+    sent = masked(crowd, zeros)
+    for missing in crowd:
+        looks_like_noise(add_all(w for slot, w in sent.items() if slot != missing))
+
+
+# Contexts
+
+
+@pytest.mark.threat(77)
+def test_no_two_contexts_draw_the_same_stream() -> None:
+    """Threat test 77: transcripts, names and members."""
+    view = views(5)["r1c1"]
+    groups = [view.session.slots, view.session.slots[:4], view.session.slots[1:]]
+    sums = [
+        MaskedSum(members=tuple(members), name=name, transcript=told)
+        for members in groups
+        for name in ("a", "b", "ab", "c", "bc", "", "1", "abc", "ac", "0", "11", "aa")
+        for told in (
+            sha256(bytes([n // 256, n % 256])).hexdigest() for n in range(1500)
+        )
+    ]
+    assert len({of.label for of in sums}) == len(sums) == 54_000
+    others = [view, told_otherwise(view)]
+    drawn = {
+        where.pairwise_stream(peer, "coterie/mask/2", of.label).take(8)
+        for peer in view.session.slots[1:]
+        for of in sums[:: len(sums) // 50]
+        for where in others
+    }
+    assert len(drawn) == 4 * len(sums[:: len(sums) // 50]) * 2
+
+
+def test_both_of_a_pair_draw_alike_and_nobody_else_does() -> None:
+    crowd = views(4)
+    a, b, c, _ = crowd
+    assert crowd[a].pairwise_stream(b, "use").take(32) == (
+        crowd[b].pairwise_stream(a, "use").take(32)
+    )
+    drawn = [
+        crowd[one].pairwise_stream(other, label).take(32)
+        for one, other in ((a, b), (a, c), (b, c))
+        for label in ("use", "other use")
+    ]
+    assert len(set(drawn)) == 6
+
+
+def test_a_public_key_of_small_order_is_refused() -> None:
+    own = PartyKeys(bytes(32), "s", "a")
+    zero = own.public.model_copy(update={"x25519": "00" * 32})
+    with pytest.raises(KeyNotAuthentic, match="small order"):
+        own.exchange(zero)
+
+
+FORBIDDEN = re.compile(
+    r"np\.random|numpy\.random|^\s*(import|from) (random|secrets)\b|\brandom\."
+    r"|RandomState|PCG64|MT19937|default_rng|\bseed\s*="
+)
+
+
+def lines_that_draw(folder: str) -> Iterator[str]:
+    for path in sorted((Path(clustering_protocols.__path__[0]) / folder).rglob("*.py")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if FORBIDDEN.search(line):
+                yield f"{path.name}:{number}: {line.strip()}"
+
+
+@pytest.mark.parametrize("folder", ["secrecy", "shared_stages"])
+@pytest.mark.threat(77)
+def test_secrets_come_only_from_cryptographic_generators(folder: str) -> None:
+    """Threat test 77: the static part."""
+    assert list(lines_that_draw(folder)) == []
+
+
+def test_the_search_for_generators_would_find_one() -> None:
+    assert FORBIDDEN.search("    rng = np.random.default_rng(seed)")
+    assert FORBIDDEN.search("import random")
+    assert list(lines_that_draw("algorithms"))
+
+
+# Fixed point
+
+
+@pytest.mark.parametrize("total_bits", [RING_BITS, EXACT_BITS])
+@pytest.mark.parametrize("bound", [1.0, 0.3, 1e-280, 2.0**40, 1e300, 1000.0])
+@pytest.mark.threat(79)
+def test_the_encoder_raises_above_its_bound_and_never_wraps(
+    bound: float, total_bits: int
+) -> None:
+    """Threat test 79: the declared slack for roundings is all that goes over it."""
+    code = FixedPoint.of(bound, total_bits)
+    limit = float(bound * code.unit)
+    assert limit <= 2.0**total_bits
+    allowed = limit + _ROUNDINGS
+    assert allowed < 2.0**63
+    above = np.nextafter(allowed, np.inf) if allowed >= 2.0**53 else allowed + 1
+    for sign in (1.0, -1.0):
+        inside = code.encode_units(np.array([sign * np.floor(allowed)]))
+        assert np.sign(inside.view(np.int64)[0]) == sign
+        with pytest.raises(GuardRefused, match="1 numbers exceed"):
+            code.encode_units(np.array([0.0, sign * above]))
+    for wild in (np.inf, -np.inf, np.nan, 2.0**63, 2.0**64, -(2.0**63)):
+        with pytest.raises(GuardRefused):
+            code.encode_units(np.array([wild]))
+
+
+def test_a_refusal_names_no_number() -> None:
+    with pytest.raises(GuardRefused) as refused:
+        FixedPoint.of(1.0).encode(np.array([123.456, 0.5, -789.0]))
+    assert "2 numbers" in refused.value.detail
+    assert not {"123", "789", "456"} & set(re.findall(r"\d+", str(refused.value)))
+
+
+@given(
+    x=st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=20),
+    exponent=st.integers(-200, 200),
+)
+def test_what_is_encoded_comes_back_to_half_a_unit(
+    x: list[float], exponent: int
+) -> None:
+    numbers = np.array(x) * 2.0**exponent
+    code = FixedPoint.of(2.0**exponent)
+    back = code.decode(code.encode(numbers))
+    # half a unit is 2^-(RING_BITS - 1) of the bound; float64 is coarser near the bound
+    half = 2.0 ** (exponent - RING_BITS + 1)
+    np.testing.assert_allclose(back, numbers, rtol=2**-52, atol=half)
+
+
+def test_each_item_may_have_a_bound_of_its_own() -> None:
+    code = FixedPoint.of(np.array([1e-3, 1e6]))
+    x = np.array([[9e-4, -9e5], [-1e-3, 1e6]])
+    np.testing.assert_allclose(code.decode(code.encode(x)), x, rtol=1e-14)
+    with pytest.raises(GuardRefused, match="1 numbers"):
+        code.encode(np.array([[1e6, 1e6]]))
+
+
+def test_noise_does_not_fit() -> None:
+    noise = KeyedStream(bytes(32)).words(20)
+    largest = np.array([100, -100], dtype=np.int64).view(np.uint64)
+    exact = FixedPoint(bound=np.array(100.0 - _ROUNDINGS), unit=np.array(1.0))
+    assert exact.fits(largest)
+    assert not FixedPoint.of(1.0, EXACT_BITS).fits(noise)
+    assert not FixedPoint(bound=np.array(100.0), unit=np.array(1.0)).fits(noise)
+    assert FixedPoint.of(1.0).fits(FixedPoint.of(1.0).encode(np.array([1.0, -1.0])))
+
+
+def test_partial_sums_are_exact_and_use_every_possible_bit() -> None:
+    """Of float64, which holds whole numbers up to 2^53."""
+    assert 2.0**EXACT_BITS + _ROUNDINGS < 2.0**53 < 2.0 ** (EXACT_BITS + 1) + _ROUNDINGS
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_rounding_two_million_rows_up_stays_within_the_bound(sign: int) -> None:
+    """Half a unit each; anything beyond is no rounding."""
+    code = FixedPoint.of(1.0, EXACT_BITS)
+    largest = int(code.unit) + 2**21 // 2
+    assert code.fits(words_of([sign * largest]))
+    assert code.encode_units(np.array([sign * float(largest)])).size == 1
+    assert not code.fits(words_of([sign * (largest + 1)]))
+    with pytest.raises(GuardRefused):
+        code.encode_units(np.array([sign * (largest + 1.0)]))
+
+
+# Members
+
+
+def refused(members: Sequence[str], slot: str = "r2c1", **options: Any) -> str:
+    view = views(4)[slot]
+    words = np.zeros(3, dtype=np.uint64)
+    with pytest.raises(GuardRefused) as refusal:
+        mask(view, words, MaskedSum.from_context(view, members, "a"), **options)
+    assert not words.any(), "a refusal leaves the share as it was"
+    return refusal.value.detail
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        ["r1c1", "r3c1", "r4c1"],
+        ["r2c1", "r1c1", "r3c1"],
+        ["r1c1", "r2c1", "r3c1", "r9c1"],
+        ["r1c1", "r2c1", "r2c1", "r3c1"],
+        [],
+    ],
+)
+def test_members_that_are_none_or_out_of_order_are_refused(members: list[str]) -> None:
+    assert "members that are none" in refused(members)
+
+
+@pytest.mark.parametrize(
+    ("members", "least"),
+    [(["r1c1", "r2c1"], 3), (["r2c1"], 2), (["r1c1", "r2c1", "r3c1"], 4)],
+)
+def test_too_few_members_are_refused(members: list[str], least: int) -> None:
+    assert f"asks for {least}" in refused(members, minimum_members=least)
+
+
+def test_three_members_are_the_least_by_default() -> None:
+    assert "too few" in refused(["r1c1", "r2c1"])
+
+
+def test_a_total_is_noise_where_one_was_told_something_else() -> None:
+    """Threat C.8: different centroids to different parties, in whichever round."""
+    crowd = views(3)
+    crowd["r2c1"] = told_otherwise(crowd["r2c1"])
+    sent = []
+    for view in crowd.values():
+        words = np.zeros(100_000, dtype=np.uint64)
+        mask(view, words, MaskedSum.from_context(view, list(crowd), "a"))
+        sent.append(words)
+    looks_like_noise(add_all(sent))
+
+
+# Blind sums
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_the_group_alone_reads_a_blind_total(n: int) -> None:
+    """The addend stands in the total once, whether members are odd or even in number."""
+    crowd = views(n)
+    zeros = {slot: np.zeros(100_000, dtype=np.uint64) for slot in crowd}
+    total = add_all(masked(crowd, zeros, blinded=True).values())
+    looks_like_noise(total)
+    of = MaskedSum.from_context(crowd["r1c1"], list(crowd), "a")
+    for view in crowd.values():
+        assert not unblind(view, total, of, "column").any()
+    foreign = Memory().remember([ColumnSecret(secret="ab" * 32)])
+    stranger = replace(crowd["r2c1"], memory=foreign)
+    looks_like_noise(unblind(stranger, total, of, "column"))
+
+
+def test_a_total_of_another_sum_stays_unreadable() -> None:
+    crowd = views(3)
+    zeros = {slot: np.zeros(100_000, dtype=np.uint64) for slot in crowd}
+    total = add_all(masked(crowd, zeros, blinded=True).values())
+    of = MaskedSum.from_context(crowd["r1c1"], list(crowd), "a")
+    for other in (
+        replace(of, transcript="1" * 64),
+        replace(of, name="b"),
+        replace(of, members=of.members[:2]),
+    ):
+        looks_like_noise(unblind(crowd["r2c1"], total, other, "column"))
+
+
+def test_only_a_leader_with_the_secret_adds_the_blinding() -> None:
+    crowd = views(3)
+    words = np.zeros(5, dtype=np.uint64)
+    of = MaskedSum.from_context(crowd["r2c1"], list(crowd), "a")
+    blind(crowd["r2c1"], words, of, "column")
+    assert not words.any()
+    with pytest.raises(ProtocolFailed, match="column-secret"):
+        blind(replace(crowd["r1c1"], memory=Memory()), words, of, "column")
+
+
+def test_the_first_member_leads_also_without_the_first_slot() -> None:
+    crowd = views(4)
+    later = {slot: view for slot, view in crowd.items() if slot != "r1c1"}
+    zeros = {slot: np.zeros(1000, dtype=np.uint64) for slot in later}
+    total = add_all(masked(later, zeros, blinded=True).values())
+    of = MaskedSum.from_context(crowd["r2c1"], list(later), "a")
+    assert total.any()
+    assert not unblind(crowd["r1c1"], total, of, "column").any()
