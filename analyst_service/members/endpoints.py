@@ -74,7 +74,7 @@ class JoinWrite(BaseModel):
     proof: str = Field(
         pattern=r"^[0-9a-f]{128}$",
         description="Ed25519 signature (hex) with the member's key over the join: see "
-        "docs/security.md.",
+        "spec/terms.md.",
     )
 
 
