@@ -103,7 +103,7 @@ class Confirmation:
         return answer is not Answer.NO
 
     def _is_asked(self, found: Inspection) -> bool:
-        if self.folder.is_held or self.folder.consents.withdrawn_at is not None:
+        if any(self.folder.objections):
             return True
         if self.asks is Asks.READABLE:
             return found.reach == "readable"

@@ -151,7 +151,7 @@ class HomeStore:
         self.home = home
         self.path = home / FILE
         self._mutex = RLock()
-        self._depth, self._durable = 0, True
+        self._depth, self._durable, self._synchronous = 0, True, ""
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
 
@@ -175,7 +175,9 @@ class HomeStore:
             if not self.path.exists():
                 self._create()
             database = self._open()
-            database.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            if self._synchronous != (level := "FULL" if durable else "NORMAL"):
+                database.execute(f"PRAGMA synchronous = {level}")
+                self._synchronous = level
             database.execute("BEGIN IMMEDIATE")
             self._depth, self._durable = 1, durable
             try:
@@ -284,6 +286,7 @@ class HomeStore:
         if self._connection is None or inode != self._inode:
             self.close()
             self._connection, self._inode = self._connect(inode), inode
+            self._synchronous = ""
         return self._connection
 
     def _connect(self, inode: int | None) -> sqlite3.Connection:

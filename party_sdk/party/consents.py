@@ -50,10 +50,7 @@ class Consents:
     @property
     def withdrawn_at(self) -> datetime | None:
         """Return when they were last withdrawn: everything is asked about since then."""
-        found = self._store.row(
-            "SELECT consents_withdrawn_at FROM parties WHERE id = ?", self._party.id
-        )
-        return datetime.fromisoformat(found[0]) if found and found[0] else None
+        return self._party.objections[1]
 
     def covers(self, kind: str) -> bool:
         """Return whether a kind needs no question any more."""

@@ -76,7 +76,7 @@ class Ledger:
     @property
     def mapping_digest(self) -> str:
         """Return the digest of the mapping that counts; empty where there is none."""
-        noted = self._last("mapping")
+        noted = self._entry("event = 'mapping'")
         return str(noted["digest"]) if noted else ""
 
     def note_sending(
@@ -101,27 +101,26 @@ class Ledger:
             self._append("sending", sent, place)
 
     def note_receipt(self, place: Place, receipt: Receipt) -> None:
-        """Note the analyst's receipt.
+        """Note the analyst's receipt for the last answer.
 
         Raises Equivocation if an earlier receipt for the same bytes says something
             else, or if its number is not above those before: the analyst has lost or
             changed its log.
         """
-        said = receipt.model_dump(mode="json", include=_RECEIPT)
-        before = self._at("receipt", place)
-        if before is not None:
-            if any(before[name] != value for name, value in said.items()):
-                raise Equivocation(f"Two receipts for {_describe_place(place)} differ.")
+        fields = receipt.model_dump(mode="json", include=_RECEIPT)
+        where = f"round {place[0]}, attempt {place[1]}"
+        last = self._entry("event = 'receipt'") or {}
+        if _place(last) == place:
+            if any(last[name] != value for name, value in fields.items()):
+                raise Equivocation(f"Two receipts for {where} differ.")
             return
-        last = self._last("receipt")
-        last_sequence = 0 if last is None else last["sequence"] or 0
-        if receipt.sequence is not None and receipt.sequence <= last_sequence:
+        sequence = receipt.sequence
+        if sequence is not None and sequence <= (last.get("sequence") or 0):
             raise Equivocation(
-                f"The receipt for {_describe_place(place)} has a number that was given "
-                "before."
+                f"The receipt for {where} has a number that was given before."
             )
         # one that a power cut takes is asked for again
-        self._append("receipt", said, place, durable=False)
+        self._append("receipt", fields, place, durable=False)
 
     def has_receipt(self, place: Place) -> bool:
         """Return whether the analyst has acknowledged what left."""
@@ -134,9 +133,6 @@ class Ledger:
 
     def _at(self, event: str, place: Place) -> dict[str, Any] | None:
         return self._entry("event = ? AND round = ? AND attempt = ?", event, *place)
-
-    def _last(self, event: str) -> dict[str, Any] | None:
-        return self._entry("event = ?", event)
 
     def _entry(self, condition: str, *values: Any) -> dict[str, Any] | None:
         found = self._store.row(
@@ -173,7 +169,3 @@ class Ledger:
 
 def _place(entry: Mapping[str, Any]) -> Place:
     return entry.get("round", 0), entry.get("attempt", 0)
-
-
-def _describe_place(place: Place) -> str:
-    return f"round {place[0]}, attempt {place[1]}"

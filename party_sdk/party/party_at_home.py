@@ -227,9 +227,12 @@ class PartyAtHome:
         """Return what a result says, in the order of the table; data as they arrived."""
         party = self._engine(self.folder.agreement or b"")
         last = self.folder.load_state()
-        acknowledged = self.folder.has_receipt(last.journal)
         outcome = party.conclude(
-            last.journal, last.answered.after, result, data, acknowledged=acknowledged
+            last.journal,
+            last.answered.after,
+            result,
+            data,
+            acknowledged=self.folder.ledger.has_receipt(last.answered.place),
         )
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b, sha256
@@ -137,14 +138,14 @@ class PartySession:
     ) -> None:
         self.session, self.slot = session, slot
         self.home, self.store = home, store_of(home)
-        self._forgotten_id = forgotten
+        self._id = forgotten
         self.history = History(home)
 
     @property
     def id(self) -> int | None:
         """Return the number of its row; None where nothing is stored."""
-        if self._forgotten_id is not None:
-            return self._forgotten_id
+        if self._id is not None:
+            return self._id
         found = self.store.row(
             "SELECT id FROM parties WHERE session = ? AND slot = ? AND NOT is_forgotten",
             self.session,
@@ -188,9 +189,15 @@ class PartySession:
         """Return whether the party takes part: the analyst has given it a token."""
         return bool(self._get("identity ->> '$.token' IS NOT NULL"))
 
-    def lock(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def lock(self) -> Iterator[None]:
         """Keep a second process from running the same party; :class:`NotReady` for it."""
-        return self.store.lease(f"{self.session} {self.slot}")
+        with self.store.lease(f"{self.session} {self.slot}"):
+            before, self._id = self._id, self.id
+            try:
+                yield
+            finally:
+                self._id = before
 
     @property
     def is_free(self) -> bool:
@@ -331,21 +338,17 @@ class PartySession:
                 ("after", before.answered.after, answered.after),
             )
             for moment, old, new in memories:
-                database.executemany(
-                    "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?)",
-                    [
-                        (party, moment, kind, content)
-                        for kind, content in new.entries.items()
-                        if old.entries.get(kind) != content
-                    ],
-                )
-                database.executemany(
-                    "DELETE FROM memory WHERE party = ? AND moment = ? AND kind = ?",
-                    [
-                        (party, moment, kind)
-                        for kind in old.entries.keys() - new.entries.keys()
-                    ],
-                )
+                for kind, content in new.entries.items():
+                    if old.entries.get(kind) != content:
+                        database.execute(
+                            "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?)",
+                            (party, moment, kind, content),
+                        )
+                for kind in old.entries.keys() - new.entries.keys():
+                    database.execute(
+                        "DELETE FROM memory WHERE party = ? AND moment = ? AND kind = ?",
+                        (party, moment, kind),
+                    )
 
     def save_journal(self, journal: Journal) -> None:
         """Store which tasks were answered, and whether any more will be."""
@@ -355,10 +358,6 @@ class PartySession:
                 "UPDATE SET journal = excluded.journal",
                 (self.id_in(database), journal.encode()),
             )
-
-    def has_receipt(self, journal: Journal) -> bool:
-        """Return whether the analyst has acknowledged the last answer of a journal."""
-        return self.ledger.has_receipt((journal.round, journal.attempt))
 
     def leave(self, said: str, reason: StopReason) -> None:
         """Let the party answer nothing any more, since its people left the session.
@@ -381,14 +380,25 @@ class PartySession:
         self._set("stop_announced", 1)
 
     @property
-    def is_held(self) -> bool:
-        """Return whether the operator refused an answer, and has agreed to none since."""
-        return bool(self._get("is_held"))
+    def objections(self) -> tuple[bool, datetime | None]:
+        """Return whether the operator refused an answer, and when consent was withdrawn.
+
+        The one ends with the next yes; since the other everything is asked about.
+
+        Raises NotReady if the party was forgotten meanwhile.
+        """
+        found = self.store.row(
+            "SELECT is_held, consents_withdrawn_at FROM parties "
+            "WHERE id = ? AND NOT is_forgotten",
+            self.id,
+        )
+        if found is None:
+            raise NotReady(f"{self.session} {self.slot} was forgotten meanwhile.")
+        return bool(found[0]), found[1] and datetime.fromisoformat(found[1])
 
     def hold(self, *, refused: bool) -> None:
         """Remember that the operator refused an answer, or has agreed to one again."""
-        if refused != self.is_held:
-            self._set("is_held", int(refused))
+        self._set("is_held", int(refused))
 
     @property
     def consents(self) -> Consents:

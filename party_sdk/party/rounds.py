@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import (
+    CoterieError,
     Equivocation,
     GuardRefused,
     RoundClosed,
@@ -23,6 +25,7 @@ from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Terms
+from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
 from party_sdk.disclosures.history import Rows
@@ -81,11 +84,17 @@ class Responder:
     oversight: Oversight
     shown_together: bool
     _state: DurableState = field(init=False, repr=False)
+    _attempt: str = field(init=False)
+    _acknowledged: bool = field(init=False)
+    _receipt: Receipt | None = field(default=None, init=False, repr=False)
     _recorded: tuple[Use, int] | None = field(default=None, init=False, repr=False)
     _rows: Rows | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._state = self.folder.load_state()
+        self._attempt = self.folder.attempt
+        place = self._state.answered.place
+        self._acknowledged = self.folder.ledger.has_receipt(place)
 
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
@@ -104,11 +113,13 @@ class Responder:
         """
         try:
             return self._answer(party, task, data)
-        except engine.FINAL as error:
-            if not self._state.journal.stopped:
+        except CoterieError as error:
+            if isinstance(error, engine.FINAL) and not self._state.journal.stopped:
                 journal = self._state.journal.refuse(error)
                 self.folder.save_journal(journal)
                 self._state = replace(self._state, journal=journal)
+            with suppress(Equivocation):  # the error is what the operator has to read
+                self._store_receipt()
             raise
 
     def _answer(
@@ -121,15 +132,11 @@ class Responder:
         if here == last.answered.place:
             if digest != last.answered.task_digest:
                 raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
+            self._store_receipt()
             return self._send(last.sent_contribution)
         before = last.answered.base(*here)
-        acknowledged = self.folder.has_receipt(last.journal)
         answer = party.reply(
-            last.journal,
-            before,
-            asked,
-            data,
-            acknowledged=acknowledged,
+            last.journal, before, asked, data, acknowledged=self._acknowledged
         )
         fresh = AnsweredRound(
             round=here[0],
@@ -164,12 +171,12 @@ class Responder:
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
-        # before it counts as answered
-        self._let_go(answer)
+        self._require_approval(answer)  # before it counts as answered
         state = DurableState(
             answered=fresh, journal=answer.journal, contribution=answer.contribution
         )
         with self.folder.store.transaction():
+            self._store_receipt()
             recorded = self._record(answer.memory, data, shows=shows)
             self.folder.save_state(state, self._state)
             self.folder.ledger.note_sending(
@@ -180,16 +187,18 @@ class Responder:
                 answer.notes,
             )
         self._state, self._recorded = state, recorded
+        self._acknowledged = False
 
-    def _let_go(self, answer: engine.TaskOutcome) -> None:
+    def _require_approval(self, answer: engine.TaskOutcome) -> None:
         """Ask the operator; a no stands until they are asked again, and say yes."""
         is_asked = self.oversight.confirm is not None
-        if self.folder.is_held and not is_asked:
+        is_held, withdrawn_at = self.folder.objections
+        if is_held and not is_asked:
             raise GuardRefused(
                 "The operator did not let an earlier contribution go: continue with "
                 "--confirm, and say yes."
             )
-        if self.folder.consents.withdrawn_at is not None and not is_asked:
+        if withdrawn_at is not None and not is_asked:
             raise GuardRefused(f"{WITHDRAWN} Go on with --confirm.")
         try:
             self.oversight.show(answer)
@@ -197,7 +206,8 @@ class Responder:
             if is_asked:
                 self.folder.hold(refused=True)
             raise
-        self.folder.hold(refused=False)
+        if is_held:
+            self.folder.hold(refused=False)
 
     def _record(
         self, memory: Memory, data: DataSource, *, shows: bool
@@ -206,28 +216,33 @@ class Responder:
 
         Returns what is kept once the transaction is: the use, and the number of sums.
         """
-        terms, folder = self.terms, self.folder
+        terms, slot = self.terms, self.folder.slot
         selection, spent = memory.get(Selection), memory.get(PrivacySpending)
         chosen = None if selection is None else selection.rows
         n_rows = data.n_rows if chosen is None else len(chosen)
-        summed = history_of(memory, terms, folder.slot, n_rows)
+        summed = history_of(memory, terms, slot, n_rows)
         update: dict[str, Any] = {"degrees": degrees_in(memory, terms)}
         if spent is not None:
             update["epsilon"] = math.inf if spent.epsilon is None else spent.epsilon
         if not shows and not summed.n_sums and not any(update.values()):
             return self._recorded
-        use = Use.of(terms, folder.attempt, folder.slot, data.columns)
+        use = Use.of(terms, self._attempt, slot, data.columns)
         use = use.model_copy(update=update)
         if self._recorded != (use, summed.n_sums):
+            history = self.folder.history
             if self._rows is None or len(self._rows.marks) != n_rows:
-                self._rows = folder.history.rows_of(data, chosen)
-            folder.history.record(
+                self._rows = history.rows_of(data, chosen)
+            history.record(
                 use, self._rows, self.policy, summed, allowed=self.shown_together
             )
         return use, summed.n_sums
 
     def _send(self, contribution: bytes) -> bytes | None:
-        """Send the last answer, which is kept; return the task that follows, if any."""
+        """Send the last answer, which is stored; return the task that follows, if any.
+
+        Its receipt is stored with the next answer, where the task for that is here. Of a
+        process that dies before, the next one asks for it again.
+        """
         session, task = self.terms.session, None
         answered = self._state.answered
         here, digest = answered.place, answered.contribution_digest
@@ -237,7 +252,9 @@ class Responder:
             )
             if self.terms.identities.analyst is not None:
                 check_receipt(self.terms.identities.analyst, receipt)
-            self.folder.ledger.note_receipt(here, receipt)
+            self._receipt, self._acknowledged = receipt, True
+            if task is None:
+                self._store_receipt()
         except RoundClosed:
             status = self.analyst.session(session)
             open_here = (status.round, status.attempt) == here
@@ -248,3 +265,9 @@ class Responder:
             if over.state != SessionState.COMPLETED:
                 raise
         return task
+
+    def _store_receipt(self) -> None:
+        receipt, self._receipt = self._receipt, None
+        if receipt is not None:
+            place = self._state.answered.place
+            self.folder.ledger.note_receipt(place, receipt)

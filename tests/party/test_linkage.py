@@ -201,8 +201,8 @@ def test_a_terminal_asks_about_few_linked_rows_alone(
         return False
 
     monkeypatch.setattr("click.confirm", confirm)
-    nothing = SimpleNamespace(withdrawn_at=None, covers=lambda _: False)
-    folder: Any = SimpleNamespace(is_held=False, consents=nothing)
+    nothing = SimpleNamespace(covers=lambda _: False)
+    folder: Any = SimpleNamespace(objections=(False, None), consents=nothing)
     asking = Confirmation(TerminalAsker(), folder, Asks.READABLE)
     hidden = {"reach": "hidden", "consent_kind": "share", "sentence": "Masked."}
     quiet: Any = SimpleNamespace(asks="", **hidden)

@@ -274,10 +274,12 @@ def test_a_contribution_and_its_entry_survive_a_power_cut(
 def test_a_round_is_one_durable_transaction(alone: Alone) -> None:
     statements: list[str] = []
     per_round: list[list[str]] = []
+    full = 2  # as SQLite numbers the levels of PRAGMA synchronous
 
     def before(request: httpx.Request) -> None:
         if request.url.path.endswith("/contribution"):
             per_round.append(list(statements))
+            assert database.execute("PRAGMA synchronous").fetchone()[0] == full
             statements.clear()
 
     alone.between.before = before
@@ -286,9 +288,8 @@ def test_a_round_is_one_durable_transaction(alone: Alone) -> None:
             database.set_trace_callback(statements.append)
         party.run(ALONE.data[alone.slot])
     for round_ in per_round[1:]:
-        synced = [each for each in round_ if each.startswith("PRAGMA synchronous")]
-        assert synced.count("PRAGMA synchronous = FULL") == 1
-        assert round_.count("COMMIT") == len(synced) == 2, "and one of the receipt"
+        assert round_.count("COMMIT") == 1, "with the receipt of the round before"
+        assert len(round_) < 24, round_
 
 
 @pytest.mark.threat(44)
