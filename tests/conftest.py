@@ -19,6 +19,7 @@ from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, Databases, share_statements
 from support.in_process import Api, in_process
 from support.repeats import NEVER_RUN, NIGHTLY
+from support.terminal import Terminal
 
 from clustering_protocols import session_terms, simulation
 from clustering_protocols.contract import Params
@@ -189,6 +190,32 @@ def cold_readers(monkeypatch: pytest.MonkeyPatch) -> None:
 def home(tmp_path: Path) -> Path:
     """Where coordinator and parties keep their secrets."""
     return tmp_path / "home"
+
+
+# A terminal of an operator
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
+    """A terminal without an analyst."""
+    for name in ("COTERIE_URL", "COTERIE_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return Terminal(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def online(terminal: Terminal, analyst: Analyst) -> Terminal:
+    """A terminal of a coordinator, beside a running analyst."""
+    terminal.environment |= {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
+    return terminal
+
+
+@pytest.fixture
+def rows(terminal: Terminal) -> Path:
+    """A small table of one party."""
+    lines = [f"p{number:02},{number},{number % 3}" for number in range(12)]
+    return terminal.file("rows.csv", "\n".join(["id,x,y", *lines]))
 
 
 # An analyst in this process

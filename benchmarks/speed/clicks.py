@@ -2,12 +2,13 @@
 
     python -m benchmarks.speed.clicks
 
-A coordinator and three parties go from a question to labels. On the way a party declines
-and is invited anew, and the analyst is killed. `tests/faces/pages/test_whole_path.py` plays
-it at four desks in Chromium: clicks, seconds, questions, words, pages. A choice from a list
-counts as two clicks. `tests/faces/pages/test_typed_study.py` plays it in four terminals:
-commands typed and questions answered, and seconds. Seconds are those of a person who
-reads nothing. Ends with 1 where a figure is above its bar.
+A coordinator and three parties go from a question to labels. On the way a party
+declines and is invited anew, and the analyst is killed.
+`tests/system/pages/test_whole_path.py` plays it at four desks in Chromium: clicks,
+seconds, questions, words, pages. A choice from a list counts as two clicks.
+`tests/system/pages/test_typed_study.py` plays it in four terminals: commands typed and
+questions answered, and seconds. Seconds are those of a person who reads nothing. Ends
+with 1 where a figure is above its bar.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 from typing import Final
 
 _STUDIES: Final = {
-    "at the desk": "tests/faces/pages/test_whole_path.py",
-    "by commands": "tests/faces/pages/test_typed_study.py",
+    "at the desk": "tests/system/pages/test_whole_path.py",
+    "by commands": "tests/system/pages/test_typed_study.py",
 }
 
 

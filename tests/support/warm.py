@@ -7,7 +7,7 @@ folder, the environment and the words of the request, and runs the program as
 ``python PROGRAM WORDS`` would. Anyone who asked gets the exit code, and kills the child by
 going away.
 
-That programs start, and what they import, is not shown here: see tests/party/test_starts.
+That programs start, and what they import, is not shown here: see tests/system/processes.
 
 Run as a program, this hands its files and words to the stock: for shells.
 """

@@ -9,20 +9,8 @@ import pytest
 from support.analyst_process import Analyst
 from support.desks import DeskBrowser, desk_at
 from support.in_process import HandClock
-from support.terminal import Terminal
 
 from coterie import Coordinator
-
-
-@pytest.fixture
-def online(
-    monkeypatch: pytest.MonkeyPatch, analyst: Analyst, tmp_path: Path
-) -> Terminal:
-    """A terminal of the same home, beside a running analyst."""
-    monkeypatch.chdir(tmp_path)
-    terminal = Terminal(monkeypatch, tmp_path)
-    terminal.environment |= {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
-    return terminal
 
 
 @pytest.fixture

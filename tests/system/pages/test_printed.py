@@ -11,7 +11,7 @@ from clustering_protocols.numerics.outcomes import outcome_tables
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from coterie_pages.models import RunReport
 from coterie_pages.pages import page
-from tests.faces.pages.printing import MOST_PAGES, count_pages
+from tests.system.pages.printing import MOST_PAGES, count_pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -13,9 +13,9 @@ from sklearn.metrics import adjusted_rand_score
 from support.analyst_process import Analyst
 from support.terminal import read
 
-from tests.faces.pages.study_bars import MOST_CLICKS, MOST_QUESTIONS, MOST_SECONDS, Bar
-from tests.faces.pages.typed_commands import OpenCommand, Person, take_default
-from tests.faces.pages.whole_path import check_labels, exported, german, plain, rows
+from tests.system.pages.study_bars import MOST_CLICKS, MOST_QUESTIONS, MOST_SECONDS, Bar
+from tests.system.pages.typed_commands import OpenCommand, Person, take_default
+from tests.system.pages.whole_path import check_labels, exported, german, plain, rows
 
 SECONDS = 120
 INVITATION = "my.invitation"

@@ -19,7 +19,7 @@ from support.analyst_process import Analyst
 from clustering_protocols import catalogue, protocol_packages
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.desk.coordinator.session_opening import NEW
-from tests.protocols.engine.protocol_wheels import install, write_project
+from tests.system.processes.protocol_wheels import install, write_project
 
 ROOT = Path(__file__).parents[3]
 LABELS = [i % 3 for i in range(12)]

@@ -20,7 +20,7 @@ from coterie.build import find_commit, find_schema, read_build
 from party_sdk.analyst_client.diagnosis import look_at_home
 from party_sdk.cli import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@localhost")
 
 

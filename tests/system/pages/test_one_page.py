@@ -18,7 +18,7 @@ from clustering_protocols.terms.terms import About, Layout, Terms
 from coterie_pages.models import TermsSheet
 from coterie_pages.pages import assessment, page
 from coterie_pages.views.terms_sheet import sheet_of
-from tests.faces.pages.printing import MOST_WORDS, page_to_sign
+from tests.system.pages.printing import MOST_WORDS, page_to_sign
 
 ABOUT = About(
     title="Subtypes of diabetes over three hospitals",

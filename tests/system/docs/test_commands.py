@@ -16,7 +16,7 @@ from support.analyst_process import Analyst, free_port
 
 from benchmarks.speed.start import MOST, commands
 from party_sdk.cli import main
-from tests.unit.docs.pages import (
+from tests.system.docs.pages import (
     PAGES,
     REASONS,
     ROOT,

@@ -19,7 +19,7 @@ from support.terminal import read
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from tests.faces.pages.looking import WIDE, Look, looking, violations
+from tests.system.pages.looking import WIDE, Look, looking, violations
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 CENTRES = np.array([[0.0, 0.0, 0.0], [4.0, 4.0, 0.0], [0.0, 5.0, 5.0]])

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 from coterie_pages.models import Frame, Refusal
 from coterie_pages.pages import screen
 from coterie_pages.served_pages import HEADERS, asset
-from tests.faces.pages.looking import looking
+from tests.system.pages.looking import looking
 
 _SAID = """
 window.said = [];

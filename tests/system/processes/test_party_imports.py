@@ -17,7 +17,7 @@ from support.examples import dealt
 
 from clustering_protocols import catalogue
 from clustering_protocols.numerics.data_source import DataSource
-from tests.party.test_starts import CLIENT, MATHEMATICS, OPTIONAL, packages
+from tests.system.processes.test_starts import CLIENT, MATHEMATICS, OPTIONAL, packages
 
 PARTY = CLIENT | {"duckdb", "pyarrow", "pycparser", "threadpoolctl"}
 # what pyarrow, numba and SciPy import where it is installed, which no home needs

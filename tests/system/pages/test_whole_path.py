@@ -16,10 +16,10 @@ from support.analyst_process import Analyst
 from support.desks import DeskProcess
 
 from coterie import Party
-from tests.faces.pages.looking import looking
-from tests.faces.pages.printing import count_pages, page_to_sign
-from tests.faces.pages.study_bars import StudyFigures
-from tests.faces.pages.whole_path import (
+from tests.system.pages.looking import looking
+from tests.system.pages.printing import count_pages, page_to_sign
+from tests.system.pages.study_bars import StudyFigures
+from tests.system.pages.whole_path import (
     AtCoordinator,
     AtParty,
     agreed,

@@ -15,9 +15,9 @@ from playwright.sync_api import Locator, Page
 from support.analyst_process import Analyst
 from xlsxwriter import Workbook
 
-from tests.faces.pages.looking import Look
+from tests.system.pages.looking import Look
 
-RECORD = Path(__file__).parents[1] / "records" / "three_hospitals.json"
+RECORD = Path(__file__).with_name("three_hospitals.json")
 """The labels that the study ends with, by slot and in row order, one letter a row.
 
 The wire draws at random, so clusters are named by the order in which they come first:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from tests.faces.pages.printing import MOST_PAGES, MOST_WORDS
+from tests.system.pages.printing import MOST_PAGES, MOST_WORDS
 
 MOST_CLICKS: Final = 25
 MOST_SECONDS: Final = 120

@@ -1,7 +1,7 @@
 """Pages in a real browser, offline: they ask for nothing, and fit screen and paper.
 
 The pictures of the documentation are taken here, with
-``COTERIE_WRITE_PICTURES=1 pytest tests/faces/pages/test_browser.py``.
+``COTERIE_WRITE_PICTURES=1 pytest tests/system/pages/test_browser.py``.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ if os.environ.get("COTERIE_WRITE_PICTURES") == "1":
     def test_pictures_of_the_documentation_are_written(
         browser: Browser, tmp_path: Path, name: str, begin: str, end: str
     ) -> None:
-        from tests.faces.pages.wine_report import wine_report
+        from tests.system.pages.wine_report import wine_report
 
         report, path = wine_report(), tmp_path / "page.html"
         assert report.sheet is not None

@@ -9,7 +9,7 @@ from support.analyst_process import Analyst
 
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from tests.faces.pages.looking import looking
+from tests.system.pages.looking import looking
 
 
 def test_the_api_is_read_and_tried_without_a_network(
