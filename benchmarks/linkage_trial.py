@@ -13,12 +13,8 @@ from hashlib import sha256
 import numpy as np
 
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.shared_stages.alignment.linkage.links import (
-    Tokens,
-    as_texts,
-    link,
-)
-from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+from clustering_protocols.shared_stages.alignment.linkage import Tokens, as_texts, link
+from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
     key_values,
 )

@@ -7,10 +7,8 @@ import numpy as np
 from benchmarks.vectors.forgery import Forger, empty, hold, say, tell_all
 from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine.packets import Packet
-from clustering_protocols.shared_stages.alignment.intersection.messages import (
-    EvaluatedIds,
-)
-from clustering_protocols.shared_stages.alignment.linkage.messages import MaskedKeys
+from clustering_protocols.shared_stages.alignment.intersection import EvaluatedIds
+from clustering_protocols.shared_stages.alignment.linkage import MaskedKeys
 
 _N_KEYS, _N_LISTED = 2, 11
 

@@ -55,11 +55,11 @@ from clustering_protocols.secrecy.keys import (
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
 from clustering_protocols.shared_stages.alignment.digests import digest_names
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
-from clustering_protocols.shared_stages.alignment.intersection.party import (
+from clustering_protocols.shared_stages.alignment.intersection import (
     bind as bind_ids,
     make_tokens,
 )
-from clustering_protocols.shared_stages.alignment.linkage.party import (
+from clustering_protocols.shared_stages.alignment.linkage import (
     bind as bind_keys,
     hash_points,
 )

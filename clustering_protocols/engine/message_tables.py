@@ -17,8 +17,10 @@ from clustering_protocols.contract import Example, Params, Stage
 from clustering_protocols.engine.result_reading import labelled_by
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.records.record import Reach, Record
-from clustering_protocols.shared_stages.imputation import stage as filling
-from clustering_protocols.shared_stages.profiles import stage as profiling
+from clustering_protocols.shared_stages import (
+    imputation as filling,
+    profiles as profiling,
+)
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.terms import Audience
 

@@ -13,8 +13,8 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records import codec
 from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.profiles import Labelled
 from clustering_protocols.shared_stages.profiles.messages import TakeLabels
-from clustering_protocols.shared_stages.profiles.stage import Labelled
 
 
 def outcome_of(

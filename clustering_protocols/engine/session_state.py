@@ -24,7 +24,7 @@ from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.records.arrays import ByteArray, Spec
 from clustering_protocols.records.codec import JoinedBytes
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.profiles import stage as profiling
+from clustering_protocols.shared_stages import profiles as profiling
 
 _OPENED: Final = transcript.AGREED + 1  # the line of the opening, which everybody signs
 _RUNS: Final = "kept"  # the array of what is said of the runs

@@ -13,7 +13,7 @@ from clustering_protocols.contract import Params, SessionContext, Stage
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.result_reading import labelled_by
 from clustering_protocols.engine.signatures import build_closing, build_opening
-from clustering_protocols.shared_stages.profiles import stage as profiling
+from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.progress import name_run_stage
 
@@ -92,13 +92,12 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     if not any(plan.fills for plan in terms.plans):
         return stages
     # not above: few sessions fill gaps, and each process would read it
-    from clustering_protocols.shared_stages import secrets
+    from clustering_protocols.shared_stages import imputation as filling, secrets
     from clustering_protocols.shared_stages.alignment import (
         digests,
         intersection,
         linkage,
     )
-    from clustering_protocols.shared_stages.imputation import stage as filling
 
     before = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
     place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)

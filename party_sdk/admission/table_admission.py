@@ -14,13 +14,13 @@ from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.alignment import id_patterns
-from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+from clustering_protocols.shared_stages.alignment.cell_values import unnamed_warning
+from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
     key_values,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.shared_stages.alignment.stand_ins import unnamed_warning
-from clustering_protocols.shared_stages.imputation.stage import prepare_rows
+from clustering_protocols.shared_stages.imputation import prepare_rows
 from clustering_protocols.shared_stages.row_selection import (
     Arrival,
     arrive,

@@ -134,7 +134,7 @@ def _numbers(terms: Terms) -> Sequence[int]:
 
 
 def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:
-    from clustering_protocols.shared_stages.profiles.own_sums import own_profile
+    from clustering_protocols.shared_stages.profiles.profile import own_profile
 
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column

@@ -96,7 +96,7 @@ def table(
         context.exit(INPUT_UNUSABLE if found.n_open else 0)
     if terms_file is not None or slot is not None or force:
         raise click.UsageError("--terms, --slot and --force go with --propose.")
-    from clustering_protocols.shared_stages.alignment.stand_ins import unnamed_warning
+    from clustering_protocols.shared_stages.alignment.cell_values import unnamed_warning
     from party_sdk.tables import examine
     from party_sdk.tables.mapping import read_mapping
 

@@ -13,7 +13,7 @@ from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, keep_rows, matrix
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.profiles.own_sums import own_profile
+from clustering_protocols.shared_stages.profiles.profile import own_profile
 from clustering_protocols.simulation.agreement import SIMULATION
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation, build_imputation

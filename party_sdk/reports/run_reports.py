@@ -208,7 +208,7 @@ def pair_profiles(
     It is made here, of the own table; what the terms let nobody read of all parties
     has nothing beside it.
     """
-    from clustering_protocols.shared_stages.profiles.own_sums import own_profile
+    from clustering_protocols.shared_stages.profiles.profile import own_profile
 
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column

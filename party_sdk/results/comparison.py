@@ -17,7 +17,7 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
     OwnMoments,
     measure,
 )
-from clustering_protocols.shared_stages.statistics.other_units import (
+from clustering_protocols.shared_stages.statistics.units import (
     Distribution,
     columns_of,
     question,

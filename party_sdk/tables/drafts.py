@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyarrow import compute
 from pydantic import BaseModel, ConfigDict
 
-from clustering_protocols.shared_stages.alignment.stand_ins import means_nothing
-from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
+from clustering_protocols.shared_stages.alignment.cell_values import means_nothing
+from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Level, Schema, normal
 from party_sdk.tables.cells import (
     CellForm,

@@ -16,11 +16,11 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.identifiers import join
-from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
+    columns_of,
     key_values,
 )
-from clustering_protocols.shared_stages.alignment.match_keys.match_key import columns_of
 from clustering_protocols.shared_stages.alignment.params import AlignedParams, Alignment
 from party_sdk.tables.columns import texts, without_codes
 from party_sdk.tables.read_options import How

@@ -25,8 +25,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
-from clustering_protocols.shared_stages.alignment import row_alignment
-from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.shared_stages import alignment, statistics
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
@@ -239,7 +238,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
         """Refuse an alignment that does not fit, and a predictor without a model."""
-        row_alignment.check(params, layout)
+        alignment.check(params, layout)
         _check_predictor(params, layout)
 
     def may_label_new_rows(self, params: DataCollaboration) -> bool:
@@ -285,10 +284,10 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
                 codes.append(session_risks.SOLVABLE)
         if params.predictor:
             codes.append("predictor-lets-the-map-out")
-        codes += pooling.risks(layout, **_pooled_statistics(params))
+        codes += statistics.risks(layout, **_pooled_statistics(params))
         return [
             *codes,
-            *row_alignment.risks(params, layout),
+            *alignment.risks(params, layout),
             session_risks.BY_DESIGN,
         ]
 
@@ -305,7 +304,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         if not params.leaves_one_out:  # coarse steps then show single features
             shown |= to(Reader.OUTSIDE, Kind.VALUES)
         shown |= to(Reader.GROUP, Kind.LABELS)
-        shown |= pooling.shows(layout, **_pooled_statistics(params))
+        shown |= statistics.shows(layout, **_pooled_statistics(params))
         if params.synthesises_anchors:  # from rows of the group's first party
             shown |= to(Reader.GROUP, Kind.VALUES)
         if params.output == "coordinates" or params.predictor:
@@ -334,8 +333,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         )
         return (
             secrets.stage("row", "column"),
-            *row_alignment.stages(params, layout),
-            *pooling.stages(layout, **_pooled_statistics(params)),
+            alignment.stage(params, layout),
+            *statistics.stages(layout, **_pooled_statistics(params)),
             *([shared_anchors.stage()] if params.synthesises_anchors else []),
             upload,
         )

@@ -20,7 +20,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
-from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.shared_stages import alignment
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
@@ -140,7 +140,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
                 f"fccm needs {MINIMUM_MEMBERS} sites: of two, each could take its own "
                 "share off every total."
             )
-        row_alignment.check(params, layout)
+        alignment.check(params, layout)
 
     def check_roster(self, session: FccmSession) -> None:
         """Refuse so few items that totals of so many rounds could be solved for them."""
@@ -163,7 +163,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             "by-design",
             "collusion",
             *([session_risks.SOLVABLE] if solvable else []),
-            *row_alignment.risks(params, layout),
+            *alignment.risks(params, layout),
             session_risks.BY_DESIGN,
         ]
 
@@ -214,7 +214,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
         return (
             secrets.stage("row", "column"),
-            *row_alignment.stages(params, layout),
+            alignment.stage(params, layout),
             iterations,
         )
 

@@ -23,8 +23,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
-from clustering_protocols.shared_stages.alignment import row_alignment
-from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.shared_stages import alignment, statistics
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
@@ -194,10 +193,10 @@ def risks_of(
     codes = list(_of_rows(params) if rows_split else _of_columns(params))
     if len(layout.slots) == 2:
         codes.append(session_risks.TWO_PARTIES)
-    codes += pooling.risks(layout, moments=moments, ranges=ranges)
+    codes += statistics.risks(layout, moments=moments, ranges=ranges)
     return [
         *codes,
-        *row_alignment.risks(params, layout),
+        *alignment.risks(params, layout),
         session_risks.BY_DESIGN,
     ]
 
@@ -346,7 +345,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters(
                 "llf takes split rows or split columns; for both at once there is 'dc'."
             )
-        row_alignment.check(params, layout)
+        alignment.check(params, layout)
         _check_parties(params, layout)
         _check_start(params, layout)
         _check_race(params, layout)
@@ -492,7 +491,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         Memberships over columns are the distances too, up to a factor of each row.
         """
-        shown = pooling.shows(layout, **_pooled_statistics(params))
+        shown = statistics.shows(layout, **_pooled_statistics(params))
         shown |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
         if not _rows_split(layout):
             readers = (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else []))
@@ -514,7 +513,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         return (
             *stages.setup(params, layout),
-            *pooling.stages(layout, **_pooled_statistics(params)),
+            *statistics.stages(layout, **_pooled_statistics(params)),
             *stages.runs(params, rows_split=rows_split),
         )
 

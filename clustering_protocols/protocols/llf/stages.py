@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustering_protocols.contract import Exchange, Stage, roles_of
-from clustering_protocols.shared_stages import secrets, sums
-from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.shared_stages import alignment, secrets, sums
 from clustering_protocols.terms.terms import Layout
 
 from . import messages
@@ -19,7 +18,7 @@ def setup(params: LosslessFederated, layout: Layout) -> Iterator[Stage]:
     """Yield the stages before any number of a row is used."""
     rows_travel = layout.n_column_groups > 1
     yield secrets.stage("row", "column")
-    yield from row_alignment.stages(params, layout, rows_travel=rows_travel)
+    yield alignment.stage(params, layout, rows_travel=rows_travel)
 
 
 def runs(params: LosslessFederated, *, rows_split: bool) -> Iterator[Stage]:

@@ -20,7 +20,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.shared_stages import statistics
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
@@ -164,7 +164,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         codes = ["by-design", "collusion"]
         if not params.hide_segments:
             codes.append("analyst-learns-segments-distances")
-        codes += pooling.risks(layout, **_pooled_statistics(params))
+        codes += statistics.risks(layout, **_pooled_statistics(params))
         return [*codes, session_risks.BY_DESIGN]
 
     def personal_data(self, layout: Layout) -> str:
@@ -178,7 +178,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         """Return rows up to a motion, outside, where coarse steps show single features."""
         shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
         shown |= to(Reader.GROUP, Kind.LABELS)
-        return shown | pooling.shows(layout, **_pooled_statistics(params))
+        return shown | statistics.shows(layout, **_pooled_statistics(params))
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics if needed, shares, distances."""
@@ -214,7 +214,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return (
             secrets.stage("row", "column"),
             digests.stage(),
-            *pooling.stages(layout, **_pooled_statistics(params)),
+            *statistics.stages(layout, **_pooled_statistics(params)),
             shares,
             distances,
         )

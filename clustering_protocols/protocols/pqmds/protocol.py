@@ -20,7 +20,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
-from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.shared_stages import alignment
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
@@ -159,7 +159,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
                 "pqmds takes split columns: the codes of two parties with different "
                 "rows of the same features come from different codebooks."
             )
-        row_alignment.check(params, layout)
+        alignment.check(params, layout)
 
     def check_roster(self, session: PqmdsSession) -> None:
         """Refuse more clusters than rows."""
@@ -203,7 +203,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("noise-covers-one-row-once")
         return [
             *codes,
-            *row_alignment.risks(params, layout),
+            *alignment.risks(params, layout),
             session_risks.BY_DESIGN,
         ]
 
@@ -238,7 +238,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         )
         return (
             secrets.stage("row", "column"),
-            *row_alignment.stages(params, layout),
+            alignment.stage(params, layout),
             upload,
         )
 

@@ -15,8 +15,7 @@ from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import generator
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.alignment.examples import BY_MATCH_KEYS
-from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
 from clustering_protocols.terms.terms import Layout

@@ -1,1 +1,67 @@
-"""Who holds the same rows: ids, digests, intersections, and the order they travel in."""
+"""How the parties of a row group come to hold the same rows, in the same order.
+
+A protocol in which rows of one group lie with several parties derives its parameters
+from :class:`~.params.AlignedParams` and asks :func:`check`, :func:`risks` and
+:func:`stage`. Each party sorts its rows by their ids at home, rows are taken by their
+position, or they are aligned in the session by private set intersection
+(:mod:`.intersection`).
+"""
+
+from __future__ import annotations
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.contract import Stage
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.shared_stages.row_selection import shares_any_rows
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.terms import Layout
+
+
+def check(params: AlignedParams, layout: Layout) -> None:
+    """Refuse an intersection of rows that nobody shares.
+
+    Raises InvalidParameters.
+    """
+    if params.selects_rows and not shares_any_rows(layout):
+        raise InvalidParameters(
+            f"alignment.method {params.alignment.method!r} needs a row group of two "
+            "parties: here nobody shares rows with another."
+        )
+
+
+def risks(params: AlignedParams, layout: Layout) -> list[str]:
+    """Return the risk codes that an alignment brings: none where nobody shares rows."""
+    if not shares_any_rows(layout):
+        return []
+    if params.alignment.method == "position":
+        return [session_risks.BY_POSITION]
+    if params.alignment.match_keys:
+        return [session_risks.LINKED_PEOPLE, session_risks.GUESSED_PEOPLE]
+    if params.selects_rows:
+        return [session_risks.COMMON_IDS, session_risks.GUESSED_IDS]
+    return []
+
+
+def stage(params: AlignedParams, layout: Layout, *, rows_travel: bool = True) -> Stage:
+    """Return the stage that aligns rows; it needs the secrets of row and column groups.
+
+    Three ways end in one message, the digests that all of a group must share: rows that
+    the terms declare to be the same, rows of common ids, rows linked by match keys.
+
+    rows_travel: whether a secret order is agreed on; without it every row group has one
+        slot, and nothing to intersect.
+    """
+    # not above: the catalogue reads risks, and no stage is built for that
+    if params.alignment.match_keys:
+        from clustering_protocols.shared_stages.alignment import linkage
+
+        return linkage.stage(params.alignment, layout)
+    if params.selects_rows:
+        from clustering_protocols.shared_stages.alignment import intersection
+
+        return intersection.stage(params.alignment)
+    from clustering_protocols.shared_stages.alignment import digests
+
+    return digests.stage(
+        rows_travel=rows_travel, normalisation=params.alignment.normalisation
+    )

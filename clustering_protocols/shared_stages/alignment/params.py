@@ -25,6 +25,7 @@ from clustering_protocols.numerics.data_source import (
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment import identifiers
+from clustering_protocols.shared_stages.alignment.cell_values import unnamed_rows
 from clustering_protocols.shared_stages.alignment.id_patterns import Pattern
 from clustering_protocols.shared_stages.alignment.identifiers import (
     Duplicates,
@@ -32,17 +33,13 @@ from clustering_protocols.shared_stages.alignment.identifiers import (
     Step,
     identify,
 )
-from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+from clustering_protocols.shared_stages.alignment.match_keys import (
     KeyValues,
+    MatchKey,
     check_uniqueness,
+    columns_of,
     key_values,
 )
-from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
-    MatchKey,
-    columns_of,
-)
-from clustering_protocols.shared_stages.alignment.overlap import MINIMUM_SHARE
-from clustering_protocols.shared_stages.alignment.stand_ins import unnamed_rows
 
 _NO_IDS: Final = (
     "Other parties hold the same rows, and ids say which is which: name their column as "
@@ -53,6 +50,7 @@ _OR_POSITION: Final = (
     "the same rows in the same order."
 )
 _LEAST_UNIQUE: Final = 0.8
+MINIMUM_SHARE: Final = 0.8
 
 
 class Alignment(Params):
@@ -244,3 +242,9 @@ def _alone(data: DataSource, duplicates: Duplicates) -> IntArray | None:
 
 def _unless_as_they_are(rows: IntArray, n_rows: int) -> IntArray | None:
     return None if np.array_equal(rows, np.arange(n_rows)) else rows
+
+
+BY_MATCH_KEYS: Final = Alignment(
+    method="ecdh", match_keys=("person | digits", "person | zero-pad:6")
+)
+"""Rows linked by two match keys, which the ids of made rows serve as."""

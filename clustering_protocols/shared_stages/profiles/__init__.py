@@ -1,1 +1,74 @@
-"""What the clusters are like, field by field: sums over all who hold the same fields."""
+"""Stage: what the clusters of the chosen run are like, field by field.
+
+The engine puts it behind a protocol's last stage where the terms release profiles, and
+hands out labels with its first task. The stage knows no protocol: it reads labels, the
+fields of the dictionary, and the rows.
+
+| round | task → contribution |
+|---|---|
+| 1 | `take-labels` → `labels-taken` |
+| 2 to 7 | `add-profile` → `profile-share`: see :mod:`.totals` |
+| 8 | `tell-profile` → `profile-told`: the leader's, rounded, if everybody is to read it |
+| 9 | `read-profiles` → `profiles-read`, if everybody is to read them |
+
+Parties read exact totals of their column group; what leaves it is rounded. A party whose
+column group is too small for masked sums makes the profile of its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from clustering_protocols.contract import Exchange, Outcome, PartyContext, Stage
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.shared_stages.profiles import messages
+from clustering_protocols.shared_stages.profiles.messages import TakeLabels
+from clustering_protocols.shared_stages.profiles.totals import N_SUMS
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.terms import Audience
+
+Labelled = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
+"""Returns what the protocol makes of a result that came with labels."""
+
+
+NAME: Final = "profiles"
+
+
+def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
+    """Return the stage; it needs the secrets of column groups.
+
+    labelled: returns what the protocol makes of a result.
+    results_to: within which group everybody gets the same result.
+    """
+    told = release.profiles == "everybody"
+
+    def analyst() -> Any:
+        from clustering_protocols.shared_stages.profiles.roles import ProfilesAnalyst
+
+        return ProfilesAnalyst(told)
+
+    def party() -> Any:
+        from clustering_protocols.shared_stages.profiles.roles import ProfilesParty
+
+        return ProfilesParty(labelled)
+
+    reading = Exchange(messages.ReadProfiles, messages.ProfilesRead)
+    return Stage(
+        name=NAME,
+        analyst=analyst,
+        party=party,
+        exchanges=(
+            Exchange(messages.TakeLabels, messages.LabelsTaken, audience=results_to),
+            Exchange(
+                messages.AddProfile,
+                messages.ProfileShare,
+                N_SUMS,
+                N_SUMS,
+                audience="column",
+                fields=True,
+            ),
+            Exchange(messages.TellProfile, messages.ProfileTold, audience="column"),
+            *([reading] if told else []),
+        ),
+    )

@@ -14,15 +14,19 @@ from typing import Any, Final
 
 import numpy as np
 
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.numerics.round_numbers import round_down
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.shared_stages.profiles.totals import (
+    N_SUMS,
+    ProfileFields,
     ProfileTotals,
     levels_of,
     quantile,
+    share_of,
 )
-from clustering_protocols.terms.schema import Field
+from clustering_protocols.terms.schema import Field, Schema
 
 OTHER_LEVELS: Final = "other levels"
 _QUARTILES: Final = (0.25, 0.5, 0.75)
@@ -248,3 +252,25 @@ def _spreads(
     means, variances = means.reshape(len(means), -1), variances.reshape(len(means), -1)
     between = float((weights @ np.square(means - weights @ means)).sum())
     return between, float((weights @ variances).sum())
+
+
+def own_profile(
+    schema: Schema, data: DataSource, labels: IntArray, column: int, smallest: int
+) -> Profile:
+    """Return what the clusters are like over the rows of one party.
+
+    data: as the dictionary describes them, before anything is filled or scaled.
+    labels: int64 (n_rows,); -1 for rows that are left out.
+    column: the column group.
+    smallest: clusters with fewer of these rows are one line together.
+    """
+    known = ProfileTotals(
+        fields=ProfileFields(schema),
+        n_clusters=1 + int(labels.max(initial=0)),
+        n_rows=data.n_rows,
+        n_members=1,
+        smallest=smallest,
+    )
+    for _ in range(N_SUMS):
+        known = known.with_sum(share_of(known, data, labels))
+    return profile_of(known, column, own=True, rounded=False)

@@ -1,1 +1,52 @@
-"""What parties find out of all rows of a column group: means, spreads, ranges."""
+"""Which stages pool means and spreads, or ranges, of the features of a column group.
+
+Means and spreads go by blind masked sums where a column group has three parties or more.
+Groups of two go through envelopes to the group's leader, and so do ranges, which
+cannot be summed: both are risk codes. A party that is alone measures at home.
+"""
+
+from __future__ import annotations
+
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
+from clustering_protocols.contract import Disclosure, Kind, Reader, Stage, to
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.terms import Layout
+
+
+def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
+    """Return the stages that a protocol needs; none where it needs nothing."""
+    if not (moments or ranges):
+        return ()
+    # not above: the catalogue reads risks, and no stage is built for that
+    from clustering_protocols.shared_stages.statistics import (
+        by_leader,
+        moments as masked,
+    )
+
+    if ranges:
+        return (by_leader.stage(moments=moments, ranges=True),)
+    small = any(size < MINIMUM_MEMBERS for size in map(len, layout.column_groups))
+    through_leader = by_leader.stage(
+        moments=True, ranges=False, largest_group=MINIMUM_MEMBERS - 1
+    )
+    return (
+        *([masked.stage()] if masked.groups(layout) else []),
+        *([through_leader] if small else []),
+    )
+
+
+def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
+    """Return the risk codes of what a leader sees that another party measured."""
+    sizes = list(map(len, layout.column_groups))
+    if ranges and max(sizes) > 1:
+        return [session_risks.POOLED_RANGES]
+    is_small = any(1 < size < MINIMUM_MEMBERS for size in sizes)
+    return [session_risks.TWO_PARTIES] if moments and is_small else []
+
+
+def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Disclosure]:
+    """Return what those who pool read; nothing where each party is alone."""
+    pools = (moments or ranges) and any(
+        size > 1 for size in map(len, layout.column_groups)
+    )
+    return to(Reader.GROUP, Kind.MEANS) if pools else frozenset()

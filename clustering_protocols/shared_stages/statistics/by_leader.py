@@ -41,7 +41,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.secrets import group_of
-from clustering_protocols.shared_stages.statistics import magnitudes, other_units
+from clustering_protocols.shared_stages.statistics import magnitudes, units
 from clustering_protocols.shared_stages.sums import RowsSummed
 
 NAME = "statistics"
@@ -269,7 +269,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         if not self.moments:
             return ""
         own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
-        return other_units.ask(context, data.columns, own, pooled)
+        return units.ask(context, data.columns, own, pooled)
 
 
 def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:

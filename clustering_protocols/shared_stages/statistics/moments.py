@@ -33,7 +33,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.statistics import other_units
+from clustering_protocols.shared_stages.statistics import units
 from clustering_protocols.shared_stages.statistics.by_leader import (
     PooledMoments,
     measure,
@@ -119,7 +119,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     own = measure(data, moments=True, ranges=False)
     return Findings(
         [pooled, PooledReach(powers=reach)],
-        doubts=other_units.ask(context, data.columns, own, pooled),
+        doubts=units.ask(context, data.columns, own, pooled),
     )
 
 

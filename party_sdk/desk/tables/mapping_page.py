@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.common.validation_messages import in_words
-from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
+from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.desk_models import CellLine, RowsPreview, VariableSource
 from coterie_pages.models import Banner, Option

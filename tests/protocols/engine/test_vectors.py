@@ -32,7 +32,7 @@ from clustering_protocols.engine.result_reading import labelled_by
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import item_dtype
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.profiles import stage as profiling
+from clustering_protocols.shared_stages import profiles as profiling
 
 pytestmark = pytest.mark.every_python
 

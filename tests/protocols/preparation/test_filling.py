@@ -25,10 +25,11 @@ from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.shared_stages.imputation.pooling import Tally, pooling_of
-from clustering_protocols.shared_stages.imputation.stage import (
+from clustering_protocols.shared_stages.imputation import (
     NAME,
     Fillings,
+    Tally,
+    pooling_of,
     prepare_rows,
 )
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments

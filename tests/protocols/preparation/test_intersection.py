@@ -28,7 +28,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.shared_stages.alignment import identifiers
+from clustering_protocols.shared_stages.alignment import identifiers, intersection
 from clustering_protocols.shared_stages.alignment.identifiers import (
     all_compared,
     identify,
@@ -36,7 +36,6 @@ from clustering_protocols.shared_stages.alignment.identifiers import (
     normal_form,
     normalise_id,
 )
-from clustering_protocols.shared_stages.alignment.intersection import messages
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -400,7 +399,7 @@ def at(kind: type[Any]) -> Session:
 
 
 def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
-    session = at(messages.Select)
+    session = at(intersection.Select)
 
     def few(asked: Any) -> dict[str, Any]:
         common = asked.common.copy()
@@ -414,7 +413,7 @@ def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
 
 
 def test_the_operator_reads_how_many_rows_take_part() -> None:
-    session = at(messages.Select)
+    session = at(intersection.Select)
     for slot in ("r1c1", "r1c2"):
         assert session.answer(slot).notes == {
             "linked rows": "85 to 90 % of the smallest table"
@@ -422,7 +421,7 @@ def test_the_operator_reads_how_many_rows_take_part() -> None:
 
 
 def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
-    session = at(messages.Select)
+    session = at(intersection.Select)
 
     def another(asked: Any) -> dict[str, Any]:
         common = asked.common.copy()
@@ -434,7 +433,7 @@ def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
 
 
 def test_rows_are_selected_once() -> None:
-    session = at(messages.Select)
+    session = at(intersection.Select)
     task = session.open.tasks["r1c1"]
     session.turn()
     assert len(session.recall("r1c1", Selection).rows) == 40

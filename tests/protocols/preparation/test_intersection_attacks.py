@@ -28,7 +28,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.shared_stages.alignment.intersection import messages, party
+from clustering_protocols.shared_stages.alignment import intersection
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 
@@ -46,11 +46,13 @@ def session(held: list[list[int]] = HELD) -> Session:
 
 
 def receive(view: PartyContext, *incoming: PeerMessage) -> Any:
-    return party.IntersectionParty(Alignment(method="ecdh")).receive(view, incoming)
+    return intersection.IntersectionParty(Alignment(method="ecdh")).receive(
+        view, incoming
+    )
 
 
-def blinded(number: int, width: int = 32) -> messages.BlindedIds:
-    return messages.BlindedIds(elements=np.zeros((number, width), np.uint8))
+def blinded(number: int, width: int = 32) -> intersection.BlindedIds:
+    return intersection.BlindedIds(elements=np.zeros((number, width), np.uint8))
 
 
 # Guessing within a quota
@@ -72,7 +74,7 @@ def test_a_leader_evaluates_no_more_ids_than_rows_that_joined() -> None:
 @pytest.mark.threat(98)
 def test_more_ids_than_enrolled_rows_end_the_session() -> None:
     running = session()
-    running.until(messages.Blind)
+    running.until(intersection.Blind)
     guessed = [*HELD[1], *range(1000, 1400)]
     more = np.random.default_rng(0).normal(size=(len(guessed), 2))
     running.data = {
@@ -86,7 +88,7 @@ def test_more_ids_than_enrolled_rows_end_the_session() -> None:
 @pytest.mark.threat(98)
 def test_a_leader_evaluates_once_in_a_session() -> None:
     running = session()
-    running.until(messages.Evaluate)
+    running.until(intersection.Evaluate)
     task = running.open.tasks[FIRST]
     first = running.answer(FIRST, task)
     running.memories[FIRST] = first.memory
@@ -98,10 +100,10 @@ def test_a_leader_evaluates_once_in_a_session() -> None:
 def test_another_attempt_with_other_ids_is_refused() -> None:
     """What is evaluated stays the same in every attempt of the round."""
     running = session()
-    running.until(messages.Evaluate)
+    running.until(intersection.Evaluate)
     before, memory = running.open.tasks[FIRST], running.memories[FIRST]
     first = running.answer(FIRST)
-    asked = first.memory.get(messages.ToEvaluate)
+    asked = first.memory.get(intersection.ToEvaluate)
     assert asked is not None
     assert len(asked.elements) == 0, "what was evaluated is not kept"
     engine, data = running.party(FIRST), running.data[FIRST]
@@ -127,7 +129,7 @@ def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
 
 @pytest.mark.parametrize("sender", [THIRD, "r9c9"])
 def test_answers_come_from_the_leader_alone(sender: str) -> None:
-    content = messages.EvaluatedIds(elements=np.zeros((2, 32), np.uint8))
+    content = intersection.EvaluatedIds(elements=np.zeros((2, 32), np.uint8))
     view = session().context(SECOND)
     with pytest.raises(EnvelopeRefused, match="does not lead"):
         receive(view, PeerMessage(peer=sender, content=content))
@@ -135,14 +137,14 @@ def test_answers_come_from_the_leader_alone(sender: str) -> None:
 
 def test_a_leader_sends_nothing_but_answers() -> None:
     view = session().context(SECOND)
-    order = messages.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
+    order = intersection.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
     with pytest.raises(EnvelopeRefused, match="sends answers"):
         receive(view, PeerMessage(peer=FIRST, content=order))
 
 
 def test_answers_that_are_none_stop_the_party_before_it_sends() -> None:
     running = session()
-    running.until(messages.Unblind)
+    running.until(intersection.Unblind)
     n_ids = len(HELD[1])
     task = packets.read(running.open.tasks[SECOND])
     header = task.header.model_copy(update={"envelopes": []})
@@ -152,7 +154,7 @@ def test_answers_that_are_none_stop_the_party_before_it_sends() -> None:
         (np.full((n_ids - 1, 32), 2, np.uint8), InvalidArray),
         (np.full((n_ids, 33), 2, np.uint8), InvalidArray),
     ):
-        lie = messages.EvaluatedIds(elements=elements)
+        lie = intersection.EvaluatedIds(elements=elements)
         running.memories[SECOND] = running.memories[SECOND].remember([lie])
         with pytest.raises(problem):
             running.answer(SECOND, bare)
@@ -172,7 +174,10 @@ def test_key_values_depend_on_agreement_and_row_group() -> None:
     """One party's key follows from its entropy: only the context keeps values apart."""
     here = stage_view(session())
     ids = [b"ada", b"bob"]
-    found = [party._holder(view).values(ids) for view in (here, here, *elsewhere(here))]
+    found = [
+        intersection._holder(view).values(ids)
+        for view in (here, here, *elsewhere(here))
+    ]
     assert found[0] == found[1]
     assert len({value for values in found for value in values}) == 3 * len(ids)
 
@@ -181,7 +186,7 @@ def test_tokens_depend_on_agreement_and_row_group() -> None:
     here = stage_view(session())
     ids, values = [b"ada", b"bob"], [bytes(32), bytes([1]) * 32]
     made = [
-        party.make_tokens(bound(view), ids, values).tokens
+        intersection.make_tokens(bound(view), ids, values).tokens
         for view in (here, here, *elsewhere(here))
     ]
     assert np.array_equal(made[0], made[1])
@@ -192,23 +197,23 @@ def test_there_is_one_value_for_each_id() -> None:
     here, values = stage_view(session()), [bytes(32), bytes([1]) * 32]
     for ids in ([b"ada"], [b"ada", b"bob", b"cyd"]):
         with pytest.raises(ValueError, match="zip"):
-            party.make_tokens(bound(here), ids, values)
+            intersection.make_tokens(bound(here), ids, values)
 
 
 def test_a_party_has_one_id_at_least() -> None:
-    counted = messages.IdCount(n_ids=1, tokens=np.empty((0, 32), np.uint8))
+    counted = intersection.IdCount(n_ids=1, tokens=np.empty((0, 32), np.uint8))
     header = counted.header()
-    assert messages.IdCount.parse(header, counted.arrays).n_ids == 1
+    assert intersection.IdCount.parse(header, counted.arrays).n_ids == 1
     header["values"]["n_ids"] = 0
     with pytest.raises(Malformed, match="n_ids"):
-        messages.IdCount.parse(header, counted.arrays)
+        intersection.IdCount.parse(header, counted.arrays)
 
 
 def test_tokens_hide_values_and_ids_alike() -> None:
     """Equal ids of other values, and equal values of other ids, have other tokens."""
     here = stage_view(session())
     made = [
-        party.make_tokens(bound(here), [name], [value]).tokens.tobytes()
+        intersection.make_tokens(bound(here), [name], [value]).tokens.tobytes()
         for name in (b"ada", b"bob")
         for value in (bytes(32), bytes([1]) * 32)
     ]
@@ -230,12 +235,12 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
     spoil: Callable[[Any], Any],
 ) -> None:
     running = session()
-    running.until(messages.Unblind)
+    running.until(intersection.Unblind)
     made = {slot: running.answer(slot) for slot in running.open.tasks}
     own = packets.read(made[SECOND].contribution)
     shown = own.read(stage_of(running).records)
-    assert isinstance(shown, messages.PartyTokens)
-    lie = messages.PartyTokens(tokens=np.ascontiguousarray(spoil(shown.tokens)))
+    assert isinstance(shown, intersection.PartyTokens)
+    lie = intersection.PartyTokens(tokens=np.ascontiguousarray(spoil(shown.tokens)))
     given = {slot: answer.contribution for slot, answer in made.items()}
     given[SECOND] = packets.write(own.address, lie)
     with pytest.raises(InvalidArray, match="not sorted, each once"):
@@ -250,7 +255,9 @@ def stage_of(running: Session) -> Any:
 def bound(view: Any) -> bytes:
     """What tokens of a row group are bound to."""
     session = view.session
-    return party.bind(session.terms.session, session.agreement_digest, view.slot.row)
+    return intersection.bind(
+        session.terms.session, session.agreement_digest, view.slot.row
+    )
 
 
 # A dictionary of all ids
@@ -305,7 +312,7 @@ def test_tokens_of_two_sessions_have_nothing_in_common() -> None:
         split = parties(X, HELD)
         chosen = ProductQuantisation(n_clusters=3, alignment=Alignment(method="ecdh"))
         running = Session(chosen, split.layout, split.data, seed=5, session=name)
-        running.until(messages.Select)
+        running.until(intersection.Select)
         shown.append(
             {
                 token.tobytes()

@@ -25,9 +25,9 @@ from clustering_protocols.numerics.blocks import ONE_THREAD
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.secrecy.joint_mask import JointMask
+from clustering_protocols.shared_stages.alignment import linkage
 from clustering_protocols.shared_stages.alignment.digests import Digests, RowOrder
-from clustering_protocols.shared_stages.alignment.linkage import messages, party
-from clustering_protocols.shared_stages.alignment.linkage.links import (
+from clustering_protocols.shared_stages.alignment.linkage import (
     as_texts,
     common_rows,
     link,
@@ -187,7 +187,7 @@ def test_tokens_that_come_twice_are_refused() -> None:
 @pytest.mark.threat(190)
 def test_parties_take_the_analysts_word_for_who_is_linked() -> None:
     """A risk of the terms: cells of one person differ, so parties compare nothing."""
-    running = at(messages.SelectLinked)
+    running = at(linkage.SelectLinked)
     rows = packets.read(running.open.tasks["r1c2"]).arrays["rows"]
     lie = altered(running, "r1c2", lambda _: {"rows": np.roll(rows, 1)})
     honest = running.answer("r1c1", running.open.tasks["r1c1"]).memory.get(Digests)
@@ -207,7 +207,7 @@ def at(kind: type[Any], *held: Sequence[Person]) -> Session:
 
 
 def receive(running: Session, *incoming: PeerMessage) -> Any:
-    return party.LinkageParty(params().alignment).receive(
+    return linkage.LinkageParty(params().alignment).receive(
         running.context("r1c2"), incoming
     )
 
@@ -220,7 +220,7 @@ def points(n_rows: int, n_keys: int = 3) -> Any:
 @pytest.mark.parametrize(("n_rows", "n_keys"), [(41, 3), (40, 4), (39, 3)])
 def test_a_list_has_as_many_values_as_rows_and_keys(n_rows: int, n_keys: int) -> None:
     running = session(CROWD, CROWD)
-    more = messages.MaskedKeys(points=points(n_rows, n_keys), n_masks=1)
+    more = linkage.MaskedKeys(points=points(n_rows, n_keys), n_masks=1)
     with pytest.raises(InvalidArray):
         receive(running, PeerMessage(peer="r1c1", content=more))
 
@@ -228,13 +228,13 @@ def test_a_list_has_as_many_values_as_rows_and_keys(n_rows: int, n_keys: int) ->
 @pytest.mark.parametrize(("peer", "n_masks"), [("r1c1", 2), ("r1c3", 1), ("r1c2", 1)])
 def test_lists_come_in_turn_from_the_party_before(peer: str, n_masks: int) -> None:
     running = session(CROWD, CROWD, CROWD)
-    sent = messages.MaskedKeys(points=points(40), n_masks=n_masks)
+    sent = linkage.MaskedKeys(points=points(40), n_masks=n_masks)
     with pytest.raises(EnvelopeRefused):
         receive(running, PeerMessage(peer=peer, content=sent))
 
 
 def test_a_list_that_the_analyst_withholds_stops_the_party() -> None:
-    running = at(messages.ShowTokens)
+    running = at(linkage.ShowTokens)
     task = packets.read(running.open.tasks["r1c2"])
     header = task.header.model_copy(update={"envelopes": []})
     bare = packets.encode(replace(task, header=header, envelopes=()))
@@ -260,6 +260,6 @@ def test_what_is_no_point_is_not_masked() -> None:
     ids=["other numbers", "one row again and again", "no row of it", "fewer rows"],
 )
 def test_rows_that_cannot_be_are_not_selected(lie: Any) -> None:
-    running = at(messages.SelectLinked)
+    running = at(linkage.SelectLinked)
     with pytest.raises(ProtocolFailed):
         running.answer("r1c1", altered(running, "r1c1", lie))

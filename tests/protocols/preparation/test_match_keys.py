@@ -8,15 +8,13 @@ from pydantic import ValidationError
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.shared_stages.alignment.identifiers import join
-from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+from clustering_protocols.shared_stages.alignment.match_keys import (
+    KeyPart,
     check_uniqueness,
     key_values,
-)
-from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
-    KeyPart,
     read_match_key,
+    step_function,
 )
-from clustering_protocols.shared_stages.alignment.match_keys.steps import step_function
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 USUAL = Alignment().normalisation

@@ -24,7 +24,8 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.statistics import moments, pooling
+from clustering_protocols.shared_stages import statistics
+from clustering_protocols.shared_stages.statistics import moments
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import AddUp
 from clustering_protocols.simulation import Session
@@ -181,12 +182,12 @@ def test_the_risk_of_pooled_moments_follows_the_layout(
 
 
 def test_nothing_is_pooled_where_nothing_is_needed() -> None:
-    assert pooling.stages(Layout.lattice(3), moments=False, ranges=False) == ()
+    assert statistics.stages(Layout.lattice(3), moments=False, ranges=False) == ()
     names = [
-        s.name for s in pooling.stages(Layout.lattice(3), moments=True, ranges=False)
+        s.name for s in statistics.stages(Layout.lattice(3), moments=True, ranges=False)
     ]
     assert names == ["moments"]
-    both = pooling.stages(Layout.lattice(3), moments=True, ranges=True)
+    both = statistics.stages(Layout.lattice(3), moments=True, ranges=True)
     assert [stage.name for stage in both] == ["statistics"]
 
 

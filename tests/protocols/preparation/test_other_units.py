@@ -15,8 +15,8 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
     measure,
     pool,
 )
-from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
-from clustering_protocols.shared_stages.statistics.other_units import (
+from clustering_protocols.shared_stages.statistics.units import (
+    CONVERSIONS,
     Distribution,
     Measurement,
     columns_of,

@@ -6,7 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from clustering_protocols.shared_stages.alignment.overlap import question, told_share
+from clustering_protocols.shared_stages.alignment.common_rows import (
+    question,
+    told_share,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,14 @@ import pytest
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.shared_stages.alignment.identifiers import join
-from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
-    key_values,
-)
-from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.shared_stages.alignment.stand_ins import (
+from clustering_protocols.shared_stages.alignment.cell_values import (
     frequent_stand_ins,
     unnamed_rows,
     unnamed_warning,
 )
+from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.match_keys import key_values
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.tables.linkage import candidate_keys, person_columns, propose_match_keys
 from party_sdk.tables.read_options import How
 

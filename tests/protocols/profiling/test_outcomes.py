@@ -19,12 +19,12 @@ from clustering_protocols.numerics.outcomes import (
     wilson_interval,
 )
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
-from clustering_protocols.shared_stages.profiles.own_sums import share_of
 from clustering_protocols.shared_stages.profiles.profile import profile_of
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
     ProfileFields,
     ProfileTotals,
+    share_of,
 )
 from clustering_protocols.terms.schema import Schema
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.shared_stages.profiles.own_sums import own_profile
+from clustering_protocols.shared_stages.profiles.profile import own_profile
 from clustering_protocols.terms.schema import Schema
 
 

@@ -29,7 +29,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.profiles import analyst, messages
+from clustering_protocols.shared_stages.profiles import messages, roles
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
@@ -265,12 +265,12 @@ def test_what_only_some_are_told_is_refused(liar: type[Lying]) -> None:
 def test_a_false_number_of_clusters_in_a_profile_is_refused(
     monkeypatch: pytest.MonkeyPatch, told: int, said: str
 ) -> None:
-    honest = analyst._add
+    honest = roles._add
 
     def lying(session: Any, state: messages.AddingProfile, sums: Any) -> Any:
         return honest(session, state.model_copy(update={"n_clusters": told}), sums)
 
-    monkeypatch.setattr(analyst, "_add", lying)
+    monkeypatch.setattr(roles, "_add", lying)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     with pytest.raises(ProtocolFailed, match=said):
         session.to_the_end()
@@ -280,7 +280,7 @@ def test_a_false_number_of_clusters_in_a_profile_is_refused(
 def test_a_leader_cannot_tell_another_profile_than_was_added_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = analyst._show
+    honest = roles._show
 
     def invented(session: Any, state: Any, contributions: Any) -> Any:
         profile = messages.one_profile(contributions["r1c1"].text)
@@ -288,7 +288,7 @@ def test_a_leader_cannot_tell_another_profile_than_was_added_up(
         lie = messages.ProfileTold(text=messages.encode_profiles([bent]))
         return honest(session, state, {**contributions, "r1c1": lie})
 
-    monkeypatch.setattr(analyst, "_show", invented)
+    monkeypatch.setattr(roles, "_show", invented)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     with pytest.raises(ProtocolFailed, match="Another profile is told"):
         session.to_the_end()

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.shared_stages.profiles import totals as sums
-from clustering_protocols.shared_stages.profiles.own_sums import share_of
 from clustering_protocols.shared_stages.profiles.profile import (
     OTHER_LEVELS,
     _step,
@@ -26,6 +25,7 @@ from clustering_protocols.shared_stages.profiles.totals import (
     Grid,
     ProfileFields,
     ProfileTotals,
+    share_of,
 )
 from clustering_protocols.shared_stages.statistics.powers import LOWEST_POWER
 from clustering_protocols.terms.schema import Constraints, Field, Schema

@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
-from clustering_protocols.shared_stages.alignment.match_keys.steps import step_function
+from clustering_protocols.shared_stages.alignment.match_keys import step_function
 from tests.system.interop.client_process import require_client, run_client
 
 EVERY_SIGN = [

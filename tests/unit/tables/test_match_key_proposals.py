@@ -14,7 +14,7 @@ import pytest
 from benchmarks.linkage_trial import try_match_keys
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.shared_stages.alignment.identifiers import join
-from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
+from clustering_protocols.shared_stages.alignment.match_keys import (
     columns_of,
     read_match_key,
 )

@@ -1,4 +1,4 @@
-"""Cells that stand for no value: words such as ``unknown``, and dates such as 1900-01-01.
+"""What a cell says: a date, or that there is no value (``unknown``, 1900-01-01).
 
 Two parties that write the same stand-in would otherwise link people who have nothing else
 in common. What counts as one depends on a party's own table alone, and nothing is sent.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from clustering_protocols.shared_stages.alignment.identifiers import parts_of
-from clustering_protocols.shared_stages.alignment.match_keys.dates import read_date
 
 _SPELLINGS: Final = (
     "k.a.|ka|k.a|keine angabe|unbekannt|unbek.|fehlend|fehlt|nicht bekannt|entfällt|-"
@@ -97,3 +99,54 @@ def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
             continue
         return frozenset(text for text, _ in frequent)
     return frozenset()
+
+
+_YEAR_FIRST: Final = re.compile(r"(\d{4})[-./ ]?(\d{1,2})[-./ ]?(\d{1,2})(?:[t ].*)?")
+_DAY_FIRST: Final = re.compile(r"(\d{1,2})[-./ ]?(\d{1,2})[-./ ]?(\d{4})(?:[t ].*)?")
+_EARLIEST, _LATEST = 1800, 2199
+
+
+class Date(NamedTuple):
+    """A day of the calendar."""
+
+    year: int
+    month: int
+    day: int
+
+
+FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
+    "date": lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}",
+    "year": lambda day: f"{day.year:04}",
+    "month": lambda day: f"{day.month:02}",
+    "day": lambda day: f"{day.day:02}",
+    "year-month": lambda day: f"{day.year:04}-{day.month:02}",
+    "month-day": lambda day: f"{day.month:02}-{day.day:02}",
+}
+"""What is left of a date after a step."""
+
+
+@lru_cache(maxsize=1 << 16)
+def read_date(text: str) -> Date | None:
+    """Return the date that a text is; None if it is none.
+
+    The year stands first or last. Where it stands last, the day comes before the month
+    unless that gives no date.
+    """
+    found = _YEAR_FIRST.fullmatch(text)
+    if found is not None:
+        year, month, day = map(int, found.groups())
+        if _EARLIEST <= year <= _LATEST:
+            return _date(year, month, day)
+    found = _DAY_FIRST.fullmatch(text)
+    if found is None:
+        return None
+    day, month, year = map(int, found.groups())
+    return _date(year, month, day) or _date(year, day, month)
+
+
+def _date(year: int, month: int, day: int) -> Date | None:
+    try:
+        np.datetime64(f"{year:04}-{month:02}-{day:02}", "D")
+    except ValueError:
+        return None
+    return Date(year, month, day) if _EARLIEST <= year <= _LATEST else None

@@ -1,0 +1,566 @@
+"""Stage: rows with common ids, by private set intersection within each row group.
+
+The leader of a row group holds a key; the members have their ids evaluated under it
+without showing them (:mod:`clustering_protocols.secrecy.ristretto`), in envelopes that
+the analyst cannot open. Everybody sends tokens, hashes of id and value: equal tokens are
+equal ids, and without the key nobody can tell which id a token stands for. The analyst
+says which tokens are common. Common rows are put in the order of their tokens, and a
+keyed digest of their ids shows that all of a row group have selected the same.
+
+A leader evaluates once, and for each member at most as many ids as the rows with
+which it joined. A row group of one slot keeps all rows.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `blind` → `counted` | `blinded-ids` from members to leaders |
+| 2 | `evaluate` → `evaluated` (leaders) | `answers` from leaders to members |
+| 3 | `unblind` → `shown` (members) | |
+| 4 | `select` → `digests` | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from hashlib import sha256
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from clustering_protocols.common.errors import (
+    EnvelopeRefused,
+    GuardRefused,
+    InvalidArray,
+    ProtocolFailed,
+)
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Exchange,
+    Finish,
+    Params,
+    PartyContext,
+    PartyRole,
+    PeerMessage,
+    Reopen,
+    Reply,
+    SessionContext,
+    Stage,
+    all_of,
+    content_of,
+)
+from clustering_protocols.contract.selection import Selection
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.ristretto import N_BYTES, RistrettoAsker, RistrettoKey
+from clustering_protocols.shared_stages.alignment.common_rows import (
+    check_overlap,
+    is_alone,
+    select_common,
+)
+from clustering_protocols.shared_stages.alignment.digests import (
+    Digests,
+    check_selected,
+    compare,
+)
+from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
+from clustering_protocols.shared_stages.alignment.params import Alignment
+
+NAME = "intersection"
+
+
+def stage(alignment: Alignment) -> Stage:
+    """Return the stage; it needs the secrets of row and column groups."""
+    return Stage(
+        name=NAME,
+        analyst=lambda: IntersectionAnalyst(alignment),
+        party=lambda: IntersectionParty(alignment),
+        exchanges=(
+            Exchange(Blind, IdCount),
+            Exchange(Evaluate, EvaluatedTokens),
+            Exchange(Unblind, PartyTokens),
+            Exchange(Select, Digests, own=("common",)),
+        ),
+        envelopes=(
+            BlindedIds,
+            EvaluatedIds,
+            Digests,
+        ),
+    )
+
+
+def led_by(session: SessionContext) -> dict[str, tuple[str, ...]]:
+    """Return the leaders of row groups of two and more, and their other members."""
+    groups = session.layout.row_groups
+    return {group[0]: group[1:] for group in groups if len(group) > 1}
+
+
+def leaders_of(session: SessionContext) -> dict[str, str]:
+    """Return the slots that have their ids evaluated, and who does it."""
+    return {
+        slot: leader for leader, members in led_by(session).items() for slot in members
+    }
+
+
+TOKEN_BYTES = 32
+
+Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
+
+
+class Blind(Record):
+    """Task: say how many ids you have, and have them evaluated by your leader."""
+
+    kind = "blind"
+
+
+class IdCount(Record):
+    """Contribution: how many ids a party has, and of a leader also its tokens."""
+
+    kind = "counted"
+    reach = "agreement"
+    meaning = "How many ids you have, and keyed digests of them."
+
+    n_ids: int = Field(ge=1)
+    tokens: Tokens
+
+
+class BlindedIds(Record):
+    """Envelope to the leader."""
+
+    kind = "blinded-ids"
+    reach = "hidden"
+    meaning = "Your ids, blinded: nobody can read them."
+
+    elements: Annotated[ByteArray, Spec("n", "w")]
+
+
+class ToEvaluate(Record):
+    """Memory of a leader: the members' blinded ids, in the order of the slots."""
+
+    kind = "to-evaluate"
+
+    elements: Annotated[ByteArray, Spec("n", "w")]
+    counts: dict[str, int]
+
+
+class Evaluate(Record):
+    """Task for leaders: evaluate what the members have sent you."""
+
+    kind = "evaluate"
+
+
+class EvaluatedTokens(Record):
+    """Contribution, and memory: it is done once."""
+
+    kind = "evaluated"
+
+
+class EvaluatedIds(Record):
+    """Envelope to a member, and its memory: its blinded ids, evaluated."""
+
+    kind = "answers"
+    reach = "hidden"
+    meaning = "Ids of others, blinded, for their party: nobody else can read them."
+
+    elements: Annotated[ByteArray, Spec("n", "w")]
+
+
+class Unblind(Record):
+    """Task for the other slots: send your tokens."""
+
+    kind = "unblind"
+
+
+class PartyTokens(Record):
+    """Contribution: a party's tokens, sorted."""
+
+    kind = "shown"
+    reach = "agreement"
+    meaning = "Keyed digests of your ids; no id can be read."
+
+    tokens: Tokens
+
+
+class TokenOrder(Record):
+    """Memory: ``order[k]`` is the place of the k-th token's id among a party's ids."""
+
+    kind = "token-order"
+
+    order: Annotated[IntArray, Spec("t", low=0)]
+
+
+class Select(Record):
+    """Task: which of your tokens are common, and how many rows of each slot take part.
+
+    A slot that is alone in its row group is told of no token: all its ids take part.
+    """
+
+    kind = "select"
+
+    common: Annotated[ByteArray, Spec("t", high=1)]
+    n_rows: dict[str, int]
+
+
+class IntersectionState(Record):
+    """The analyst's state: which task is out, and what has come so far.
+
+    tokens: of all leaders, one after the other.
+    """
+
+    kind = "intersecting"
+
+    asked: Literal["blind", "evaluate", "unblind", "select"]
+    n_ids: dict[str, int]
+    n_rows: dict[str, int]
+    tokens: Tokens
+
+
+_Sorted = NDArray[np.bytes_]
+
+
+@dataclass(frozen=True)
+class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
+    """Four rounds."""
+
+    alignment: Alignment
+
+    state = IntersectionState
+
+    def start(self, session: SessionContext) -> Ask | Finish:
+        """Ask for blinded ids."""
+        return Ask.everybody(session, Blind(), state=_state("blind"))
+
+    def step(
+        self,
+        session: SessionContext,
+        state: IntersectionState,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
+        """Return the next round; at the end the numbers of rows that take part."""
+        if state.asked == "blind":
+            return _ask_evaluate(session, contributions)
+        if state.asked == "evaluate":
+            return _ask_unblind(session, state)
+        if state.asked == "unblind":
+            return self._ask_select(session, state, contributions)
+        compare(session, all_of(Digests, contributions))
+        return Finish(n_rows=state.n_rows)
+
+    def _ask_select(
+        self,
+        session: SessionContext,
+        now: IntersectionState,
+        contributions: Mapping[str, Record],
+    ) -> Ask:
+        """Tell each slot which of its tokens all of its row group have."""
+        tokens = _all_tokens(session, now, contributions)
+        common = {slot: np.empty(0, np.uint8) for slot in session.slots}
+        n_rows = dict(now.n_ids)
+        for group in session.layout.row_groups:
+            if len(group) > 1:
+                shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
+                n_rows |= dict.fromkeys(group, len(shared))
+                common |= {s: np.isin(tokens[s], shared).view(np.uint8) for s in group}
+            least = self.alignment.minimum_overlap
+            check_overlap(session, group, n_rows[group[0]], least)
+        return Ask(
+            state=_state("select", n_ids=now.n_ids, n_rows=n_rows),
+            tasks={
+                slot: Select(common=common[slot], n_rows=n_rows)
+                for slot in session.slots
+            },
+        )
+
+
+def _state(asked: Any, **known: Any) -> IntersectionState:
+    nothing: dict[str, Any] = {
+        "n_ids": {},
+        "n_rows": {},
+        "tokens": np.empty((0, 32), np.uint8),
+    }
+    return IntersectionState(asked=asked, **(nothing | known))
+
+
+def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
+    counted = all_of(IdCount, contributions)
+    leaders = led_by(session)
+    for slot, told in counted.items():
+        _check_count(session, slot, told, told.n_ids if slot in leaders else 0)
+    return Ask(
+        state=_state(
+            "evaluate",
+            n_ids={slot: told.n_ids for slot, told in counted.items()},
+            tokens=np.concatenate([counted[slot].tokens for slot in leaders]),
+        ),
+        tasks=dict.fromkeys(leaders, Evaluate()),
+    )
+
+
+def _check_count(
+    session: SessionContext, slot: str, told: IdCount, n_tokens: int
+) -> None:
+    if told.n_ids > session.member(slot).n_rows:
+        raise InvalidArray(f"{slot!r} has more ids than the rows it joined with.")
+    if len(told.tokens) != n_tokens:
+        raise InvalidArray(f"{slot!r} sent {len(told.tokens)} tokens, not {n_tokens}.")
+
+
+def _ask_unblind(session: SessionContext, now: IntersectionState) -> Ask:
+    members = leaders_of(session)
+    return Ask(
+        state=_state("unblind", n_ids=now.n_ids, tokens=now.tokens),
+        tasks=dict.fromkeys(members, Unblind()),
+        dims={slot: {"t": now.n_ids[slot]} for slot in members},
+    )
+
+
+def _all_tokens(
+    session: SessionContext, now: IntersectionState, contributions: Mapping[str, Record]
+) -> dict[str, _Sorted]:
+    """Return the sorted tokens of each slot that has any."""
+    ends = np.cumsum([now.n_ids[slot] for slot in led_by(session)])
+    per_leader = np.split(now.tokens, ends[:-1])
+    found = dict(zip(led_by(session), per_leader, strict=True))
+    shown = all_of(PartyTokens, contributions)
+    found |= {slot: each.tokens for slot, each in shown.items()}
+    return {slot: _check_sorted(slot, tokens) for slot, tokens in found.items()}
+
+
+def _check_sorted(slot: str, tokens: ByteArray) -> _Sorted:
+    """Return tokens as (t,) texts of bytes; :class:`InvalidArray` if one comes twice."""
+    flat: _Sorted = np.ascontiguousarray(tokens).view("S32").reshape(-1)
+    if not (flat[:-1] < flat[1:]).all():
+        raise InvalidArray(f"The tokens of {slot!r} are not sorted, each once.")
+    return flat
+
+
+_Task = Blind | Evaluate | Unblind | Select
+_Content = BlindedIds | EvaluatedIds | Digests
+
+
+class SortedTokens(NamedTuple):
+    """A party's tokens (t, 32), sorted, and the places of their ids."""
+
+    tokens: ByteArray
+    order: IntArray
+
+
+@dataclass(frozen=True)
+class IntersectionParty(PartyRole[Params, _Task, _Content]):
+    """Holds the key where it leads its row group, asks it elsewhere."""
+
+    alignment: Alignment
+
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether this party evaluates, or unblinds: as its row group has it."""
+        if task is Evaluate:
+            return context.slot.name in led_by(context.session)
+        if task is Unblind:
+            return context.slot.name in leaders_of(context.session)
+        return True
+
+    def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
+        """Return the answer to the task that is due."""
+        if isinstance(task, Evaluate):
+            return self._evaluate(context)
+        own = self._identify_rows(context, data)
+        if isinstance(task, Blind):
+            return self._blind(context, own)
+        if isinstance(task, Unblind):
+            return self._unblind(context, own)
+        return _select(context, task, own, data, self.alignment)
+
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
+    ) -> Sequence[Record]:
+        """Keep blinded ids, or answers, from whom they may come."""
+        if context.memory.get(Selection) is not None:
+            check_selected(context, envelopes)
+            return []
+        if context.slot.name in led_by(context.session):
+            return [self._collect_blinded_ids(context, envelopes)]
+        leader = leaders_of(context.session).get(context.slot.name, "")
+        content = content_of(leader, envelopes, "Answers")
+        if isinstance(content, EvaluatedIds):
+            return [content]
+        raise EnvelopeRefused("A leader sends answers.")
+
+    def _identify_rows(self, context: PartyContext, data: DataSource) -> IdentifiedRows:
+        """Return the different ids; who shares rows with nobody needs none."""
+        if is_alone(context):
+            numbers = np.arange(data.n_rows)
+            return IdentifiedRows(list(map(str, numbers)), numbers)
+        return self.alignment.identify(data)
+
+    def _collect_blinded_ids(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
+    ) -> ToEvaluate:
+        """Refuse more ids from a member than the rows with which it joined."""
+        members = led_by(context.session)[context.slot.name]
+        sent = {
+            e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
+        }
+        if set(sent) != set(members) or len(sent) != len(envelopes):
+            raise EnvelopeRefused("Blinded ids came from others than the row group.")
+        for slot, blinded in sent.items():
+            quota = context.session.member(slot).n_rows
+            blinded.require({"w": N_BYTES})
+            if len(blinded.elements) > quota:
+                raise GuardRefused(
+                    f"{slot!r} asks for {len(blinded.elements)} ids; it joined with "
+                    f"{quota} rows."
+                )
+        return ToEvaluate(
+            elements=np.concatenate([sent[slot].elements for slot in members]),
+            counts={slot: len(sent[slot].elements) for slot in members},
+        )
+
+    # What the leader does
+
+    def _evaluate(self, context: PartyContext) -> Reply:
+        """Answer each member, once in a session: quotas hold for all rounds together."""
+        if context.memory.get(EvaluatedTokens) is not None:
+            raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
+        asked = context.recall(ToEvaluate)
+        found = _holder(context).evaluate(asked.elements)
+        members = led_by(context.session)[context.slot.name]
+        ends = np.cumsum([asked.counts[slot] for slot in members])
+        parts = np.split(found, ends[:-1])
+        return Reply(
+            contribution=EvaluatedTokens(),
+            envelopes=[
+                PeerMessage(peer=slot, content=EvaluatedIds(elements=part))
+                for slot, part in zip(members, parts, strict=True)
+            ],
+            remember=[EvaluatedTokens(), _drop_elements(asked)],
+        )
+
+    # What the others do
+
+    def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
+        if context.slot.name in led_by(context.session):
+            ids = _encode_ids(own)
+            made = make_tokens(_bind(context), ids, _holder(context).values(ids))
+            return Reply(
+                contribution=IdCount(n_ids=len(ids), tokens=made.tokens),
+                remember=[TokenOrder(order=made.order)],
+                notes=_quotas(context),
+            )
+        nothing = np.empty((0, TOKEN_BYTES), np.uint8)
+        counted = IdCount(n_ids=len(own.ids), tokens=nothing)
+        leader = leaders_of(context.session).get(context.slot.name)
+        if leader is None:
+            return Reply(contribution=counted)
+        elements = RistrettoAsker(_bind(context)).blind(
+            _encode_ids(own), _derive_blinding_stream(context)
+        )
+        sent = PeerMessage(peer=leader, content=BlindedIds(elements=elements))
+        return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
+
+    def _unblind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
+        answers = context.recall(EvaluatedIds)
+        answers.require({"n": len(own.ids), "w": N_BYTES})
+        ids = _encode_ids(own)
+        values = RistrettoAsker(_bind(context)).values(
+            ids, answers.elements, _derive_blinding_stream(context)
+        )
+        made = make_tokens(_bind(context), ids, values)
+        done = EvaluatedIds(elements=answers.elements[:0])
+        return Reply(
+            contribution=PartyTokens(tokens=made.tokens),
+            remember=[TokenOrder(order=made.order), done],
+        )
+
+
+def _holder(context: PartyContext) -> RistrettoKey:
+    """Return the key, which follows from this party's entropy in each round."""
+    return RistrettoKey(context.lasting_stream("key"), _bind(context))
+
+
+def _quotas(context: PartyContext) -> dict[str, object]:
+    """Return who may bring how many ids, for the operator to read before any leave."""
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    return {
+        "ids compared in your row group, at most": ", ".join(
+            f"{slot} {session.member(slot).n_rows}" for slot in group
+        )
+    }
+
+
+def _derive_blinding_stream(context: PartyContext) -> KeyedStream:
+    return context.lasting_stream("blinding")
+
+
+def _drop_elements(asked: ToEvaluate) -> ToEvaluate:
+    """Return what is left to evaluate: memory is written in every later round."""
+    return ToEvaluate(elements=asked.elements[:0], counts={})
+
+
+def _encode_ids(own: IdentifiedRows) -> list[bytes]:
+    return [name.encode() for name in own.ids]
+
+
+def _bind(context: PartyContext) -> bytes:
+    session = context.session
+    return bind(session.terms.session, session.agreement_digest, context.slot.row)
+
+
+def bind(session: str, agreement: str, row: int) -> bytes:
+    """Return what values and tokens are bound to: an agreement and a row group."""
+    return length_prefixed("coterie/intersection/1", session, agreement, row)
+
+
+def make_tokens(
+    bound: bytes, ids: Sequence[bytes], values: Sequence[bytes]
+) -> SortedTokens:
+    """Return the SHA-256 of each value and id: not the value, which is the key's."""
+    begun = sha256(length_prefixed("coterie/token/1", bound))
+    made = []
+    for name, value in zip(ids, values, strict=True):
+        hashed = begun.copy()
+        hashed.update(value)  # of fixed length
+        hashed.update(name)
+        made.append(hashed.digest())
+    order = np.argsort(np.array(made), kind="stable").astype(np.int64)
+    flat = np.frombuffer(b"".join(made), np.uint8)
+    return SortedTokens(flat.reshape(-1, TOKEN_BYTES)[order], order)
+
+
+# Selecting
+
+
+def _select(
+    context: PartyContext,
+    asked: Select,
+    own: IdentifiedRows,
+    data: DataSource,
+    alignment: Alignment,
+) -> Reply:
+    """Return the checksum of the common ids in canonical order; keep their rows."""
+    chosen = _find_common_places(context, asked, own)
+    return select_common(
+        context,
+        rows=own.rows[chosen],
+        n_rows=asked.n_rows,
+        ids=[own.ids[place] for place in chosen],
+        data=data,
+        alignment=alignment,
+    )
+
+
+def _find_common_places(
+    context: PartyContext, asked: Select, own: IdentifiedRows
+) -> IntArray:
+    """Return the places of the common ids among a party's ids, in canonical order."""
+    if is_alone(context):
+        return np.arange(len(own.ids))
+    order = context.recall(TokenOrder).order
+    asked.require({"t": len(order)})
+    chosen: IntArray = order[asked.common == 1]
+    return chosen

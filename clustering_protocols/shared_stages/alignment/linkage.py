@@ -1,0 +1,525 @@
+"""Stage: rows of the same people, linked by match keys within each row group.
+
+The parties of a row group stand in a ring, in the order of their slots. Each masks the
+values of its match keys under a key of its own, in an order of its own, and seals them to
+the next party, which masks them again. The last one in the ring hashes what all have
+masked into tokens. Nobody reads tokens of its own rows, and no party can test a guess
+without all others: not the first, and not together with the analyst. Each list goes
+round once, and holds as many values as its party has rows, for each key.
+
+The analyst links the rows of the leader to those of each other party: by the first key
+on which two rows agree, the rows of earlier keys left out. It tells each party which of
+its rows take part, and not by which key. Nobody checks these links: cells of one person
+differ between tables, so that the parties have nothing to compare.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `mask-keys` → `keys-masked` | `masked-keys` to the next party |
+| of each party beyond two | `pass-keys` → `keys-passed` | `masked-keys` to the next |
+| then | `show-tokens` → `key-tokens` | |
+| last | `select-linked` → `digests` | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from clustering_protocols.common.errors import (
+    EnvelopeRefused,
+    InvalidArray,
+    ProtocolFailed,
+)
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Exchange,
+    Finish,
+    Params,
+    PartyContext,
+    PartyRole,
+    PeerMessage,
+    Reopen,
+    Reply,
+    SessionContext,
+    Stage,
+    all_of,
+    content_of,
+)
+from clustering_protocols.contract.selection import Selection
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.joint_mask import JointMask
+from clustering_protocols.shared_stages.alignment.common_rows import (
+    check_overlap,
+    select_common,
+)
+from clustering_protocols.shared_stages.alignment.digests import (
+    Digests,
+    check_selected,
+    compare,
+)
+from clustering_protocols.shared_stages.alignment.match_keys import KeyValues
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.terms import Layout
+
+NAME = "linkage"
+
+
+def stage(alignment: Alignment, layout: Layout) -> Stage:
+    """Return the stage; it needs the secrets of row and column groups."""
+    passes = n_passes(layout)
+    passing = Exchange(PassKeys, KeysPassed, passes, passes)
+    return Stage(
+        name=NAME,
+        analyst=lambda: LinkageAnalyst(alignment),
+        party=lambda: LinkageParty(alignment),
+        exchanges=(
+            Exchange(MaskKeys, KeysMasked),
+            *([passing] if passes else []),
+            Exchange(ShowTokens, KeyTokens),
+            Exchange(SelectLinked, Digests, own=("rows",)),
+        ),
+        envelopes=(MaskedKeys, Digests),
+    )
+
+
+def ring_of(layout: Layout, slot: str) -> tuple[str, ...]:
+    """Return the parties between which lists go round, a slot among them."""
+    return layout.row_group(layout.slot(slot).row)
+
+
+def shared_groups(layout: Layout) -> list[tuple[str, ...]]:
+    """Return the rings of two parties and more."""
+    return [group for group in layout.row_groups if len(group) > 1]
+
+
+def n_passes(layout: Layout) -> int:
+    """Return in how many rounds lists are passed on, before the last party has them."""
+    return max((len(group) - 2 for group in shared_groups(layout)), default=0)
+
+
+def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
+    """Return who stands some steps behind a slot; before it, where steps are negative."""
+    return group[(group.index(slot) + steps) % len(group)]
+
+
+Tokens = NDArray[np.bytes_]
+
+
+def as_texts(slot: str, tokens: ByteArray) -> Tokens:
+    """Return tokens (k, t, 32) as texts of bytes (k, t).
+
+    Raises InvalidArray if one comes twice under one key: such values are not compared.
+    """
+    n_keys, n_rows, width = tokens.shape
+    flat: Tokens = np.ascontiguousarray(tokens).view(f"S{width}")
+    texts = flat.reshape(n_keys, n_rows)
+    ordered = np.sort(texts, axis=1)
+    if (ordered[:, :-1] == ordered[:, 1:]).any():
+        raise InvalidArray(f"The tokens of {slot!r} are not each once.")
+    return texts
+
+
+def link(leader: Tokens, other: Tokens) -> IntArray:
+    """Return to which row of another party each row of the leader is linked; -1 to none.
+
+    A key links rows that no earlier key has linked, so that each row is linked once.
+
+    leader, other: (k, n), (k, m); the keys in their order.
+    """
+    linked = np.full(leader.shape[1], -1, dtype=np.int64)
+    free = np.ones(other.shape[1], dtype=bool)
+    for own, others in zip(leader, other, strict=True):
+        rows, places = np.flatnonzero(linked < 0), np.flatnonzero(free)
+        _, here, there = np.intersect1d(
+            own[rows], others[places], assume_unique=True, return_indices=True
+        )
+        linked[rows[here]] = places[there]
+        free[places[there]] = False
+    return linked
+
+
+def common_rows(tokens: Sequence[Tokens]) -> list[IntArray]:
+    """Return the places of the rows that all parties have, of each in the same order.
+
+    A row of the first party takes part if each of the others has one that is linked to
+    it. Where others agree with each other alone, nothing follows.
+    """
+    leader, *others = tokens
+    links = [link(leader, other) for other in others]
+    rows = np.arange(leader.shape[1], dtype=np.int64)
+    common = np.flatnonzero(np.all([each >= 0 for each in links], axis=0))
+    return [each[common] for each in (rows, *links)]
+
+
+TOKEN_BYTES = 32
+
+_Points = Annotated[ByteArray, Spec("k", "t", 32)]
+
+
+class MaskKeys(Record):
+    """Task: mask the values of your match keys for the next party."""
+
+    kind = "mask-keys"
+
+
+class KeysMasked(Record):
+    """Contribution."""
+
+    kind = "keys-masked"
+
+
+class MaskedKeys(Record):
+    """Envelope and memory: values of one party's match keys, key by key, row by row.
+
+    n_masks: under how many parties' keys they are.
+    """
+
+    kind = "masked-keys"
+    reach = "hidden"
+    meaning = (
+        "Match keys of people, masked by each party in turn: nobody can read them."
+    )
+
+    points: _Points
+    n_masks: int = Field(ge=1)
+
+
+class PassKeys(Record):
+    """Task: mask the values that you hold, and pass them on."""
+
+    kind = "pass-keys"
+
+
+class KeysPassed(Record):
+    """Contribution."""
+
+    kind = "keys-passed"
+
+
+class ShowTokens(Record):
+    """Task: mask the values that you hold, and send their tokens."""
+
+    kind = "show-tokens"
+
+
+class KeyTokens(Record):
+    """Contribution: tokens of the next party's rows, key by key."""
+
+    kind = "key-tokens"
+    reach = "agreement"
+    meaning = "Keyed tokens of match keys; no name and no id can be read."
+
+    tokens: _Points
+
+
+class ListOrder(Record):
+    """Memory: ``order[k]`` is the party's own row at place k of its list."""
+
+    kind = "list-order"
+
+    order: Annotated[IntArray, Spec("t", low=0)]
+
+
+class SelectLinked(Record):
+    """Task: which places of your list take part, and how many rows of each slot.
+
+    rows: in the order in which all parties of the row group put their rows. A slot that
+        is alone in its row group is told none: all its rows take part.
+    """
+
+    kind = "select-linked"
+
+    rows: Annotated[IntArray, Spec("t", low=0)]
+    n_rows: dict[str, int]
+
+
+class LinkageState(Record):
+    """The analyst's state: which task is out, and how often lists were passed on."""
+
+    kind = "linking"
+
+    asked: Literal["mask-keys", "pass-keys", "show-tokens", "select-linked"]
+    n_passed: int = 0
+    n_rows: dict[str, int]
+
+
+@dataclass(frozen=True)
+class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
+    """Three rounds for two parties of a row group, and one more for each further one."""
+
+    alignment: Alignment
+
+    state = LinkageState
+
+    def start(self, session: SessionContext) -> Ask | Finish:
+        """Ask everybody who shares rows for masked values."""
+        return _ask_sharing(session, MaskKeys(), "mask-keys", 0)
+
+    def step(
+        self,
+        session: SessionContext,
+        state: LinkageState,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
+        """Return the next round; at the end the numbers of rows that take part."""
+        if state.asked == "select-linked":
+            compare(session, all_of(Digests, contributions))
+            return Finish(n_rows=state.n_rows)
+        if state.asked == "show-tokens":
+            return self._ask_select(session, contributions)
+        if state.n_passed < n_passes(session.layout):
+            task = PassKeys()
+            return _ask_sharing(session, task, "pass-keys", state.n_passed + 1)
+        return self._ask_tokens(session)
+
+    def _ask_tokens(self, session: SessionContext) -> Ask:
+        n_keys = len(self.alignment.match_keys)
+        sizes = {
+            slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
+            for group in shared_groups(session.layout)
+            for slot in group
+        }
+        return Ask(
+            state=LinkageState(asked="show-tokens", n_rows={}),
+            tasks=dict.fromkeys(sizes, ShowTokens()),
+            dims=sizes,
+        )
+
+    def _ask_select(
+        self, session: SessionContext, contributions: Mapping[str, Record]
+    ) -> Ask:
+        """Tell each slot which of its rows take part."""
+        shown = all_of(KeyTokens, contributions)
+        n_rows = {slot: session.member(slot).n_rows for slot in session.slots}
+        rows = dict.fromkeys(session.slots, np.empty(0, dtype=np.int64))
+        for group in shared_groups(session.layout):
+            # the party before a slot in the ring sends the tokens of its rows
+            sent = [shown[neighbour(group, slot, -1)].tokens for slot in group]
+            lists = dict(zip(group, map(as_texts, group, sent), strict=True))
+            found = common_rows(list(lists.values()))
+            n_common = len(found[0])
+            check_overlap(session, group, n_common, self.alignment.minimum_overlap)
+            n_rows |= dict.fromkeys(group, n_common)
+            rows |= zip(group, found, strict=True)
+        tasks = {
+            slot: SelectLinked(rows=rows[slot], n_rows=n_rows) for slot in session.slots
+        }
+        return Ask(
+            state=LinkageState(asked="select-linked", n_rows=n_rows), tasks=tasks
+        )
+
+
+def _ask_sharing(session: SessionContext, task: Record, asked: str, passed: int) -> Ask:
+    slots = [slot for group in shared_groups(session.layout) for slot in group]
+    state = LinkageState.model_validate(
+        {"asked": asked, "n_passed": passed, "n_rows": {}}
+    )
+    return Ask(state=state, tasks=dict.fromkeys(slots, task))
+
+
+_Task = MaskKeys | PassKeys | ShowTokens | SelectLinked
+_Content = MaskedKeys | Digests
+
+
+@dataclass(frozen=True)
+class LinkageParty(PartyRole[Params, _Task, _Content]):
+    """Masks its own values, and those of the others as they come round."""
+
+    alignment: Alignment
+
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether this party masks: where others hold the same rows."""
+        return task is SelectLinked or not _is_alone(context)
+
+    def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
+        """Return the answer to the task that is due."""
+        if isinstance(task, MaskKeys):
+            return self._mask(context, data)
+        if isinstance(task, PassKeys):
+            return self._pass_on(context)
+        if isinstance(task, ShowTokens):
+            return self._show(context)
+        return self._select(context, task, data)
+
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
+    ) -> Sequence[Record]:
+        """Keep what the party before sends: as many values as the rows it is of."""
+        if context.memory.get(Selection) is not None:
+            check_selected(context, envelopes)
+            return []
+        before = neighbour(_ring(context), context.slot.name, -1)
+        content = content_of(before, envelopes, "Masked match keys")
+        if not isinstance(content, MaskedKeys):
+            raise EnvelopeRefused("The party before sends masked match keys.")
+        self._check_list(context, content)
+        return [content]
+
+    def _check_list(self, context: PartyContext, sent: MaskedKeys) -> None:
+        """Refuse a list of other masks than the round's, or of more values than rows."""
+        held = context.memory.get(MaskedKeys)
+        expected = 1 if held is None else held.n_masks + 1
+        if sent.n_masks != expected or sent.n_masks >= len(_ring(context)):
+            raise EnvelopeRefused("Masked match keys came out of turn.")
+        origin = neighbour(_ring(context), context.slot.name, -sent.n_masks)
+        n_rows = context.session.member(origin).n_rows
+        sent.require({"k": len(self.alignment.match_keys), "t": n_rows})
+
+    # The own list
+
+    def _mask(self, context: PartyContext, data: DataSource) -> Reply:
+        found = self.alignment.match(data)
+        order = context.lasting_stream("list-order").permutation(data.n_rows)
+        content = MaskedKeys(points=_mask_values(context, found, order), n_masks=1)
+        sent = PeerMessage(peer=_next(context), content=content)
+        return Reply(
+            contribution=KeysMasked(),
+            envelopes=[sent],
+            awaits=[_before(context)],
+            remember=[ListOrder(order=order)],
+            notes=_quotas(context, len(found)),
+        )
+
+    def _select(
+        self, context: PartyContext, task: SelectLinked, data: DataSource
+    ) -> Reply:
+        return select_common(
+            context,
+            rows=_find_rows(context, task, data.n_rows),
+            n_rows=task.n_rows,
+            ids=(),  # a person's cells may differ
+            data=data,
+            alignment=self.alignment,
+        )
+
+    # The lists of others
+
+    def _pass_on(self, context: PartyContext) -> Reply:
+        """Mask and pass on; in a smaller row group the list has gone round already."""
+        held = context.recall(MaskedKeys)
+        if held.n_masks == len(_ring(context)) - 1:
+            return Reply(contribution=KeysPassed())
+        content = MaskedKeys(points=_go_on(context, held), n_masks=held.n_masks + 1)
+        return Reply(
+            contribution=KeysPassed(),
+            envelopes=[PeerMessage(peer=_next(context), content=content)],
+            awaits=[_before(context)],
+            remember=[_drop_points(held)],
+        )
+
+    def _show(self, context: PartyContext) -> Reply:
+        held = context.recall(MaskedKeys)
+        if held.n_masks != len(_ring(context)) - 1 or not held.points.size:
+            raise ProtocolFailed("The analyst asks for tokens out of turn.")
+        return Reply(
+            contribution=KeyTokens(
+                tokens=hash_points(_bind(context, "token"), _go_on(context, held))
+            ),
+            remember=[_drop_points(held)],
+        )
+
+
+def _ring(context: PartyContext) -> tuple[str, ...]:
+    return ring_of(context.session.layout, context.slot.name)
+
+
+def _is_alone(context: PartyContext) -> bool:
+    return len(_ring(context)) == 1
+
+
+def _next(context: PartyContext) -> str:
+    return neighbour(_ring(context), context.slot.name, 1)
+
+
+def _before(context: PartyContext) -> str:
+    return neighbour(_ring(context), context.slot.name, -1)
+
+
+def _joint_mask(context: PartyContext) -> JointMask:
+    return JointMask(context.lasting_stream("mask"), context.engine)
+
+
+def _bind(context: PartyContext, purpose: str) -> bytes:
+    session, first = context.session, _ring(context)[0]
+    row = session.layout.slot(first).row
+    return bind(session.terms.session, session.agreement_digest, row, purpose)
+
+
+def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
+    """Return what values and tokens are bound to: an agreement and a ring.
+
+    row: the row group of its first slot.
+    """
+    return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
+
+
+def _mask_values(
+    context: PartyContext, found: Sequence[KeyValues], order: IntArray
+) -> ByteArray:
+    """Return masked values (k, t, 32), and random points where there is none.
+
+    order: of the rows in the list.
+    """
+    mask, filler = _joint_mask(context), context.lasting_stream("no-value")
+    masked = []
+    for number, key in enumerate(found):
+        ordered = [_encode(key.values[row]) for row in order]
+        masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
+    return np.stack(masked)
+
+
+def _encode(value: str | None) -> bytes | None:
+    return None if value is None else value.encode()
+
+
+def _go_on(context: PartyContext, held: MaskedKeys) -> ByteArray:
+    flat = held.points.reshape(-1, held.points.shape[-1])
+    return _joint_mask(context).go_on(flat).reshape(held.points.shape)
+
+
+def _drop_points(held: MaskedKeys) -> MaskedKeys:
+    """Return what is left to mask: memory is written in every later round."""
+    return MaskedKeys(points=held.points[:, :0], n_masks=held.n_masks)
+
+
+def hash_points(bound: bytes, points: ByteArray) -> ByteArray:
+    """Return the SHA-256 of each point: not the point, which could be masked further."""
+    begun = sha256(bound)
+    made = []
+    for point in points.reshape(-1, points.shape[-1]):
+        hashed = begun.copy()
+        hashed.update(point.tobytes())
+        made.append(hashed.digest())
+    return np.frombuffer(b"".join(made), np.uint8).reshape(
+        *points.shape[:2], TOKEN_BYTES
+    )
+
+
+def _quotas(context: PartyContext, n_keys: int) -> dict[str, object]:
+    """Return who may bring how many values, for the operator to read before any leave."""
+    session = context.session
+    return {
+        "values of match keys compared, at most": ", ".join(
+            f"{slot} {n_keys * session.member(slot).n_rows}" for slot in _ring(context)
+        )
+    }
+
+
+def _find_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArray:
+    """Return the own rows that take part, in the order of all of the row group."""
+    if _is_alone(context):
+        return np.arange(n_rows)
+    order = context.recall(ListOrder).order
+    if (task.rows >= len(order)).any() or len(np.unique(task.rows)) < len(task.rows):
+        raise ProtocolFailed("The analyst selects rows that cannot be.")
+    return order[task.rows]

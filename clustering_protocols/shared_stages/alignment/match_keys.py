@@ -1,0 +1,293 @@
+"""A match key: columns, and the steps that bring each of them into one form.
+
+A key is a text, so that terms, options and forms show it alike::
+
+    given_name, surname | sorted-names + birth_date | year
+
+Parts stand between ``+``. A part is one column or several, and steps behind ``|``.
+Cells of several columns are joined by a blank. Soundex and Metaphone come from
+``jellyfish``, Cologne phonetics from ``cologne_phonetics``, Latin letters from
+``anyascii``.
+
+A row has no value of a key where a cell is empty or stands for no value, or nothing is
+left of it. A value that two rows of one party share says of neither which it is, so that
+neither is compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from importlib import import_module
+from types import ModuleType
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import AfterValidator, StringConstraints
+
+from clustering_protocols.common.errors import GuardRefused, InvalidData
+from clustering_protocols.common.limits import CONTROLS
+from clustering_protocols.shared_stages.alignment.cell_values import (
+    FORMS,
+    read_date,
+    without_stand_ins,
+)
+from clustering_protocols.shared_stages.alignment.identifiers import (
+    Step,
+    apply_steps,
+    parts_of,
+)
+from clustering_protocols.terms.schema import normal
+
+STEP: Final = re.compile(
+    r"no-punctuation|digits|strip-zeros|zero-pad:[1-9][0-9]?|first:[1-9][0-9]?"
+    r"|transliterate|date|year|month|day|year-month|month-day|sorted-names"
+    r"|soundex|metaphone|cologne"
+)
+_MOST_PARTS, _MOST_CHARACTERS = 8, 400
+
+
+class KeyPart(NamedTuple):
+    """Some columns of a key, and the steps through which their text goes, in order."""
+
+    columns: tuple[str, ...]
+    steps: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " | ".join([", ".join(self.columns), *self.steps])
+
+
+def read_match_key(text: str) -> tuple[KeyPart, ...]:
+    """Return the parts of a match key.
+
+    Raises ValueError: with the part that cannot be read.
+    """
+    parts = tuple(_read_part(part) for part in text.split("+"))
+    if len(parts) > _MOST_PARTS:
+        raise ValueError(f"a match key has {_MOST_PARTS} parts at most")
+    if len(set(parts)) < len(parts):
+        raise ValueError("a match key has each part once")
+    return parts
+
+
+def _read_part(text: str) -> KeyPart:
+    said, *steps = (each.strip() for each in text.split("|"))
+    columns = tuple(normal(name) for name in said.split(","))
+    if not all(columns):
+        raise ValueError(f"{text.strip()!r} names no column")
+    if unknown := [step for step in steps if not STEP.fullmatch(step)]:
+        raise ValueError(f"{unknown[0]!r} is no step of a match key")
+    return KeyPart(columns, tuple(steps))
+
+
+def _as_written(text: str) -> str:
+    return " + ".join(map(str, read_match_key(text)))
+
+
+MatchKey = Annotated[
+    str,
+    StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_length=_MOST_CHARACTERS),
+    AfterValidator(_as_written),
+]
+"""The text of a match key, in one spelling."""
+
+
+def columns_of(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that keys name, each once, in their order."""
+    named = (c for key in keys for part in read_match_key(key) for c in part.columns)
+    return tuple(dict.fromkeys(named))
+
+
+_LIBRARIES: Final = {
+    "transliterate": ("anyascii",),
+    "soundex": ("anyascii", "jellyfish"),
+    "metaphone": ("anyascii", "jellyfish"),
+    "cologne": ("cologne_phonetics",),
+}
+_NAME: Final = re.compile(r"[^\W\d_]+")  # a run of letters
+_NO_LETTER: Final = re.compile(r"[^a-z]+")
+
+
+def require(steps: Iterable[str]) -> None:
+    """Refuse, with :class:`GuardRefused`, where a library of a step is missing."""
+    for step in steps:
+        for name in _LIBRARIES.get(step, ()):
+            _library(name)
+
+
+def step_function(step: str) -> Callable[[str], str]:
+    """Return what a step makes of a text after the normalisation of the terms.
+
+    Raises GuardRefused if its library is missing.
+    """
+    kind, _, argument = step.partition(":")
+    if kind in FORMS:
+        return partial(_of_date, FORMS[kind])
+    if kind == "first":
+        return lambda text, n=int(argument): text[:n]  # type: ignore[misc]  # bound now
+    if kind == "sorted-names":
+        return lambda text: " ".join(sorted(_NAME.findall(text)))
+    if kind == "transliterate":
+        return _transliterate()
+    if kind in {"soundex", "metaphone"}:
+        return _phonetic(kind)
+    if kind == "cologne":
+        return _cologne()
+    return lambda text: apply_steps(text, [step])
+
+
+def _of_date(form: Callable[..., str], text: str) -> str:
+    day = read_date(text)
+    return "" if day is None else form(day)
+
+
+def _transliterate() -> Callable[[str], str]:
+    latin = _library("anyascii").anyascii
+    return lambda text: latin(text).lower()
+
+
+def _phonetic(kind: str) -> Callable[[str], str]:
+    latin, encode = _transliterate(), getattr(_library("jellyfish"), kind)
+
+    def encode_letters(text: str) -> str:
+        letters = _NO_LETTER.sub("", latin(text))
+        found: str = encode(letters) if letters else ""
+        return found.replace(" ", "")
+
+    return encode_letters
+
+
+def _cologne() -> Callable[[str], str]:
+    encode = _library("cologne_phonetics").encode
+    return lambda text: "".join(code for _, code in encode(text))
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise GuardRefused(
+            f"A step of the match keys takes the library {name!r}: "
+            "pip install 'coterie[linkage]'."
+        ) from None
+
+
+_BETWEEN: Final = "\x1f"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValues:
+    """The values of one key, in the order of the rows.
+
+    values: None where a row has none, also of those that rows share.
+    n_filled: how many rows have a value.
+    n_stand_ins: how many have none because a cell stands for no value.
+    """
+
+    key: str
+    values: Sequence[str | None] = field(repr=False)
+    n_filled: int
+    n_stand_ins: int = 0
+
+    @property
+    def n_unique(self) -> int:
+        """Return how many rows have a value that no other has."""
+        return sum(value is not None for value in self.values)
+
+    @property
+    def uniqueness(self) -> float:
+        """Return the share of the filled rows whose value no other row has."""
+        return self.n_unique / self.n_filled if self.n_filled else 1.0
+
+    def show(self, row: int) -> str:
+        """Return a row's value as its own people read it; empty where it has none."""
+        return (self.values[row] or "").replace(_BETWEEN, " + ")
+
+
+def key_values(
+    names: Sequence[str], keys: Sequence[str], normalisation: Sequence[Step]
+) -> list[KeyValues]:
+    """Return the values of match keys of a party's rows.
+
+    names: the ids of the rows: of each the texts of :func:`columns_of` the keys.
+
+    Raises InvalidData if an id has another number of parts.
+    Raises GuardRefused if a library is missing.
+    """
+    parts = [read_match_key(key) for key in keys]
+    cells = _read_cells(names, columns_of(keys), normalisation)
+    values = {column: without_stand_ins(texts) for column, texts in cells.items()}
+    stand_ins = {
+        column: {
+            row for row, text in enumerate(cells[column]) if text and not kept[row]
+        }
+        for column, kept in values.items()
+    }
+    columns = {p: _part_values(p, values) for key in parts for p in key}
+    return [
+        _compare(
+            [columns[part] for part in key_parts],
+            key,
+            len(set().union(*(stand_ins[column] for column in columns_of([key])))),
+        )
+        for key, key_parts in zip(keys, parts, strict=True)
+    ]
+
+
+def check_uniqueness(found: Sequence[KeyValues], least: float) -> None:
+    """Refuse a key whose values too many rows share.
+
+    Raises InvalidData: with the share of each such key.
+    """
+    shared = [each for each in found if each.uniqueness < least]
+    if shared:
+        named = "; ".join(f"{e.key!r}: {e.uniqueness:.1%}" for e in shared)
+        raise InvalidData(
+            f"Values of match keys have to be nearly unique: of {least:.0%} of the rows "
+            f"that have one. Here the share is smaller. {named}. Ask the coordinator "
+            "for other keys: coterie table --link proposes some."
+        )
+
+
+def _read_cells(
+    names: Sequence[str], columns: Sequence[str], steps: Sequence[Step]
+) -> dict[str, list[str]]:
+    rows = [parts_of(name) for name in names]
+    if any(len(row) != len(columns) for row in rows):
+        raise InvalidData(
+            f"Match keys take the columns {', '.join(columns)} of each row, in this "
+            "order, as its id columns."
+        )
+    by_column = zip(*rows, strict=True) if rows else ([] for _ in columns)
+    return {
+        column: _each_once(cells, lambda text: apply_steps(text, steps))
+        for column, cells in zip(columns, by_column, strict=True)
+    }
+
+
+def _part_values(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
+    """Return the texts of a part; empty where a cell is, or nothing is left."""
+    texts = cells[part.columns[0]]
+    if len(part.columns) > 1:
+        rows = zip(*(cells[name] for name in part.columns), strict=True)
+        texts = [" ".join(row) if all(row) else "" for row in rows]
+    steps = [step_function(step) for step in part.steps]
+    return _each_once(texts, lambda text: reduce(lambda t, f: f(t), steps, text))
+
+
+def _each_once(texts: Sequence[str], form: Callable[[str], str]) -> list[str]:
+    """Return texts in another form, which is made once of those that are equal."""
+    made = {
+        text: form(text).replace(_BETWEEN, " ") if text else "" for text in set(texts)
+    }
+    return [made[text] for text in texts]
+
+
+def _compare(columns: Sequence[Sequence[str]], key: str, n_stand_ins: int) -> KeyValues:
+    rows = zip(*columns, strict=True)
+    values = [_BETWEEN.join(row) if all(row) else None for row in rows]
+    counted = Counter(value for value in values if value is not None)
+    alone = [v if v is not None and counted[v] == 1 else None for v in values]
+    return KeyValues(key, alone, counted.total(), n_stand_ins)

@@ -1,1 +1,0 @@
-"""Match keys: values of several columns that name a person where no common id does."""
