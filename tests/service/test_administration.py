@@ -6,17 +6,14 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
-from support.analyst_process import free_port
-from support.databases import Databases
 from support.in_process import Api
 
 from analyst_service.blobs.objects import open_objects
@@ -25,7 +22,6 @@ from analyst_service.monitoring.administrative_acts import LOGGER
 from analyst_service.secret_files import file_variable, secret_fields, variable
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
-from analyst_service.storage.models import Base
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.cli import main
@@ -37,14 +33,20 @@ if TYPE_CHECKING:
     from support.in_process import Api
 
 
-def ran(folder: Path, variables: Mapping[str, str], *words: str) -> Result:
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
     """Run a command of an administrator in an environment of its own."""
-    environment = {
-        "COTERIE_DATA_DIR": str(folder),
-        "COTERIE_DATABASE_URL": "",
-        **variables,
-    }
-    return CliRunner().invoke(main, words, env=environment)
+
+    def call(*words: str | Path, **variables: str | Path) -> Result:
+        given = {name: str(value) for name, value in variables.items()}
+        folder = {"COTERIE_DATA_DIR": str(tmp_path / "data")}
+        environment = folder | {"COTERIE_DATABASE_URL": ""} | given
+        return CliRunner().invoke(main, [str(word) for word in words], env=environment)
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -68,11 +70,10 @@ def ran(folder: Path, variables: Mapping[str, str], *words: str) -> Result:
         ({"COTERIE_DATA_DIR": "/proc/nothing"}, "The data folder /proc/nothing"),
     ],
 )
-@pytest.mark.parametrize("command", ["migrate", "serve"])
 def test_what_is_set_wrong_is_said_in_a_sentence(
-    tmp_path: Path, command: str, variables: dict[str, str], said: str
+    run: Run, variables: dict[str, str], said: str
 ) -> None:
-    done = ran(tmp_path, variables, command)
+    done = run("serve", **variables)
     assert done.exit_code == 1
     assert said in done.stderr
     assert "Traceback" not in done.output
@@ -80,26 +81,20 @@ def test_what_is_set_wrong_is_said_in_a_sentence(
     assert isinstance(done.exception, SystemExit)
 
 
-def test_a_near_miss_of_a_setting_is_named(tmp_path: Path) -> None:
-    done = ran(tmp_path, {"COTERIE_WORKER": "3"}, "migrate")
-    assert "COTERIE_WORKER is no setting; did you mean COTERIE_WORKERS?" in done.stderr
-    assert "schema was created: revision" in done.stderr
-    again = ran(tmp_path, {"COTERIE_HOME": "/somewhere"}, "migrate")
-    assert again.stderr.startswith("The schema is current")
-
-
-def test_config_check_prints_sources_and_no_password(
-    tmp_path: Path,
-) -> None:
+def test_config_check_prints_sources_and_near_misses_and_no_password(run: Run) -> None:
     variables = {
         "COTERIE_DATABASE_URL": "postgresql://me:hush@here/x?sslpassword=hush&a=b",
         "COTERIE_BLOB_STORE": "s3://bucket/prefix?secret_access_key=hush",
         "COTERIE_WORKERS": "3",
         "COTERIE_WORKER": "3",
+        "COTERIE_DATABASE_PASWORD_FILE": "/somewhere",
+        "COTERIE_HOME": "/somewhere",
     }
-    done = ran(tmp_path, variables, "config", "check")
+    done = run("config", "check", **variables)
     assert done.exit_code == 0
-    assert "did you mean COTERIE_WORKERS?" in done.stderr
+    assert "COTERIE_WORKER is no setting; did you mean COTERIE_WORKERS?" in done.stderr
+    assert "did you mean COTERIE_DATABASE_PASSWORD_FILE?" in done.stderr
+    assert "COTERIE_HOME" not in done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     assert [line[0] for line in lines] == [
         f"COTERIE_{name.upper()}" for name in Settings.model_fields
@@ -108,61 +103,47 @@ def test_config_check_prints_sources_and_no_password(
     assert ["COTERIE_CACHE_BYTES", "default", "21474836480"] in lines
     assert "hush" not in done.output
     assert "postgresql://me:***@here/x?sslpassword=***&a=b" in done.stdout
-    said = json.loads(ran(tmp_path, variables, "config", "check", "--json").stdout)
+    said = json.loads(run("config", "check", "--json", **variables).stdout)
     assert {"name": "COTERIE_WORKERS", "source": "environment", "value": 3} in said
-    assert ran(tmp_path, {"COTERIE_WORKERS": "no"}, "config", "check").exit_code == 1
+    assert run("config", "check", COTERIE_WORKERS="no").exit_code == 1
 
 
 def test_a_taken_address_and_an_invalid_certificate_are_named(
-    tmp_path: Path,
+    run: Run, tmp_path: Path
 ) -> None:
-    assert ran(tmp_path, {}, "migrate").exit_code == 0
+    assert run("migrate").exit_code == 0
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        done = ran(tmp_path, {}, "serve", "--port", port)
+        done = run("serve", "--port", port)
     assert done.exit_code == 1
     assert f"127.0.0.1:{port} cannot be bound" in done.stderr
     pem = tmp_path / "no.pem"
     pem.write_text("nothing")
-    done = ran(
-        tmp_path, {}, "serve", "--certificate", str(pem), "--private-key", str(pem)
-    )
+    done = run("serve", "--certificate", pem, "--private-key", pem)
     assert "cannot be used for TLS" in done.stderr
-    assert ran(tmp_path, {}, "serve", "--certificate", str(pem)).exit_code == 2
+    assert run("serve", "--certificate", pem).exit_code == 2
 
 
-def test_keys_are_listed_for_people(tmp_path: Path) -> None:
-    assert ran(tmp_path, {}, "migrate").exit_code == 0
-    made = json.loads(
-        ran(tmp_path, {}, "key", "create", "--label", "ward 3", "--json").stdout
-    )
-    listed = ran(tmp_path, {}, "key", "list").stdout.splitlines()
-    header = ["ID", "ROLE", "FOR", "WHOM", "SESSION", "MADE", "USED", "ENDS"]
-    assert listed[0].split() == header
-    assert "never" in listed[1]
-    assert "ward 3" in listed[1]
-    assert "None" not in listed[1]
-    assert made["key"] not in "".join(listed)
-
-
-def test_keys_are_listed_without_tokens_and_by_their_role(
-    api: Api, tmp_path: Path
-) -> None:
+def test_keys_are_listed_without_tokens_and_by_their_role(api: Api, run: Run) -> None:
     session = api.open(Dummy(), PARTS).join()
     api.key(Role.ADMINISTRATOR)
     url = api.service.database.engine.url.render_as_string(hide_password=False)
 
     def listed(*words: str) -> list[tuple[str, str | None]]:
-        here = {"COTERIE_DATABASE_URL": url}
-        done = ran(tmp_path, here, "key", "list", "--json", *words)
+        done = run("key", "list", "--json", *words, COTERIE_DATABASE_URL=url)
         found = json.loads(done.stdout)
         return sorted((line["role"], line["session"]) for line in found)
 
     assert listed() == [("administrator", None), ("coordinator", None)]
     assert listed("--role", "coordinator") == [("coordinator", None)]
     assert listed("--tokens") == [("party", session.id)] * 2
-    wrong = ran(tmp_path, {}, "key", "list", "--tokens", "--role", "coordinator")
-    assert wrong.exit_code == 2
+    both = run("key", "list", "--tokens", "--role", "coordinator")
+    assert both.exit_code == 2
+    header, line = run("key", "list", COTERIE_DATABASE_URL=url).stdout.splitlines()[:2]
+    columns = ["ID", "ROLE", "FOR", "WHOM", "SESSION", "MADE", "USED", "ENDS"]
+    assert header.split() == columns
+    assert "never" in line
+    assert "None" not in line
 
 
 def test_an_outage_of_the_database_is_one_line(
@@ -185,41 +166,26 @@ def test_an_outage_of_the_database_is_one_line(
     assert caplog.records[-1].getMessage() == "driver: the database answers again"
 
 
-def test_little_room_is_said_before_there_is_none(api: Api) -> None:
-    assert api.send("GET", "/readyz").status_code == 200
-    told = api.send("GET", "/metrics").text
-    assert "coterie_free_bytes" in told
-
-
-@pytest.mark.parametrize("command", ["serve", "migrate", "backup"])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("identity.json", "The analyst's key in {} cannot be read"),
+        ("coterie.db", "The database cannot be used"),
+    ],
+)
 def test_files_that_are_damaged_are_said_in_a_sentence(
-    tmp_path: Path, command: str
+    run: Run, tmp_path: Path, name: str, said: str
 ) -> None:
-    words = (command, *([str(tmp_path / "copy")] if command == "backup" else ()))
-    assert ran(tmp_path / "data", {}, "migrate").exit_code == 0
-    identity = tmp_path / "data" / "identity.json"
-    if command == "serve":
-        identity.write_text("not a key")
-        done = ran(tmp_path / "data", {}, *words, "--port", str(free_port()))
-        assert f"key in {identity} cannot be read" in done.stderr
-    else:
-        (tmp_path / "data" / "coterie.db").write_bytes(b"not a database" * 100)
-        done = ran(tmp_path / "data", {}, *words)
-        assert "The database cannot be used" in done.stderr
+    assert run("migrate").exit_code == 0
+    file = tmp_path / "data" / name
+    file.write_bytes(b"not what it was" * 100)
+    done = run("serve")
+    assert said.format(file) in done.stderr
     assert done.exit_code == 1
     assert "Traceback" not in done.stderr
 
 
 # Who did what to the analyst: a line of the log each, without a secret
-
-
-def count_rows(api: Api) -> dict[str, int]:
-    """How many rows each table has."""
-    with api.service.database.read() as transaction:
-        return {
-            name: transaction.scalar(sa.select(sa.func.count()).select_from(table)) or 0
-            for name, table in Base.metadata.tables.items()
-        }
 
 
 @pytest.fixture
@@ -234,10 +200,10 @@ def acts(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]
 
 
 def test_a_deleted_session_is_logged_with_who_and_no_secret(
-    each_api: Api, acts: Callable[[], list[dict[str, Any]]]
+    api: Api, acts: Callable[[], list[dict[str, Any]]]
 ) -> None:
-    session = each_api.open(Dummy(), PARTS, about={"title": "hush"}).join(A)
-    each_api.send("DELETE", session.path, session.key)
+    session = api.open(Dummy(), PARTS, about={"title": "hush"}).join(A)
+    api.send("DELETE", session.path, session.key)
     made, deleted = acts()
     assert (made["event"], made["actor"]) == ("key-made", "service")
     assert (made["made_for"], made["role"]) == ("tests", "coordinator")
@@ -267,17 +233,17 @@ def test_what_is_rolled_back_is_not_logged(
 
 @pytest.mark.threat(172)
 def test_a_flood_of_wrong_tokens_stores_nothing(
-    each_api: Api, caplog: pytest.LogCaptureFixture
+    api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = each_api.open(Dummy(), PARTS).join(A)
-    each_api.service.database.transact(revoke_tokens, session.id)
-    before = count_rows(each_api)
+    session = api.open(Dummy(), PARTS).join(A)
+    api.service.database.transact(revoke_tokens, session.id)
+    before = api.stored()
     caplog.set_level(logging.INFO, "coterie")
     caplog.clear()
     for number in range(50):
-        each_api.send("GET", "/v1/sessions", f"ck_guess{number}")
-        each_api.send("GET", f"{session.path}/task", session.tokens[A])
-    assert count_rows(each_api) == before
+        api.send("GET", "/v1/sessions", f"ck_guess{number}")
+        api.send("GET", f"{session.path}/task", session.tokens[A])
+    assert api.stored() == before
     lines = [vars(each)["fields"] for each in caplog.records]
     assert [line["problem"] for line in lines] == ["unauthenticated"] * 100
     callers = {line["caller"] for line in lines}
@@ -289,9 +255,9 @@ def test_a_flood_of_wrong_tokens_stores_nothing(
 
 
 def test_refused_invitations_are_logged_with_their_place(
-    each_api: Api, acts: Callable[[], list[dict[str, Any]]]
+    api: Api, acts: Callable[[], list[dict[str, Any]]]
 ) -> None:
-    session = each_api.open(Dummy(), PARTS)
+    session = api.open(Dummy(), PARTS)
     spent = session.codes[A]
     session.join(A)
     forged = session.joining(B)
@@ -303,10 +269,10 @@ def test_refused_invitations_are_logged_with_their_place(
         "key-not-authentic": ("/v1/join", forged),
     }
     for reason, (path, body) in asked.items():
-        refused = each_api.send("POST", path, json=body)
+        refused = api.send("POST", path, json=body)
         assert refused.json()["type"].endswith(reason)
     session.invite(B)
-    ended = each_api.send("POST", "/v1/join/preview", json={"code": forged["code"]})
+    ended = api.send("POST", "/v1/join/preview", json={"code": forged["code"]})
     assert ended.json()["type"].endswith("invitation-expired")
     refusals = [each for each in acts() if each["actor"] == "stranger"]
     assert {each["event"] for each in refusals} == {"invitation-refused"}
@@ -321,11 +287,7 @@ def test_refused_invitations_are_logged_with_their_place(
     assert not [code for code in (spent, forged["code"]) if code in text]
 
 
-def test_commands_write_their_acts_to_stderr_under_the_login(tmp_path: Path) -> None:
-    def run(*words: str) -> Result:
-        here = {"COTERIE_DATA_DIR": str(tmp_path / "data")}
-        return CliRunner().invoke(main, words, env=here, catch_exceptions=False)
-
+def test_commands_write_their_acts_to_stderr_under_the_login(run: Run) -> None:
     def lines(result: Result) -> list[dict[str, Any]]:
         written = result.stderr.splitlines()
         return [json.loads(line) for line in written if line.startswith("{")]
@@ -354,17 +316,6 @@ VALUES = {
     "blob_store": "s3://hush-bucket/prefix",
     "smtp_password": HUSH,
 }
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    def call(*words: str, **variables: str | Path) -> Result:
-        given = {name: str(value) for name, value in variables.items()}
-        here = {"COTERIE_DATA_DIR": str(tmp_path / "data"), **given}
-        return CliRunner().invoke(main, words, env=here)
-
-    return call
 
 
 def secret(path: Path, text: str) -> Path:
@@ -455,26 +406,6 @@ def test_a_file_that_others_may_read_is_warned_of(
         done = run("migrate", **{name: file})
         assert done.exit_code == 0
         assert (f"Warning: {name}" in done.stderr) is warned
-        assert "hush" not in done.output
-
-
-def test_a_near_miss_of_a_file_is_named(tmp_path: Path, run: Run) -> None:
-    file = secret(tmp_path / "file", "hush")
-    done = run("migrate", COTERIE_DATABASE_PASWORD_FILE=file)
-    assert "did you mean COTERIE_DATABASE_PASSWORD_FILE?" in done.stderr
-
-
-@pytest.mark.postgres
-def test_a_database_is_opened_with_the_password_of_a_file(
-    databases: Databases, tmp_path: Path, run: Run
-) -> None:
-    with databases.empty("postgresql", tmp_path) as url:
-        address = make_url(url).set(username="postgres").render_as_string()
-        file = secret(tmp_path / "file", HUSH)
-        variables = {"COTERIE_DATABASE_URL": address}
-        variables["COTERIE_DATABASE_PASSWORD_FILE"] = str(file)
-        done = run("migrate", **variables)
-        assert done.exit_code == 0, done.output
         assert "hush" not in done.output
 
 

@@ -15,16 +15,11 @@ import numpy as np
 import pytest
 
 from analyst_service.blobs.files import FileBlobStore, FileDraft, map_file, trim_pages
-from clustering_protocols import simulation
-from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import StorageFull
-from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
-    from support.in_process import Api
+    pass
 
-CONTENTS = [b"", b"x", bytes(range(256)), bytes(3 << 20)]
 DIGEST = sha256(b"x").hexdigest()
 
 
@@ -43,19 +38,23 @@ def files(root: Path) -> list[str]:
     return sorted(path.name for path in root.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("content", CONTENTS, ids=len)
-def test_a_blob_is_found_by_its_digest(
+@pytest.mark.parametrize("content", [b"", b"x", bytes(3 << 20)], ids=len)
+def test_a_blob_is_found_by_its_digest_alone(
     blobs: FileBlobStore, root: Path, content: bytes
 ) -> None:
-    digest = blobs.put(content)
-    assert digest == sha256(content).hexdigest()
+    digest = sha256(content).hexdigest()
+    with pytest.raises(KeyError):
+        blobs.map(digest)
+    assert blobs.put(content) == blobs.put(content) == digest
     assert bytes(blobs.map(digest)) == content
-    assert files(root) == [digest]
-
-
-def test_equal_bytes_are_kept_once(blobs: FileBlobStore, root: Path) -> None:
-    assert blobs.put(b"x") == blobs.put(b"x")
-    assert files(root) == [DIGEST]
+    assert files(root) == [digest], "equal bytes are kept once"
+    for name in (
+        *("", "..", "/etc/passwd", f"../{digest}", digest[:61] + "/..", digest + "\n"),
+        *(digest[:-1], digest + "0", digest.upper()),
+    ):
+        for look in (blobs.map, blobs.path):
+            with pytest.raises(ValueError, match="not a digest"):
+                look(name)
 
 
 def test_a_blob_is_named_only_after_its_folder_is_synced(
@@ -84,103 +83,30 @@ def test_a_blob_is_named_only_after_its_folder_is_synced(
     assert order[1:] == ["named", folder], "its folder is synced into the root once"
 
 
-def test_a_blob_that_is_not_there_is_a_key_error(blobs: FileBlobStore) -> None:
-    with pytest.raises(KeyError):
-        blobs.map(DIGEST)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "..",
-        "../../etc/passwd",
-        "/etc/passwd",
-        DIGEST[:-1],
-        DIGEST + "0",
-        DIGEST.upper(),
-        DIGEST + "\n",
-        f"../{DIGEST}",
-        DIGEST[:61] + "/..",
-    ],
-)
-def test_a_name_that_is_no_digest_leads_nowhere(
-    blobs: FileBlobStore, name: str
-) -> None:
-    for look in (blobs.map, blobs.path):
-        with pytest.raises(ValueError, match="not a digest"):
-            look(name)
-
-
-# Drafts
-
-
-def drafted(blobs: FileBlobStore, *pieces: bytes) -> FileDraft:
-    draft = blobs.draft()
-    for piece in pieces:
-        draft.write(piece)
-    return draft
-
-
-def test_a_draft_becomes_a_blob_when_it_is_kept_and_not_before(
+def test_a_draft_becomes_a_blob_when_it_is_kept_and_leaves_nothing_else(
     blobs: FileBlobStore, root: Path
 ) -> None:
-    draft = drafted(blobs, b"one ", b"", b"two")
-    assert draft.size == 7
-    digest = draft.seal()
-    assert digest == sha256(b"one two").hexdigest()
-    assert bytes(draft.map()) == b"one two"
+    drafts = [blobs.draft() for _ in range(3)]
+    for draft in drafts:
+        for piece in (b"one ", b"", b"two"):
+            draft.write(piece)
+    kept, same, half = drafts
+    assert kept.size == 7
+    digest = kept.seal()
+    assert same.seal() == digest == sha256(b"one two").hexdigest()
+    assert bytes(kept.map()) == b"one two"
     with pytest.raises(KeyError):
         blobs.map(digest)
-    draft.keep()
-    assert bytes(blobs.map(digest)) == b"one two"
-    draft.discard()
-    assert files(root) == [digest]
-
-
-@pytest.mark.parametrize("before", [lambda draft: draft, FileDraft.seal])
-def test_a_discarded_draft_leaves_nothing(
-    blobs: FileBlobStore, root: Path, before: Callable[[FileDraft], object]
-) -> None:
-    draft = drafted(blobs, b"x")
-    assert len(files(root)) == 1
-    before(draft)
-    draft.discard()
-    draft.discard()
-    assert files(root) == []
-
-
-def test_a_sealed_draft_takes_no_more_bytes(blobs: FileBlobStore) -> None:
-    draft = drafted(blobs, b"x")
-    draft.seal()
-    with pytest.raises(ValueError, match="closed"):
-        draft.write(b"y")
-    draft.discard()
-
-
-def test_two_drafts_of_equal_bytes_do_not_meet(
-    blobs: FileBlobStore, root: Path
-) -> None:
-    first, second = drafted(blobs, b"x"), drafted(blobs, b"x")
-    for draft in (first, second):
-        draft.seal()
-    first.keep()
-    second.discard()
-    assert bytes(blobs.map(DIGEST)) == b"x"
-    assert files(root) == [DIGEST]
-
-
-def test_sweeping_removes_old_drafts_and_no_blob(
-    blobs: FileBlobStore, root: Path
-) -> None:
-    blobs.put(b"x")
-    draft = drafted(blobs, b"half")
-    began = draft.path.stat().st_mtime
+    kept.keep()
+    began = half.path.stat().st_mtime
     blobs.sweep(began, ())
-    assert len(files(root)) == 2
+    assert len(files(root)) == 3, "what is young stays"
+    for draft in (kept, same, same):
+        draft.discard()
     blobs.sweep(began + 1, ())
-    assert files(root) == [DIGEST]
-    draft.discard()
+    assert files(root) == [digest], "a crash left the third"
+    assert bytes(blobs.map(digest)) == b"one two"
+    half.discard()
 
 
 def test_blobs_are_found_by_their_age_and_removed(
@@ -235,22 +161,6 @@ def test_an_exhausted_quota_alone_counts_as_a_full_disk(
     failing.side_effect = OSError(errno.EIO, "broken disk")
     with pytest.raises(OSError, match="broken disk"):
         blobs.put(b"x")
-
-
-@pytest.mark.usefixtures("in_blobs")
-def test_an_upload_to_a_full_disk_is_refused_and_leaves_no_trace(
-    api: Api, request: pytest.FixtureRequest
-) -> None:
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    layout = Layout.lattice(2)
-    session = api.open(Dummy(), simulation.split(X, layout, seed=1)).join()
-    content = session.reply(layout.names[0])
-    before = api.stored()
-    request.getfixturevalue("full_disk")
-    refusal = session.put(layout.names[0], content)
-    assert refusal.status_code == 507
-    assert refusal.json()["type"] == Problem.STORAGE_FULL.urn
-    assert api.stored() == before
 
 
 # Reading without keeping

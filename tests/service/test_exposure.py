@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import struct
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import Analyst, Crowd
-from support.databases import on_both_databases
+from support.in_process import in_process
 
 from analyst_service.credentials import Role
 from analyst_service.settings import Settings
@@ -26,6 +27,8 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client import invitations
+from party_sdk.party.party_session import PartySession
 from tests.service.samples import PARTS, A, B
 
 if TYPE_CHECKING:
@@ -64,9 +67,11 @@ class World:
         return self.api.send(verb, path, self.callers[caller])
 
 
-@pytest.fixture
-def world(api: Api) -> World:
-    return World(api)
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One for all that is refused: nothing of it changes anything."""
+    with in_process(tmp_path_factory.mktemp("world")) as api:
+        yield World(api)
 
 
 def documented(api: Api) -> list[tuple[str, str]]:
@@ -294,9 +299,9 @@ def test_too_many_rows_are_refused_before_any_work(api: Api) -> None:
 
 
 @pytest.mark.threat(33)
-def test_nothing_in_a_stolen_database_is_a_credential(each_api: Api) -> None:
-    session = each_api.open(Dummy(), PARTS).join(A)
-    with each_api.service.database.engine.connect() as connection:
+def test_nothing_in_a_stolen_database_is_a_credential(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join(A)
+    with api.service.database.engine.connect() as connection:
         stolen = {
             value
             for table in Base.metadata.sorted_tables
@@ -305,19 +310,19 @@ def test_nothing_in_a_stolen_database_is_a_credential(each_api: Api) -> None:
             if isinstance(value, str) and value
         }
     digests = {64}
-    with each_api.service.database.read() as transaction:
+    with api.service.database.read() as transaction:
         secrets = [c.secret_digest for c in transaction.scalars(sa.select(Credential))]
         codes = [i.code_digest for i in transaction.scalars(sa.select(Invitation))]
     assert {len(text) for text in secrets + codes} == digests
     assert stolen >= {*secrets, *codes}
     for text in stolen:
         for form in (text, f"ck_{text}", f"pt_{text}"):
-            with_it = each_api.send("GET", session.path, form.encode().hex())
+            with_it = api.send("GET", session.path, form.encode().hex())
             assert with_it.status_code == 401
             if form.isascii() and form.isprintable():
-                assert each_api.send("GET", session.path, form).status_code == 401
+                assert api.send("GET", session.path, form).status_code == 401
         body = {"code": text[:128].ljust(16, "x")}
-        preview = each_api.send("POST", "/v1/join/preview", json=body)
+        preview = api.send("POST", "/v1/join/preview", json=body)
         assert preview.status_code in {404, 422}
 
 
@@ -341,9 +346,18 @@ def canary_parts() -> simulation.Split:
     return replace(parts, data=planted)
 
 
-@pytest.mark.threat(32)
-@on_both_databases
-def test_no_row_value_and_no_id_leaves_its_party(
+def forms(secret: bytes | str) -> list[bytes]:
+    """Every form in which a secret might lie around."""
+    raw = secret.encode() if isinstance(secret, str) else secret
+    encoded = (base64.b64encode(raw), base64.urlsafe_b64encode(raw))
+    hexadecimal = raw.hex().encode()
+    return [
+        raw, hexadecimal, hexadecimal.upper(), *(text.rstrip(b"=") for text in encoded)
+    ]  # fmt: skip
+
+
+@pytest.mark.threat(32, 33)
+def test_no_row_value_no_id_and_no_secret_is_kept_by_the_analyst(
     analyst: Analyst, gather: Callable[..., Crowd]
 ) -> None:
     crowd = gather(DataCollaboration(n_clusters=2), canary_parts())
@@ -363,12 +377,29 @@ def test_no_row_value_and_no_id_leaves_its_party(
         ).text,
         httpx.get(f"{analyst.url}/metrics").text,
     ]
-    forms = [b"canary", struct.pack("<d", CANARY), struct.pack(">d", CANARY)]
-    forms += [repr(CANARY).encode(), struct.pack("<f", CANARY)]
+    hidden = {
+        "canary": [
+            *(b"canary", repr(CANARY).encode()),
+            *(struct.pack(form, CANARY) for form in ("<d", ">d", "<f")),
+        ],
+        "key": forms(analyst.key),
+        **{f"entropy of {role}": forms(key) for role, key in crowd.keys.items()},
+    }
+    for slot, text in crowd.invitations.items():
+        invitation = invitations.Invitation.parse(text)
+        hidden[f"code of {slot}"] = forms(invitation.code)
+        hidden["session secret"] = forms(invitation.secret)
+        identity = PartySession(crowd.home, crowd.session.id, slot).load_identity()
+        assert identity.token
+        hidden[f"token of {slot}"] = forms(identity.token)
+    assert len(hidden) == 3 + 3 * len(crowd.layout.names) + 1
     places = {"answers": "".join(answers).encode(), **kept(analyst)}
-    assert len(places) > 20
+    assert len(places) > 40
     found = [
-        (name, form) for name, text in places.items() for form in forms if form in text
+        (what, name)
+        for name, content in places.items()
+        for what, texts in hidden.items()
+        if any(text in content for text in texts)
     ]
     assert found == []
 
@@ -377,10 +408,10 @@ def kept(analyst: Analyst) -> dict[str, bytes]:
     """Everything that the analyst keeps: files, its log among them, and rows."""
     files = {
         str(path): path.read_bytes()
-        for path in analyst.data_dir.rglob("*")
+        for path in analyst.data_dir.parent.rglob("*")
         if path.is_file()
     }
-    assert files[str(analyst.log)]
+    assert files[str(analyst.log)], "the service logs"
     url = analyst.environment["COTERIE_DATABASE_URL"]
     engine = sa.create_engine(Settings(database_url=url).database)
     with engine.connect() as connection:
@@ -392,7 +423,10 @@ def kept(analyst: Analyst) -> dict[str, bytes]:
     return files
 
 
-def test_the_search_for_canaries_finds_those_that_are_there() -> None:
+def test_the_search_finds_what_is_there() -> None:
+    secret = bytes(range(32))
+    for content in (b"x" + secret, secret.hex().encode(), base64.b64encode(secret)):
+        assert any(form in content for form in forms(secret))
     parts = canary_parts()
     for slot in parts.layout.names:
         assert struct.pack("<d", CANARY) in matrix(parts.data[slot]).tobytes()
