@@ -11,7 +11,7 @@ READY := $(VENV)/ready
 CLIENT := clients/typescript
 INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 
-.PHONY: demo test check client image thorough febrl golden size lint types imports migrations bench lock sbom audit clean
+.PHONY: demo test test-all check client image thorough febrl golden size lint types imports migrations bench lock sbom audit clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -20,9 +20,17 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(RUNS)
 	$(BIN)/python -m benchmarks.demonstration
 
-# One worker more than processors: some tests wait, for a deadline or a process. Each
-# worker gets neighbouring tests, which share an analyst, and steals when it is done.
-test: $(READY) client
+# What a change runs: all but real processes, browsers, PostgreSQL and slow cases; of
+# these one session, as people type it. At most five minutes on two idle processors.
+# Each worker gets neighbouring tests, which share an analyst, and steals when it is done.
+LAYERS := tests/unit tests/protocols tests/service tests/party tests/faces
+SMOKE := tests/system/docs/test_commands.py::test_a_page_can_be_followed[docs/start.md]
+test: $(READY)
+	$(BIN)/python -m pytest -n $$(getconf _NPROCESSORS_ONLN) --dist worksteal \
+	  -m "not slow and not postgres" $(LAYERS) "$(SMOKE)"
+
+# All of it. One worker more than processors: some tests wait for a process.
+test-all: $(READY) client
 	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 # npm refuses a Node below 20. Tests that need the client then say so and are left out.

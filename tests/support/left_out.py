@@ -24,7 +24,7 @@ def tell(terminalreporter: Any) -> None:
         report.longrepr[2].removeprefix("Skipped: ")
         for report in terminalreporter.stats.get("skipped", ())
     )
-    if reasons:
+    if reasons or "not slow" in terminalreporter.config.option.markexpr:
         terminalreporter.section("left out")
     for need in needs.ALL:
         for reason in [text for text in reasons if text.startswith(need.absence)]:
@@ -34,3 +34,7 @@ def tell(terminalreporter: Any) -> None:
             )
     for reason, n_tests in reasons.items():
         terminalreporter.line(f"{n_tests} tests: {reason}")
+    if "not slow" in terminalreporter.config.option.markexpr:
+        terminalreporter.line(
+            "Real processes, browsers, PostgreSQL and slow cases: make test-all runs them."
+        )

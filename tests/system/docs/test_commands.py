@@ -2,48 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import re
-import shlex
 import textwrap
-from configparser import ConfigParser
 from pathlib import Path
 
-import click
 import pytest
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst, free_port
 
-from benchmarks.speed.start import MOST, commands
-from party_sdk.cli import main
-from tests.system.docs.pages import (
-    PAGES,
-    REASONS,
-    ROOT,
-    Block,
-    Command,
-    Reader,
-    alike,
-    blocks,
-    words,
-)
-
-every_page = pytest.mark.parametrize(
-    "page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES]
-)
-_INLINE = re.compile(r"(?<!`)`((?:coterie|make|python -m) [^`\n]+)`(?!`)")
-_PYTHON = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
-_TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-
-
-def runs(page: Path) -> list[Block]:
-    return [block for block in blocks(page) if block.reason is None]
+from tests.unit.docs.pages import PAGES, PYTHON, ROOT, Reader, followed
 
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if runs(page)],
+    [page for page in PAGES if followed(page)],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_a_page_can_be_followed(page: Path, tmp_path: Path, analyst: Analyst) -> None:
@@ -57,131 +28,12 @@ def test_a_page_can_be_followed(page: Path, tmp_path: Path, analyst: Analyst) ->
         reader.follow(page)
 
 
-def test_ten_commands_at_most_lead_to_labels_and_a_report() -> None:
-    """As printed on a page that a test follows: see above."""
-    page = ROOT / "docs" / "start.md"
-    assert page in PAGES
-    printed = [command for block in runs(page) for command in block.commands]
-    short = commands(page.read_text())
-    assert [words(text) for text in short] == [words(each.text) for each in printed]
-    assert len(short) <= MOST
-    assert any("--labels" in text for text in short)
-    assert "party report" in short[-1]
-
-
-@every_page
-def test_what_is_not_run_has_a_reason_and_the_right_form(page: Path) -> None:
-    for block in blocks(page):
-        if block.reason is None:
-            continue
-        assert block.reason in REASONS
-        for command in block.commands:
-            check_form(command.text)
-
-
-@every_page
-def test_commands_in_the_text_have_the_right_form(page: Path) -> None:
-    for found in _INLINE.findall(page.read_text()):
-        check_form(found)
-
-
-@every_page
-def test_no_command_stands_outside_a_block(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^<!-- setup.*?^-->$", "", text, flags=re.MULTILINE | re.DOTALL)
-    assert not re.findall(r"^ {4,}(?:coterie|make|pip|docker) .*", text, re.MULTILINE)
-
-
-@every_page
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in _LINK.findall(page.read_text()):
-        assert (page.parent / target).exists(), target
-
-
-@every_page
-def test_python_has_the_right_form(page: Path) -> None:
-    for code in _PYTHON.findall(page.read_text()):
-        tree = ast.parse(textwrap.dedent(code))
-        imports = [
-            each
-            for each in tree.body
-            if isinstance(each, ast.Import)
-            or (isinstance(each, ast.ImportFrom) and not each.level)
-        ]
-        exec(compile(ast.Module(imports, []), str(page), "exec"), {})
-
-
 def test_python_of_the_researchers_page_runs() -> None:
     page = ROOT / "docs" / "researcher.md"
     known = {"X": load_wine().data}
-    for code in _PYTHON.findall(page.read_text()):
+    for code in PYTHON.findall(page.read_text()):
         exec(textwrap.dedent(code), known)
     assert known["found"].fidelity > 0.9
-
-
-def check_form(text: str) -> None:
-    """Check that a command exists and knows the options that it is given."""
-    found = words(text)
-    if found[0] == "make":
-        assert set(found[1:]) <= _TARGETS, text
-    if found[:2] == ["python", "-m"]:
-        place = found[2].replace(".", "/")
-        module = ROOT / f"{place}.py"
-        if not module.exists():
-            module = ROOT / place / "__main__.py"
-        assert module.exists(), text
-        given = {word for word in found[3:] if word.startswith("--")}
-        assert all(f'"{option}"' in module.read_text() for option in given), text
-    if found[0] != "coterie":
-        return
-    command: click.Command = main
-    rest = found[1:]
-    while rest and isinstance(command, click.Group):
-        if rest[0].startswith("-") or rest[0] == "…":
-            break
-        names = rest.pop(0).split("|")
-        context = click.Context(command)
-        found_commands = [command.get_command(context, name) for name in names]
-        assert all(found_commands), text
-        command = found_commands[0] or command
-    known = {"--help"} | {opt for parameter in command.params for opt in parameter.opts}
-    given = {word.partition("=")[0] for word in rest if word.startswith("--")}
-    assert given <= known, f"{text}: {given - known}"
-
-
-def test_the_unit_of_systemd_names_a_command_that_there_is() -> None:
-    [text] = re.findall(
-        r"^```ini\n(.*?)^```$",
-        (ROOT / "docs/party.md").read_text(),
-        re.MULTILINE | re.DOTALL,
-    )
-    unit = ConfigParser(interpolation=None)
-    unit.read_string(text)
-    program, *rest = shlex.split(unit["Service"]["ExecStart"])
-    assert program.endswith("/bin/coterie")
-    check_form(shlex.join(["coterie", *rest]))
-
-
-# The harness itself
-
-
-def test_a_transcript_is_read(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- setup\nx=1\n-->\n\n<!-- continues -->\n```console\n$ echo a \\\n  b\na b\n"
-        "north$ sleep 1\n```\n<!-- not run: needs Docker -->\n```sh\ndocker ps  # all\n"
-        "```\n```python\nprint()\n```\n"
-    )
-    assert list(blocks(page)) == [
-        Block((Command("x=1"),)),
-        Block(
-            (
-                Command("echo a    b", "", "a b"),
-                Command("sleep 1", "north", "", goes_on=True),
-            )
-        ),
-        Block((Command("docker ps  # all"),), "needs Docker"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -211,34 +63,3 @@ def test_what_a_page_promises_is_compared(
             return
         with pytest.raises(AssertionError):
             reader.follow(page)
-
-
-def test_dots_stand_for_anything() -> None:
-    assert alike("a … c\n…", "a b c\nd\n")
-    assert alike("a\n…\nc", "a\nc")
-    assert alike("a\n…\nc", "a\nb\nb\nc")
-    assert alike("…\nc", "c")
-    assert alike("…\nc", "a\nb\nc")
-    assert not alike("…\nc", "bc")
-    assert not alike("a … c", "a b d")
-    assert not alike("a\n…\nc", "a\nb")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "coterie nonsense",
-        "coterie session list --nonsense",
-        "make nonsense",
-        "python -m benchmarks.nonsense",
-        "python -m benchmarks.papers.dc_tables --nonsense",
-    ],
-)
-def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
-    with pytest.raises(AssertionError):
-        check_form(text)
-
-
-def test_words_end_where_the_shell_begins() -> None:
-    assert words("coterie serve > log 2>&1 &") == ["coterie", "serve"]
-    assert words(shlex.join(["a", "b c"])) == ["a", "b c"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.warm_child import start_warm
 
-from tests.system.docs.pages import ROOT
+from tests.unit.docs.pages import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

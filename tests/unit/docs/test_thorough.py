@@ -39,3 +39,10 @@ def test_the_makefile_runs_the_mark() -> None:
     lines = (TESTS.parent / "Makefile").read_text().split("\nthorough:")[1].splitlines()
     assert "COTERIE_HYPOTHESIS=nightly" in lines[1]
     assert " -m thorough" in lines[1]
+
+
+def test_make_test_runs_every_folder_but_that_of_real_processes() -> None:
+    makefile = (TESTS.parent / "Makefile").read_text()
+    [layers] = re.findall(r"^LAYERS := (.+)$", makefile, re.MULTILINE)
+    folders = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")}
+    assert {f"tests/{name}" for name in folders - {"system"}} == set(layers.split())

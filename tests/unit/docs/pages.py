@@ -49,6 +49,7 @@ REASONS = frozenset(
         "takes half an hour",
     }
 )
+PYTHON = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _SECONDS = 120
 _MARK = "--- the command has ended with"
 _BLOCK = re.compile(
@@ -94,6 +95,11 @@ def blocks(page: Path) -> Iterator[Block]:
                 commands[-1] = replace(commands[-1], status=status)
             reason = comment.removeprefix("not run: ")
             yield Block(tuple(commands), reason if reason != comment else None)
+
+
+def followed(page: Path) -> list[Block]:
+    """Return the blocks that a test types."""
+    return [block for block in blocks(page) if block.reason is None]
 
 
 def _lines(body: str) -> Iterator[Command]:
@@ -241,8 +247,8 @@ class Reader:
 
     def follow(self, page: Path) -> None:
         """Run all commands of a page from its top to its end."""
-        for block in blocks(page):
-            for command in block.commands if block.reason is None else ():
+        for block in followed(page):
+            for command in block.commands:
                 self._run(command)
         for terminal in self.terminals.values():
             terminal.read()
