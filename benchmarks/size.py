@@ -32,7 +32,7 @@ PRODUCT: Final = re.compile(
 )
 # pages that a program writes, and the list of changes
 GENERATED: Final = re.compile(
-    r"CHANGELOG\.md|docs/(messages|threat-tests)\.md|spec/messages/.*"
+    r"CHANGELOG\.md|docs/(messages|threat-tests)\.md|spec/(calls|example|messages/.*)\.md"
 )
 DESCRIPTIONS: Final = {
     "product_lines": "product, lines of Python and templates",
