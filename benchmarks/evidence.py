@@ -52,7 +52,7 @@ SPEED: Final = {
     "pqmds": "benchmarks.speed.pqmds_speed --rows 10000",
 }
 PARTS = ("fidelity", "tables", "speed")
-VERSIONS = ("coterie", "numpy", "scipy", "scikit-learn", "numba", "cryptography")
+VERSIONS = ("coterie", "numpy", "scipy", "scikit-learn", "cryptography")
 _MOST_SECONDS = 1800
 
 

@@ -14,12 +14,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -32,11 +30,16 @@ ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("analyst_service", "clustering_protocols", "party_sdk")
 
 _LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "coterie-demo"
+    ".git",
+    ".venv",
+    ".*_cache",
+    ".hypothesis",
+    "__pycache__",
+    "coterie-demo",
+    "*.library",
 )
 _ARITHMETIC = {"Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow"}
 _BITS = {"RShift", "LShift", "BitOr", "BitAnd", "BitXor"}
-_COMPILED = "clustering_protocols.numerics.compilation import"
 _ALIKE = ("Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq")
 
 Position = tuple[int, int]
@@ -156,10 +159,10 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "tree"
-        self.compiled = folder / "compiled"
         shutil.copytree(ROOT, self.root, ignore=_LEFT_OUT)
         self.environment = os.environ | {
             "PYTHONPATH": str(self.root),  # before the installed packages
+            "CC": "none",  # kernels run in numpy, where they are changed
             "PYTHONDONTWRITEBYTECODE": "1",  # two mutants may have one size and second
         }
         self._check()
@@ -179,20 +182,17 @@ class Copy:
         if not all(line.startswith(str(self.root)) for line in told.splitlines()):
             raise RuntimeError("the tests would import another tree than the copy")
 
-    def passes(
-        self, tests: Sequence[str], timeout: float, compiled: Path | None = None
-    ) -> tuple[bool | None, str]:
+    def passes(self, tests: Sequence[str], timeout: float) -> tuple[bool | None, str]:
         """Return whether the tests pass, None if time ran out, and what was printed.
 
-        tests: ends of paths, ``llf/test_rounds.py``, whatever the layer. Compiled code
-        is kept from one run to the next, unless it is to lie elsewhere.
+        tests: ends of paths, ``llf/test_rounds.py``, whatever the layer.
         """
         program = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         files = [next(self.root.glob(f"tests/**/{name}")) for name in tests]
         process = subprocess.Popen(
             [*program, *files],
             cwd=self.root,
-            env=self.environment | {"NUMBA_CACHE_DIR": str(compiled or self.compiled)},
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -211,27 +211,9 @@ class Copy:
         source = file.read_text()
         file.write_text(mutant.code)
         try:
-            with tempfile.TemporaryDirectory() as fresh:
-                elsewhere = Path(fresh) if _is_compiled(mutant.module) else None
-                passed, _ = self.passes(tests, timeout, elsewhere)
+            passed, _ = self.passes(tests, timeout)
         finally:
             file.write_text(source)
         if passed is None:
             return "timed out"
         return "survived" if passed else "killed"
-
-
-@cache
-def _is_compiled(module: str) -> bool:
-    """Return whether a change of a module changes compiled code.
-
-    Helpers and constants are copied into what is compiled, which does not look again.
-    """
-    imports = f".{Path(module).stem} import "
-    sources = {
-        str(file.relative_to(ROOT)): file.read_text()
-        for package in PACKAGES
-        for file in (ROOT / package).rglob("*.py")
-    }
-    compiled = {name for name, code in sources.items() if _COMPILED in code}
-    return module in compiled or any(imports in sources[name] for name in compiled)

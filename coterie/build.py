@@ -1,10 +1,13 @@
-"""Which build of Coterie this is: its version, its schema and its commit."""
+"""Which build of Coterie this is, and how its kernels are compiled."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -73,3 +76,35 @@ def find_commit() -> str | None:
         )
         return done.stdout.strip()
     return None
+
+
+_FLAGS: Final = (
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-shared",
+    "-ffp-contract=off",  # the same bits on every processor
+    "-fno-math-errno",
+    "-fno-trapping-math",
+)
+
+
+def build_kernels(library: Path) -> bool:
+    """Compile the kernels; return whether there is a library now."""
+    source = _HERE.parent / "clustering_protocols" / "numerics" / "kernels.c"
+    digest = sha256(source.read_bytes()).hexdigest()
+    if library.exists() and digest.encode() in library.read_bytes():
+        return True
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        return False
+    new = library.with_name(f"{library.name}.{os.getpid()}")
+    named = f'-DSOURCE_DIGEST="{digest}"'
+    words = [compiler, *_FLAGS, named, str(source), "-o", str(new), "-lm"]
+    for more in ((), ("-DONE_CLONE",)):  # an older compiler knows fewer processors
+        # the compiler that is installed here
+        done = subprocess.run([*words, *more], capture_output=True, check=False)  # noqa: S603
+        if done.returncode == 0:
+            new.replace(library)
+            return True
+    return False

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
-from support import warm, warm_child
+from support import built, warm, warm_child  # noqa: F401  built comes first
 from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, Databases, share_statements
 from support.in_process import Api, in_process

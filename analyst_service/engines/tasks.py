@@ -22,7 +22,7 @@ from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 
 _PACKAGES: Final = (
-    "coterie", "dask", "distributed", "numba", "numpy", "scikit-learn", "scipy",
+    "coterie", "dask", "distributed", "numpy", "scikit-learn", "scipy",
 )  # fmt: skip
 
 Versions = Mapping[str, str]

@@ -10,7 +10,7 @@ from math import isqrt
 
 import numpy as np
 
-from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 
 
@@ -19,42 +19,26 @@ def n_rows(condensed: FloatArray) -> int:
     return (1 + isqrt(1 + 8 * len(condensed))) // 2
 
 
-@inline_helper
-def place(n: int, i: int, j: int) -> int:
-    """Return the index of the pair i < j."""
-    return i * n - i * (i + 1) // 2 - i - 1 + j
-
-
-@compile_kernel
+@in_c("row")
 def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
     """Fill ``row`` (n,) with the distances of row i; 0 to itself."""
-    at = i - 1
-    for j in range(i):
-        row[j] = condensed[at]
-        at += n - j - 2
+    others = np.arange(i)
+    row[:i] = condensed[others * n - others * (others + 1) // 2 - others - 1 + i]
     row[i] = 0.0
-    begin = place(n, i, i + 1)
-    for j in range(i + 1, n):
-        row[j] = condensed[begin + j - i - 1]
+    begin = i * n - i * (i + 1) // 2
+    row[i + 1 :] = condensed[begin : begin + n - i - 1]
 
 
 def square(condensed: FloatArray) -> FloatArray:
     """Return the n × n matrix."""
     n = n_rows(condensed)
-    full = np.empty((n, n))
-    _fill_square(condensed, full)
-    return full
-
-
-@compile_kernel
-def _fill_square(condensed: FloatArray, full: FloatArray) -> None:
-    n = len(full)
-    at = 0
+    full = np.zeros((n, n))
+    begin = 0
     for i in range(n):
-        full[i, i] = 0.0
-        for j in range(i + 1, n):
-            full[i, j] = full[j, i] = condensed[at]
-            at += 1
+        end = begin + n - i - 1
+        full[i, i + 1 :] = full[i + 1 :, i] = condensed[begin:end]
+        begin = end
+    return full
 
 
 def nearest(condensed: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
@@ -69,44 +53,36 @@ def nearest(condensed: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     return rows, distances
 
 
-@compile_kernel
+@in_c("rows", "distances")
 def _fill_nearest(
     condensed: FloatArray, n: int, rows: IntArray, distances: FloatArray
 ) -> None:
-    count = rows.shape[1]
-    buffer = np.empty(n)
+    row = np.empty(n)
     for i in range(n):
-        read_row(condensed, n, i, buffer)
-        buffer[i] = -1.0
-        best, away = rows[i], distances[i]
-        held = 0
-        for j in range(n):
-            value = buffer[j]
-            if held == count and value >= away[count - 1]:
-                continue
-            at = held if held < count else count - 1
-            held = min(held + 1, count)
-            while at > 0 and away[at - 1] > value:
-                away[at], best[at] = away[at - 1], best[at - 1]
-                at -= 1
-            away[at], best[at] = value, j
-        away[0] = 0.0
+        read_row(condensed, n, i, row)
+        row[i] = -1.0
+        rows[i] = np.argsort(row, kind="stable")[: rows.shape[1]]
+        row[i] = 0.0
+        distances[i] = row[rows[i]]
 
 
-@compile_kernel
 def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
     """Return rows inside and outside of a mask (n,) that lie nearest, and how far.
 
     Of equal distances those of the lowest row inside count, then the lowest outside.
     """
-    n = len(inside)
-    buffer = np.empty(n)
-    first, second, least = -1, -1, np.inf
-    for i in range(n):
-        if not inside[i]:
-            continue
-        read_row(condensed, n, i, buffer)
-        for j in range(n):
-            if not inside[j] and buffer[j] < least:
-                first, second, least = i, j, buffer[j]
-    return first, second, least
+    pair: IntArray = np.full(2, -1, dtype=np.int64)
+    least = _find_outside(condensed, inside, pair)
+    return int(pair[0]), int(pair[1]), least
+
+
+@in_c("pair")
+def _find_outside(condensed: FloatArray, inside: MaskArray, pair: IntArray) -> float:
+    row, least = np.empty(len(inside)), np.inf
+    for i in np.flatnonzero(inside).tolist():
+        read_row(condensed, len(inside), i, row)
+        row[inside] = np.inf
+        if row.min() < least:
+            pair[:] = i, row.argmin()
+            least = float(row.min())
+    return least

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.condensed_distances import n_rows, nearest
-from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.algorithms.condensed_distances import n_rows, nearest, square
+from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
@@ -25,7 +25,7 @@ def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
     """
     n = n_rows(condensed)
     labels: IntArray = np.empty(n, dtype=np.int64)
-    _label(condensed, eps, min_samples, labels)
+    _label_rows(condensed, eps, min_samples, labels)
     return labels
 
 
@@ -53,52 +53,20 @@ def knee_of(distances: FloatArray) -> float:
     return float((at + beyond[0]) / 2) if len(beyond) else float(at) * (1 + 1e-9)
 
 
-@inline_helper
-def _root(parents: IntArray, i: int) -> int:
-    while parents[i] != i:
-        parents[i] = parents[parents[i]]
-        i = parents[i]
-    return i
-
-
-@compile_kernel
-def _label(
+@in_c("labels")
+def _label_rows(
     condensed: FloatArray, eps: float, min_samples: int, labels: IntArray
 ) -> None:
-    n = len(labels)
-    neighbors = np.ones(n, np.int64)
-    at = 0
-    for i in range(n):
-        for j in range(i + 1, n):
-            if condensed[at] <= eps:
-                neighbors[i] += 1
-                neighbors[j] += 1
-            at += 1
-    core = neighbors >= min_samples
-    parents = np.arange(n)
-    at = 0
-    for i in range(n):
-        for j in range(i + 1, n):
-            if condensed[at] <= eps and core[i] and core[j]:
-                a, b = _root(parents, i), _root(parents, j)
-                parents[max(a, b)] = min(a, b)
-            at += 1
-    count = 0
-    for i in range(n):
-        labels[i] = -1
-        if core[i]:
-            root = _root(parents, i)
-            if root == i:
-                labels[i] = count
-                count += 1
-            else:
-                labels[i] = labels[root]
-    at = 0
-    for i in range(n):
-        for j in range(i + 1, n):
-            if condensed[at] <= eps and core[i] != core[j]:
-                border, inside = (j, i) if core[i] else (i, j)
-                number = labels[inside]
-                if labels[border] < 0 or number < labels[border]:
-                    labels[border] = number
-            at += 1
+    near = square(condensed) <= eps
+    core = near.sum(axis=1) >= min_samples
+    labels[:] = -1
+    number = 0
+    for first in np.flatnonzero(core).tolist():
+        if labels[first] < 0:
+            reached = np.arange(len(labels)) == first
+            while len(new := np.flatnonzero(reached & (labels < 0))):
+                labels[new] = number
+                reached = core & near[new].any(axis=0)
+            number += 1
+    for border in np.flatnonzero(~core & (near & core).any(axis=1)).tolist():
+        labels[border] = labels[core & near[border]].min()

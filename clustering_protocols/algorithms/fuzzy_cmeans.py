@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import n_alike, strongest
-from clustering_protocols.numerics.compilation import compile_kernel
+from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 TOLERANCE: Final = 1e-9  # of the spread, for the way of a centroid in one iteration
@@ -62,12 +62,12 @@ def fuzzy_cmeans(
     fuzziness: m, larger than 1.
     """
     X = np.ascontiguousarray(X)
-    limit = TOLERANCE**2 * _variance(X, X.mean(axis=0))
+    limit = TOLERANCE**2 * float(X.var(axis=0).sum())
     runs = [_run(X, X[rows], fuzziness, max_iter, limit) for rows in starts]
     best = min(objective for _, objective in runs)
     centroids, objective = next(run for run in runs if run[1] <= best * (1 + ALIKE))
     degrees = np.empty((len(X), len(centroids)))
-    _degrees(X, np.ascontiguousarray(centroids.T), fuzziness, degrees)
+    _fill_degrees(X, np.ascontiguousarray(centroids.T), fuzziness, degrees)
     return FuzzyClustering(
         memberships=degrees, centroids=centroids, objective=objective
     )
@@ -84,7 +84,7 @@ def _run(
     for _ in range(max_iter):
         totals, weights = np.zeros_like(centroids), np.zeros(len(centroids))
         columns = np.ascontiguousarray(centroids.T)
-        objective = _add_up(X, columns, fuzziness, totals, weights)
+        objective = _add_weighted(X, columns, fuzziness, totals, weights)
         moved = totals / np.maximum(weights, np.finfo(np.float64).tiny)[:, None]
         shift = float(np.square(moved - centroids).sum(axis=1).max())
         centroids = moved
@@ -93,57 +93,34 @@ def _run(
     return centroids, objective
 
 
-@compile_kernel
-def _variance(X: FloatArray, mean: FloatArray) -> float:
-    """Return the sum of all features' variances, without a copy of the rows."""
-    total = 0.0
-    for i in range(len(X)):
-        for f in range(len(mean)):
-            away = X[i, f] - mean[f]
-            total += away * away
-    return total / len(X)
-
-
-@compile_kernel
-def _row_degrees(
-    row: FloatArray,
-    columns: FloatArray,
-    fuzziness: float,
-    squared: FloatArray,
-    degrees: FloatArray,
-) -> None:
-    """Fill squared distances and memberships (k,) of one row.
+def _degrees(
+    X: FloatArray, columns: FloatArray, fuzziness: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return squared distances and memberships (n, k).
 
     From the ratio of the smallest distance to each, so that no power leaves the range of
     floats. A row on centroids belongs to these in equal parts.
     """
-    squared[:] = 0.0
-    for f in range(len(row)):
-        for c in range(len(squared)):
-            away = row[f] - columns[f, c]
-            squared[c] += away * away
-    least = squared.min()
-    total = 0.0
-    for c in range(len(squared)):
-        if squared[c] == least:
-            degrees[c] = 1.0
-        else:
-            degrees[c] = (least / squared[c]) ** (1.0 / (fuzziness - 1.0))
-        total += degrees[c]
-    degrees /= total
+    squared = np.zeros((len(X), columns.shape[1]))
+    for f, column in enumerate(columns):
+        away = X[:, f, None] - column
+        squared += away * away
+    least = squared.min(axis=1, keepdims=True)
+    is_least = squared == least
+    ratio = np.divide(least, squared, out=np.ones_like(squared), where=~is_least)
+    degrees = power(ratio, 1.0 / (fuzziness - 1.0))
+    return squared, degrees / add_in_order(np.zeros(len(X)), degrees.T)[:, None]
 
 
-@compile_kernel
-def _degrees(
+@in_c("out")
+def _fill_degrees(
     X: FloatArray, columns: FloatArray, fuzziness: float, out: FloatArray
 ) -> None:
-    squared = np.empty(columns.shape[1])
-    for i in range(len(X)):
-        _row_degrees(X[i], columns, fuzziness, squared, out[i])
+    out[:] = _degrees(X, columns, fuzziness)[1]
 
 
-@compile_kernel
-def _add_up(
+@in_c("totals", "weights")
+def _add_weighted(
     X: FloatArray,
     columns: FloatArray,
     fuzziness: float,
@@ -151,16 +128,9 @@ def _add_up(
     weights: FloatArray,
 ) -> float:
     """Add u^m x to totals (k, width) and u^m to weights (k,); return the objective."""
-    k = len(weights)
-    squared, degrees = np.empty(k), np.empty(k)
-    objective = 0.0
-    for i in range(len(X)):
-        row = X[i]
-        _row_degrees(row, columns, fuzziness, squared, degrees)
-        for c in range(k):
-            weight = degrees[c] ** fuzziness
-            weights[c] += weight
-            objective += weight * squared[c]
-            for f in range(len(row)):
-                totals[c, f] += weight * row[f]
-    return objective
+    squared, degrees = _degrees(X, columns, fuzziness)
+    weight = power(degrees, fuzziness)
+    weights[:] = add_in_order(weights, weight)
+    for c in range(len(totals)):
+        totals[c] = add_in_order(totals[c], weight[:, c, None] * X)
+    return float(add_in_order(0.0, (weight * squared).reshape(-1)))

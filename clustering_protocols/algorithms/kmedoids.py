@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clustering_protocols.algorithms.condensed_distances import n_rows, read_row
-from clustering_protocols.numerics.compilation import compile_kernel
+from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
@@ -65,74 +65,44 @@ def _run(condensed: FloatArray, start: IntArray, max_iter: int) -> Medoids:
     )
 
 
-@compile_kernel
-def _two_nearest(
-    rows: FloatArray, far: float, first: IntArray, near: FloatArray, second: FloatArray
-) -> FloatArray:
-    """Fill the nearest medoid's place and the two least distances of each row.
-
-    Return what the removal of each medoid would add to the loss. ``far``, beyond all
-    distances, stands for the second medoid where there is one alone.
-    """
-    k, n = rows.shape
-    removal = np.zeros(k)
-    for o in range(n):
-        first[o], near[o], second[o] = 0, far, far
-        for place in range(k):
-            value = rows[place, o]
-            if value < near[o]:
-                second[o] = near[o]
-                first[o], near[o] = place, value
-            elif value < second[o]:
-                second[o] = value
-        removal[first[o]] += second[o] - near[o]
-    return removal
-
-
-@compile_kernel
-def _gains(
-    row: FloatArray,
-    removal: FloatArray,
-    first: IntArray,
-    near: FloatArray,
-    second: FloatArray,
-) -> FloatArray:
-    """Return the change of the loss if a candidate takes each medoid's place."""
-    change = removal.copy()
-    shared = 0.0
-    for o in range(len(row)):
-        value = row[o]
-        if value < near[o]:
-            shared += value - near[o]
-            change[first[o]] += near[o] - second[o]
-        elif value < second[o]:
-            change[first[o]] += value - second[o]
-    return change + shared
-
-
-@compile_kernel
+@in_c("medoids", "rows")
 def _improve(
     condensed: FloatArray, medoids: IntArray, rows: FloatArray, max_iter: int
 ) -> None:
     n = rows.shape[1]
-    first, near, second = np.empty(n, np.int64), np.empty(n), np.empty(n)
     row = np.empty(n)
-    far = 2.0 * condensed.max() + 1.0
-    removal = _two_nearest(rows, far, first, near, second)
+    far = 2.0 * condensed.max(initial=0.0) + 1.0  # where there is no second medoid
+    first, near, second, removal = _two_nearest(rows, far)
     unchanged = 0
     for step in range(max_iter * n):
         candidate = step % n
         if unchanged == n:
             return
         unchanged += 1
-        if (medoids == candidate).any():
+        if candidate in medoids:
             continue
         read_row(condensed, n, candidate, row)
-        change = _gains(row, removal, first, near, second)
+        nearer, touched = row < near, row < second
+        apart = np.where(nearer, near - second, row - second)
+        change = removal.copy()  # of the loss, if the candidate takes each place
+        np.add.at(change, first[touched], apart[touched])
+        change += add_in_order(0.0, (row - near)[nearer])
         place = int(change.argmin())
-        if change[place] < -1e-12 * near.sum():  # rounding is no gain
+        if change[place] < -1e-12 * add_in_order(0.0, near):  # rounding is no gain
             medoids[place] = candidate
-            for i in range(n):  # a slice would make the compiler take twice as long
-                rows[place, i] = row[i]
-            removal = _two_nearest(rows, far, first, near, second)
+            rows[place] = row
+            first, near, second, removal = _two_nearest(rows, far)
             unchanged = 0
+
+
+def _two_nearest(
+    rows: FloatArray, far: float
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Return each row's nearest medoid and two least distances (n,).
+
+    Also what the removal of each medoid would add to the loss (k,).
+    """
+    first = rows.argmin(axis=0)
+    near, second = np.sort(np.vstack([rows, np.full(rows.shape[1], far)]), axis=0)[:2]
+    removal = np.bincount(first, second - near, len(rows))
+    return first, near, second, removal.astype(np.float64)

@@ -108,5 +108,5 @@ def _assign_block(units: Units, V: FloatArray, block: RowBlock) -> _JoinedRows:
     X, ones = block.load(), np.ones(V.shape[1])
     labels = nearest_of(units, V, X).labels
     sums, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
-    add_rows(X, 0, labels, units.offset, ones, units.of_sums, sums, sizes)
+    add_rows(X, labels, units.offset, ones, units.of_sums, sums, sizes)
     return _JoinedRows(row_blocks.span(block), labels.astype(np.int32), sums, sizes)

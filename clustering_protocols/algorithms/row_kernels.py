@@ -11,65 +11,36 @@ in any order, so that sums depend neither on blocks nor on threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-from clustering_protocols.numerics.compilation import compile_kernel, compile_once
+from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-BLOCK: Final = 256
-_AT_ONCE: Final = 8
+_BLOCK: Final = 4096  # rows
 
 
-@compile_kernel
-def scaled_block(
-    X: FloatArray,
-    begin: int,
-    size: int,
-    offset: FloatArray,
-    inverse: FloatArray,
-    block: FloatArray,
-) -> None:
-    """Write (x - offset) · inverse of a block of rows, features first.
+def blocks(
+    X: FloatArray, offset: FloatArray, inverse: FloatArray, V: FloatArray
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Yield rows, (x - offset) · inverse (F, size), and squared distances to V (k, size).
 
-    Eight rows a turn: they are what is written at once, and stay in the cache until the
-    last of their features was read.
+    Four features a turn: bits depend on it.
     """
-    whole = size - size % _AT_ONCE
-    for first in range(0, whole, _AT_ONCE):
-        for f in range(X.shape[1]):
-            for i in range(first, first + _AT_ONCE):
-                block[f, i] = (X[begin + i, f] - offset[f]) * inverse[f]
-    for i in range(whole, size):
-        for f in range(X.shape[1]):
-            block[f, i] = (X[begin + i, f] - offset[f]) * inverse[f]
-
-
-@compile_kernel
-def distances(block: FloatArray, size: int, V: FloatArray, D: FloatArray) -> None:
-    """Write squared distances (k, size) of a block to all centroids (k, F).
-
-    Four features a turn: a quarter of the loads and stores of D.
-    """
-    n_features = V.shape[1]
-    whole = n_features - n_features % 4
-    for c in range(V.shape[0]):
-        for i in range(size):
-            D[c, i] = 0.0
+    whole = V.shape[1] - V.shape[1] % 4
+    for begin in range(0, len(X), _BLOCK):
+        rows = slice(begin, min(begin + _BLOCK, len(X)))
+        block = ((X[rows] - offset) * inverse).T
+        D = np.zeros((len(V), block.shape[1]))
         for f in range(0, whole, 4):
-            v0, v1, v2, v3 = V[c, f], V[c, f + 1], V[c, f + 2], V[c, f + 3]
-            for i in range(size):
-                a = block[f, i] - v0
-                b = block[f + 1, i] - v1
-                e = block[f + 2, i] - v2
-                g = block[f + 3, i] - v3
-                D[c, i] += (a * a + b * b) + (e * e + g * g)
-        for f in range(whole, n_features):
-            v0 = V[c, f]
-            for i in range(size):
-                a = block[f, i] - v0
-                D[c, i] += a * a
+            a, b, e, g = (block[j] - V[:, j, None] for j in range(f, f + 4))
+            D += (a * a + b * b) + (e * e + g * g)
+        for f in range(whole, V.shape[1]):
+            a = block[f] - V[:, f, None]
+            D += a * a
+        yield rows, block, D
 
 
 def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
@@ -79,40 +50,32 @@ def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
     a second to import.
     """
     D = np.empty((len(A), len(B)))
-    _fill_squared_distances(A, B, D)
+    _squared_distances(A, B, D)
     return D
 
 
-@compile_once(2)
-def _fill_squared_distances(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
-    for i in range(A.shape[0]):
-        for c in range(B.shape[0]):
-            total = 0.0
-            for f in range(A.shape[1]):
-                apart = A[i, f] - B[c, f]
-                total += apart * apart
-            D[i, c] = total
+@in_c("D")
+def _squared_distances(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
+    D[:] = 0.0
+    for a, b in zip(A.T, B.T, strict=True):
+        apart = a[:, None] - b
+        D += apart * apart
 
 
-@compile_kernel
-def nearest_of_block(
-    D: FloatArray, size: int, tie: float, labels: IntArray, smallest: FloatArray
-) -> None:
-    """Write the nearest centroid and its squared distance; ties go to the lowest.
+def nearest_of_block(D: FloatArray, tie: float) -> tuple[IntArray, FloatArray]:
+    """Return the nearest centroid and its squared distance; ties go to the lowest.
 
     Squared distances that differ by no more than ``tie`` are equal.
     """
-    for i in range(size):
-        smallest[i] = D[0, i]
-        labels[i] = 0
-    for c in range(1, D.shape[0]):
-        for i in range(size):
-            if D[c, i] < smallest[i] - tie:
-                smallest[i] = D[c, i]
-                labels[i] = c
+    labels: IntArray = np.zeros(D.shape[1], np.int64)
+    smallest = D[0].copy()
+    for c in range(1, len(D)):
+        nearer = D[c] < smallest - tie
+        labels[nearer], smallest[nearer] = c, D[c, nearer]
+    return labels, smallest
 
 
-@compile_once(5)
+@in_c("sums", "counts", "within")
 def nearest_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -138,28 +101,19 @@ def nearest_sums(
     within: int64 (2,), added to.
     tie: see :func:`nearest_of_block`.
     """
-    n, n_features = X.shape
-    block = np.empty((n_features, BLOCK))
-    D = np.empty((V.shape[0], BLOCK))
-    smallest = np.empty(BLOCK)
-    labels = np.empty(BLOCK, np.int64)
-    for begin in range(0, n, BLOCK):
-        size = min(BLOCK, n - begin)
-        scaled_block(X, begin, size, offset, inverse, block)
-        distances(block, size, V, D)
-        nearest_of_block(D, size, tie, labels, smallest)
-        add_rows(X, begin, labels[:size], offset, inverse, units, sums, counts)
-        for i in range(size):
-            away = smallest[i] * within_units[0]
-            whole = np.floor(away)
-            within[0] += np.int64(whole)
-            within[1] += np.int64((away - whole) * within_units[1])
+    for _, block, D in blocks(X, offset, inverse, V):
+        labels, smallest = nearest_of_block(D, tie)
+        counts += np.bincount(labels, minlength=len(V))
+        np.add.at(sums, labels, np.rint(block.T * units).astype(np.int64))
+        away = smallest * within_units[0]
+        whole = np.floor(away)
+        within[0] += whole.astype(np.int64).sum()
+        within[1] += ((away - whole) * within_units[1]).astype(np.int64).sum()
 
 
-@compile_kernel
+@in_c("sums", "counts")
 def add_rows(
     X: FloatArray,
-    begin: int,
     labels: IntArray,
     offset: FloatArray,
     inverse: FloatArray,
@@ -167,20 +121,16 @@ def add_rows(
     sums: IntArray,
     counts: IntArray,
 ) -> None:
-    """Add rows from begin on to the sums and counts of their labels, in whole units.
+    """Add rows to the sums and counts of their labels, in whole units.
 
-    labels: int64 (size,); of as many rows as are added.
+    labels: int64 (n,).
     X, offset, inverse, units, sums, counts: as in :func:`nearest_sums`.
     """
-    for i in range(len(labels)):
-        c = labels[i]
-        counts[c] += 1
-        for f in range(X.shape[1]):
-            x = (X[begin + i, f] - offset[f]) * inverse[f]
-            sums[c, f] += np.int64(np.rint(x * units[f]))
+    counts += np.bincount(labels, minlength=len(counts))
+    np.add.at(sums, labels, np.rint((X - offset) * inverse * units).astype(np.int64))
 
 
-@compile_once(4)
+@in_c("labels", "smallest")
 def bring_nearer(
     X: FloatArray,
     offset: FloatArray,
@@ -199,23 +149,14 @@ def bring_nearer(
     smallest: float64 (n,), written; infinite where nothing was found before.
     tie: see :func:`nearest_of_block`.
     """
-    n, n_features = X.shape
-    block = np.empty((n_features, BLOCK))
-    D = np.empty((V.shape[0], BLOCK))
-    nearest = np.empty(BLOCK, np.int64)
-    away = np.empty(BLOCK)
-    for begin in range(0, n, BLOCK):
-        size = min(BLOCK, n - begin)
-        scaled_block(X, begin, size, offset, inverse, block)
-        distances(block, size, V, D)
-        nearest_of_block(D, size, tie, nearest, away)
-        for i in range(size):
-            if away[i] < smallest[begin + i] - tie:
-                smallest[begin + i] = away[i]
-                labels[begin + i] = first + nearest[i]
+    for rows, _, D in blocks(X, offset, inverse, V):
+        nearest, away = nearest_of_block(D, tie)
+        nearer = away < smallest[rows] - tie
+        smallest[rows][nearer] = away[nearer]
+        labels[rows][nearer] = first + nearest[nearer]
 
 
-@compile_once(3)
+@in_c("sums")
 def absolute_sums(
     X: FloatArray, offset: FloatArray, units: FloatArray, sums: IntArray
 ) -> None:
@@ -225,12 +166,10 @@ def absolute_sums(
     offset, units: float64 (F,).
     sums: int64 (F,), added to.
     """
-    for i in range(X.shape[0]):
-        for f in range(X.shape[1]):
-            sums[f] += np.int64(np.rint(abs(X[i, f] - offset[f]) * units[f]))
+    sums += np.rint(np.abs(X - offset) * units).astype(np.int64).sum(axis=0)
 
 
-@compile_once(2)
+@in_c("largest")
 def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
     """Write max |x - offset| of each column where it is larger than what is there.
 
@@ -240,7 +179,4 @@ def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
     offset: float64 (F,).
     largest: float64 (F,), written.
     """
-    for i in range(X.shape[0]):
-        for f in range(X.shape[1]):
-            away = abs(X[i, f] - offset[f])
-            largest[f] = np.maximum(largest[f], away)
+    np.maximum(largest, np.abs(X - offset).max(axis=0, initial=0.0), out=largest)

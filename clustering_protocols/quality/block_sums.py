@@ -1,4 +1,4 @@
-"""Sums of labelled rows, compiled: each reads the rows once, O(block × k) of memory."""
+"""Sums of labelled rows: each reads the rows once, O(block × k) of memory."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clustering_protocols.algorithms.row_kernels import BLOCK, distances, scaled_block
-from clustering_protocols.numerics.compilation import compile_kernel, compile_once
+from clustering_protocols.algorithms.row_kernels import blocks
+from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
-@compile_kernel
 def _check(labels: IntArray, k: int) -> None:
-    """Refuse labels of no cluster: compiled code would read and write beside arrays."""
-    for c in labels:
-        if not 0 <= c < k:
-            raise IndexError("a label is of no cluster")
+    """Refuse labels of no cluster: C would read and write beside arrays."""
+    if len(labels) and not 0 <= labels.min() <= labels.max() < k:
+        raise IndexError("a label is of no cluster")
 
 
-@compile_once(4)
 def add_by_label(
     X: FloatArray,
     offset: FloatArray,
@@ -37,13 +34,20 @@ def add_by_label(
     Raises IndexError if a label is of no cluster.
     """
     _check(labels, len(sums))
-    for i in range(X.shape[0]):
-        c = labels[i]
-        for f in range(X.shape[1]):
-            sums[c, f] += (X[i, f] - offset[f]) * inverse[f]
+    _sum_by_label(X, offset, inverse, labels, sums)
 
 
-@compile_once(6)
+@in_c("sums")
+def _sum_by_label(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    labels: IntArray,
+    sums: FloatArray,
+) -> None:
+    np.add.at(sums, labels, (X - offset) * inverse)
+
+
 def add_around(
     X: FloatArray,
     offset: FloatArray,
@@ -68,40 +72,35 @@ def add_around(
     Raises IndexError if a label is of no cluster.
     """
     _check(labels, len(means))
-    block = np.empty((X.shape[1], BLOCK))
-    D = np.empty((means.shape[0], BLOCK))
-    others = np.empty(BLOCK)
+    return _sum_around(X, offset, inverse, means, labels, counts, squares, lengths)
+
+
+@in_c("squares", "lengths")
+def _sum_around(
+    X: FloatArray,
+    offset: FloatArray,
+    inverse: FloatArray,
+    means: FloatArray,
+    labels: IntArray,
+    counts: IntArray,
+    squares: FloatArray,
+    lengths: FloatArray,
+) -> float:
     silhouettes = 0.0
-    for begin in range(0, X.shape[0], BLOCK):
-        size = min(BLOCK, X.shape[0] - begin)
-        scaled_block(X, begin, size, offset, inverse, block)
-        distances(block, size, means, D)
-        own = labels[begin : begin + size]
-        _nearest_other(D, size, own, counts, others)
-        for i in range(size):
-            within = D[own[i], i]
-            a, b = np.sqrt(within), np.sqrt(others[i])
-            squares[own[i]] += within
-            lengths[own[i]] += a
-            larger = max(a, b)
-            if counts[own[i]] > 1 and larger > 0.0 and np.isfinite(b):
-                silhouettes += (b - a) / larger
+    for rows, _, D in blocks(X, offset, inverse, means):
+        own, places = labels[rows], np.arange(D.shape[1])
+        within = D[own, places]
+        a = np.sqrt(within)
+        D[own, places] = np.inf
+        D[counts == 0] = np.inf
+        b = np.sqrt(D.min(axis=0))
+        np.add.at(squares, own, within)
+        np.add.at(lengths, own, a)
+        larger = np.maximum(a, b)
+        scored = (counts[own] > 1) & (larger > 0.0) & np.isfinite(b)
+        terms = (b[scored] - a[scored]) / larger[scored]
+        silhouettes = float(add_in_order(silhouettes, terms))
     return silhouettes
-
-
-@compile_kernel
-def _nearest_other(
-    D: FloatArray, size: int, own: IntArray, counts: IntArray, others: FloatArray
-) -> None:
-    """Write the least entry of each row's distances, over other clusters with rows."""
-    for i in range(size):
-        others[i] = np.inf
-    for c in range(D.shape[0]):
-        if counts[c] == 0:
-            continue
-        for i in range(size):
-            if own[i] != c and D[c, i] < others[i]:
-                others[i] = D[c, i]
 
 
 class BlockSums(NamedTuple):

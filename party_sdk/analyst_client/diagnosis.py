@@ -27,6 +27,7 @@ from clustering_protocols.common.errors import (
     Internal,
     Unavailable,
 )
+from clustering_protocols.numerics.kernels import IS_BUILT
 from coterie.build import read_build
 from party_sdk.analyst_client.answer_limits import fetch
 from party_sdk.analyst_client.certificates import refusal
@@ -70,6 +71,10 @@ def look_at_home(home: Path) -> Iterator[CheckResult]:
     """Yield what is found on this machine: versions, permissions, room."""
     here = ".".join(map(str, sys.version_info[:3]))
     yield _good("versions", f"coterie {read_build()}, Python {here}.")
+    if not IS_BUILT:
+        said = "No library of kernels: sessions compute in numpy, ten times slower."
+        remedy = "Install a C compiler (gcc), then coterie again. Results are the same."
+        yield CheckResult(check="kernels", good=True, said=said, remedy=remedy)
     if not home.exists():
         yield _good("home", f"{home} is made on first use.")
     else:

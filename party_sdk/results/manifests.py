@@ -23,7 +23,7 @@ from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.terms import Terms
 from coterie.build import read_build
 
-LIBRARIES: Final = ("numba", "numpy", "scikit-learn", "scipy")
+LIBRARIES: Final = ("numpy", "scikit-learn", "scipy")
 """Whose releases may change the last digits of a result."""
 
 

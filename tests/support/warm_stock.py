@@ -59,10 +59,6 @@ def take_in() -> None:
                 import_module(each.name)
     for name in THEIRS:
         import_module(name)
-    from numba.core.registry import cpu_target
-
-    cpu_target.typing_context.refresh()  # what a first compiled function asks for
-    cpu_target.target_context.refresh()
     from party_sdk.analyst_client import transport
 
     transport.usual()

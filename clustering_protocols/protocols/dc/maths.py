@@ -24,8 +24,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols.numerics.blocks import Engine
-from clustering_protocols.numerics.compilation import compile_once
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 
@@ -259,10 +259,7 @@ def spread_or_one(spread: FloatArray) -> FloatArray:
     return np.where(spread > 0, spread, 1.0)
 
 
-_BLOCK: Final = 256  # rows that stay in the cache, features first
-
-
-@compile_once(2)
+@in_c("image")
 def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) -> None:
     """Add X G to some columns of images.
 
@@ -271,28 +268,11 @@ def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) ->
     first: the first of the columns.
     image: float64 (n, m̂), C-contiguous, added to.
     """
-    n, width = X.shape
-    whole = width - width % 4
-    block = np.empty((width, _BLOCK))
-    added = np.empty((G.shape[1], _BLOCK))
-    for begin in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - begin)
-        for i in range(size):
-            for j in range(width):
-                block[j, i] = X[begin + i, j]
-        for f in range(G.shape[1]):
-            for i in range(size):
-                added[f, i] = 0.0
-            for j in range(0, whole, 4):  # a quarter of the loads and stores
-                a, b, c, d = G[j, f], G[j + 1, f], G[j + 2, f], G[j + 3, f]
-                for i in range(size):
-                    added[f, i] += (block[j, i] * a + block[j + 1, i] * b) + (
-                        block[j + 2, i] * c + block[j + 3, i] * d
-                    )
-            for j in range(whole, width):
-                a = G[j, f]
-                for i in range(size):
-                    added[f, i] += block[j, i] * a
-        for i in range(size):
-            for f in range(G.shape[1]):
-                image[begin + i, first + f] += added[f, i]
+    whole = X.shape[1] - X.shape[1] % 4
+    added = np.zeros((len(X), G.shape[1]))
+    for j in range(0, whole, 4):
+        a, b, c, d = (X[:, i, None] * G[i] for i in range(j, j + 4))
+        added += (a + b) + (c + d)
+    for j in range(whole, X.shape[1]):
+        added += X[:, j, None] * G[j]
+    image[:, first : first + G.shape[1]] += added

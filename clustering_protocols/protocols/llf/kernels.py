@@ -1,4 +1,4 @@
-"""The passes over rows: compiled, one read of the rows, O(block × k) of memory.
+"""The passes over rows: one read of the rows, O(block × k) of memory.
 
 Every term is rounded to whole units before it is added. Whole numbers below 2^53 add up
 exactly in float64, so a sum depends neither on batches nor on how rows are cut into
@@ -14,55 +14,26 @@ from __future__ import annotations
 import numpy as np
 
 from clustering_protocols.algorithms.row_kernels import (
-    BLOCK,
-    distances,
+    blocks,
     nearest_of_block,
     nearest_sums,
-    scaled_block,
 )
-from clustering_protocols.numerics.compilation import (
-    compile_in_any_order,
-    compile_kernel,
-    compile_once,
-)
+from clustering_protocols.numerics.kernels import add_in_order, in_c, power
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
 
-@compile_kernel
-def _memberships(
-    D: FloatArray, size: int, smallest: FloatArray, exponent: float, total: FloatArray
-) -> None:
-    """Turn squared distances into memberships μ (k, size), in place.
+def _memberships(D: FloatArray, smallest: FloatArray, exponent: float) -> FloatArray:
+    """Return memberships μ (k, size) of squared distances.
 
     Equation 6 of Corcuera Bárcena et al., from ratios to the smallest distance: nothing
     overflows, and a row on h coincident centroids belongs 1/h to each.
     ``exponent`` is 1/(λ-1).
     """
-    for i in range(size):
-        total[i] = 0.0
-    for c in range(D.shape[0]):
-        if exponent == 1.0:
-            for i in range(size):
-                near = D[c, i] == smallest[i]
-                D[c, i] = 1.0 if near else smallest[i] / D[c, i]
-                total[i] += D[c, i]
-        else:
-            for i in range(size):
-                near = D[c, i] == smallest[i]
-                D[c, i] = 1.0 if near else (smallest[i] / D[c, i]) ** exponent
-                total[i] += D[c, i]
-    for c in range(D.shape[0]):
-        for i in range(size):
-            D[c, i] /= total[i]
-
-
-@compile_in_any_order
-def _sum_units(a: FloatArray, b: FloatArray, unit: float, size: int) -> float:
-    """Return Σ round(a · b · unit), exact in any order."""
-    total = 0.0
-    for i in range(size):
-        total += np.rint(a[i] * b[i] * unit)
-    return total
+    is_near = smallest == D
+    ratio = np.divide(smallest, D, out=np.ones_like(D), where=~is_near)
+    degrees = ratio if exponent == 1.0 else power(ratio, exponent)
+    share: FloatArray = degrees / add_in_order(np.zeros(D.shape[1]), degrees)
+    return share
 
 
 def cmeans_sums(
@@ -89,7 +60,7 @@ def cmeans_sums(
     counts += own_counts
 
 
-@compile_once(4)
+@in_c("sums", "weights")
 def fuzzy_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -107,36 +78,16 @@ def fuzzy_sums(
     fuzzifier: λ > 1.
     weights: float64 (k,), added to; Σ μ^λ.
     """
-    n, n_features = X.shape
-    n_clusters = V.shape[0]
-    block = np.empty((n_features, BLOCK))
-    D = np.empty((n_clusters, BLOCK))
-    smallest, total = np.empty(BLOCK), np.empty(BLOCK)
-    labels = np.empty(BLOCK, np.int64)
-    ones = np.ones(BLOCK)
-    exponent = 1.0 / (fuzzifier - 1.0)
-    for begin in range(0, n, BLOCK):
-        size = min(BLOCK, n - begin)
-        scaled_block(X, begin, size, offset, inverse, block)
-        distances(block, size, V, D)
-        nearest_of_block(D, size, 0.0, labels, smallest)
-        _memberships(D, size, smallest, exponent, total)
-        _raise(D, size, fuzzifier)
-        for c in range(n_clusters):
-            weights[c] += _sum_units(D[c], ones, weight_unit, size)
-            for f in range(n_features):
-                sums[c, f] += _sum_units(D[c], block[f], units[f], size)
+    for _, block, D in blocks(X, offset, inverse, V):
+        smallest = nearest_of_block(D, 0.0)[1]
+        degrees = _memberships(D, smallest, 1.0 / (fuzzifier - 1.0))
+        raised = degrees * degrees if fuzzifier == 2.0 else power(degrees, fuzzifier)
+        weights += np.rint(raised * weight_unit).sum(axis=1)
+        for f, column in enumerate(block):
+            sums[:, f] += np.rint(raised * column * units[f]).sum(axis=1)
 
 
-@compile_kernel
-def _raise(D: FloatArray, size: int, fuzzifier: float) -> None:
-    """Turn μ into μ^λ, in place."""
-    for c in range(D.shape[0]):
-        for i in range(size):
-            D[c, i] = D[c, i] * D[c, i] if fuzzifier == 2.0 else D[c, i] ** fuzzifier
-
-
-@compile_once(4)
+@in_c("labels", "memberships", "within")
 def assign(
     X: FloatArray,
     offset: FloatArray,
@@ -155,27 +106,16 @@ def assign(
     memberships: float64 (n, k), written.
     within: float64 (n, k), written; squared distances.
     """
-    n, n_features = X.shape
-    block = np.empty((n_features, BLOCK))
-    D = np.empty((V.shape[0], BLOCK))
-    smallest, total = np.empty(BLOCK), np.empty(BLOCK)
-    for begin in range(0, n, BLOCK):
-        size = min(BLOCK, n - begin)
-        scaled_block(X, begin, size, offset, inverse, block)
-        distances(block, size, V, D)
-        nearest_of_block(D, size, 0.0, labels[begin : begin + size], smallest)
-        for i in range(size):
-            for c in range(V.shape[0]):
-                within[begin + i, c] = D[c, i]
+    for rows, _, D in blocks(X, offset, inverse, V):
+        labels[rows], smallest = nearest_of_block(D, 0.0)
+        within[rows] = D.T
         if exponent > 0.0:
-            _memberships(D, size, smallest, exponent, total)
-        for i in range(size):
-            for c in range(V.shape[0]):
-                hard = 1.0 if labels[begin + i] == c else 0.0
-                memberships[begin + i, c] = D[c, i] if exponent > 0.0 else hard
+            memberships[rows] = _memberships(D, smallest, exponent).T
+        else:
+            memberships[rows] = labels[rows, None] == np.arange(len(V))
 
 
-@compile_once(4)
+@in_c("words")
 def distance_units(
     X: FloatArray,
     offset: FloatArray,
@@ -191,13 +131,5 @@ def distance_units(
     places: int64 (n,); where each row of the batch travels.
     words: uint64 (n_rows, k), written.
     """
-    n, n_features = X.shape
-    block = np.empty((n_features, BLOCK))
-    D = np.empty((V.shape[0], BLOCK))
-    for begin in range(0, n, BLOCK):
-        size = min(BLOCK, n - begin)
-        scaled_block(X, begin, size, offset, inverse, block)
-        distances(block, size, V, D)
-        for i in range(size):
-            for c in range(V.shape[0]):
-                words[places[begin + i], c] = np.uint64(np.rint(D[c, i] * unit))
+    for rows, _, D in blocks(X, offset, inverse, V):
+        words[places[rows]] = np.rint(D.T * unit).astype(np.uint64)

@@ -9,15 +9,14 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
-from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import WordArray
-from clustering_protocols.secrecy.field import fold, reduce_word, squares
+from clustering_protocols.secrecy.field import LIMB, LOW_LIMB, add_limbs, reduce
 
 from .limits import n_pairs
 
-_ROWS: Final = 16  # a tile of 16 × 256 sums and four columns stay in the first cache
-_COLUMNS: Final = 256
-_GROUP: Final = 4  # features per pass; see `squares`
+_ROWS: Final = 16  # of a tile in C
+_GROUP: Final = 4  # features per pass in C
 _PAIRS: Final = 1 << 21  # of a stripe, about: 16 MB
 
 
@@ -60,50 +59,20 @@ def _stripe(columns: WordArray, rows: tuple[int, int]) -> WordArray:
     n, (top, bottom) = columns.shape[1], rows
     n_here = n_pairs(n - top) - n_pairs(n - bottom)
     out: WordArray = np.empty(n_here, dtype=np.uint64)
-    _fill(columns, top, bottom, out)
+    _fill_distances(columns, top, bottom, out)
     return out
 
 
-@inline_helper
-def _apart(x: np.uint64, y: np.uint64) -> np.uint64:
-    return np.uint64(abs(np.int64(x) - np.int64(y)))
-
-
-@compile_kernel
-def _fill(columns: WordArray, first: int, last: int, out: WordArray) -> None:
-    n = columns.shape[1]
-    tile = np.empty((_ROWS, _COLUMNS), np.uint64)
-    before = first * n - first * (first + 1) // 2
-    for top in range(first, last, _ROWS):
-        bottom = min(last, top + _ROWS)
-        for left in range(top, n, _COLUMNS):
-            right = min(n, left + _COLUMNS)
-            _sum_tile(columns, top, bottom, left, right, tile)
-            for i in range(top, bottom):
-                begin = i * n - i * (i + 1) // 2 - i - 1 - before
-                for j in range(max(left, i + 1), right):
-                    out[begin + j] = reduce_word(tile[i - top, j - left])
-
-
-@compile_kernel
-def _sum_tile(
-    columns: WordArray, top: int, bottom: int, left: int, right: int, tile: WordArray
-) -> None:
-    tile[:] = np.uint64(0)
-    for f in range(0, columns.shape[0], _GROUP):
-        a, b = columns[f, left:right], columns[f + 1, left:right]
-        c, d = columns[f + 2, left:right], columns[f + 3, left:right]
-        for i in range(top, bottom):
-            sums = tile[i - top]
-            ai, bi = columns[f, i], columns[f + 1, i]
-            ci, di = columns[f + 2, i], columns[f + 3, i]
-            for j in range(len(a)):
-                sums[j] = fold(
-                    sums[j]
-                    + squares(
-                        _apart(ai, a[j]),
-                        _apart(bi, b[j]),
-                        _apart(ci, c[j]),
-                        _apart(di, d[j]),
-                    )
-                )
+@in_c("out")
+def _fill_distances(columns: WordArray, first: int, last: int, out: WordArray) -> None:
+    begin = 0
+    for i in range(first, last):
+        row = out[begin : begin + columns.shape[1] - i - 1]
+        row[:] = 0
+        for column in columns:
+            later = column[i + 1 :]
+            apart = np.maximum(column[i], later) - np.minimum(column[i], later)
+            a0, a1 = apart & LOW_LIMB, apart >> LIMB
+            row[:] = add_limbs(row, a0 * a0, (a0 * a1) << np.uint64(1), a1 * a1)
+        row[:] = reduce(row)
+        begin += len(row)

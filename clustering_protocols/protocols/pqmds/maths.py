@@ -14,9 +14,7 @@ values i … j-1, three prefix sums. These costs satisfy the quadrangle inequali
 
 O(m log m) per penalty; a handful of penalties.
 
-Of more features it is Lloyd's. Rows are compared with all centres in blocks that stay in
-the cache: no matrix of rows by centres is written, which is what a product followed by a
-search waits for.
+Of more features it is Lloyd's.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
@@ -35,8 +33,7 @@ from . import subspaces
 from .params import ProductQuantisation
 
 MAX_ITERATIONS: Final = 25
-_BLOCK: Final = 512
-_LANES: Final = 4  # features per pass over a block; the rest is zeros
+_LANES: Final = 4  # features per pass in C; the rest is zeros
 
 
 class QuantisedRows(NamedTuple):
@@ -60,12 +57,14 @@ def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRow
         return QuantisedRows(rows, place)
     padded = -rows.shape[1] % _LANES
     features = np.ascontiguousarray(np.pad(rows, ((0, 0), (0, padded))).T)
-    centres = np.ascontiguousarray(features[:, _starts(features, weights, draws)].T)
+    starts: IntArray = np.zeros(len(draws), dtype=np.int64)
+    _draw_starts(features, weights, draws, starts)
+    centres = np.ascontiguousarray(features[:, starts].T)
     codes = np.full(len(rows), -1, dtype=np.int64)
     for _ in range(MAX_ITERATIONS):
-        if not _assign(features, centres, codes):
+        if not _reassign(features, centres, codes):
             break
-        _move(features, weights, codes, centres)
+        _move_centres(features, weights, codes, centres)
     used = np.bincount(codes, minlength=size) > 0
     renumbered = (np.cumsum(used) - 1)[codes]
     return QuantisedRows(centres[used, : rows.shape[1]], renumbered[place])
@@ -87,95 +86,50 @@ def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     return ordered[new], weights, place
 
 
-@compile_kernel
-def _starts(features: FloatArray, weights: FloatArray, draws: FloatArray) -> IntArray:
-    """Return row numbers drawn by k-means++, each with its own uniform number."""
-    d, n = features.shape
-    near = np.full(n, np.inf)
-    share = weights.copy()
-    starts = np.zeros(len(draws), np.int64)
-    for start in range(len(draws)):
-        wanted = draws[start] * share.sum()
-        row, so_far = 0, share[0]
-        while so_far < wanted and row < n - 1:
-            row += 1
-            so_far += share[row]
+@in_c("starts")
+def _draw_starts(
+    features: FloatArray, weights: FloatArray, draws: FloatArray, starts: IntArray
+) -> None:
+    """Write row numbers drawn by k-means++, each with its own uniform number."""
+    near, share = np.full(len(weights), np.inf), weights
+    for start, draw in enumerate(draws):
+        so_far = np.cumsum(share)
+        row = min(int(np.searchsorted(so_far, draw * so_far[-1])), len(share) - 1)
         starts[start] = row
-        away = np.zeros(n)
-        for f in range(d):
-            here = features[f, row]
-            for i in range(n):
-                away[i] += (features[f, i] - here) ** 2
-        for i in range(n):
-            near[i] = min(near[i], away[i])
-            share[i] = weights[i] * near[i]
-    return starts
+        apart = features - features[:, row, None]
+        near = np.minimum(near, add_in_order(np.zeros(len(near)), apart * apart))
+        share = weights * near
 
 
-@compile_kernel
-def _assign(features: FloatArray, centres: FloatArray, codes: IntArray) -> bool:
+@in_c("codes")
+def _reassign(features: FloatArray, centres: FloatArray, codes: IntArray) -> int:
     """Write the number of each row's nearest centre; return whether one changed.
 
     The nearest centre has the least ½|c|² - c·x.
     """
-    d, n = features.shape
-    half = np.empty(len(centres))
-    for c in range(len(centres)):
-        half[c] = 0.5 * np.sum(centres[c] ** 2)
-    score, best = np.empty(_BLOCK), np.empty(_BLOCK)
-    nearest = np.empty(_BLOCK, np.int64)
-    changed = False
-    for begin in range(0, n, _BLOCK):
-        size = min(_BLOCK, n - begin)
-        best[:] = np.inf
-        for c in range(len(centres)):
-            score[:] = half[c]
-            for f in range(0, d, _LANES):
-                _subtract_products(features, centres[c], f, begin, size, score)
-            for i in range(size):
-                better = score[i] < best[i]
-                best[i] = score[i] if better else best[i]
-                nearest[i] = c if better else nearest[i]
-        for i in range(size):
-            changed |= codes[begin + i] != nearest[i]
-            codes[begin + i] = nearest[i]
-    return changed
+    best, nearest = np.full(len(codes), np.inf), np.zeros_like(codes)
+    for number, centre in enumerate(centres):
+        score = np.full(len(codes), 0.5 * add_in_order(0.0, centre * centre))
+        for f in range(0, len(features), _LANES):
+            a, b, c, d = (centre[i] * features[i] for i in range(f, f + _LANES))
+            score -= ((a + b) + c) + d
+        nearer = score < best
+        best[nearer], nearest[nearer] = score[nearer], number
+    changed = not np.array_equal(codes, nearest)
+    codes[:] = nearest
+    return int(changed)
 
 
-@compile_kernel
-def _subtract_products(
-    features: FloatArray,
-    centre: FloatArray,
-    f: int,
-    begin: int,
-    size: int,
-    score: FloatArray,
-) -> None:
-    """Subtract the products of four features of a block of rows with a centre's."""
-    end = begin + size
-    x0, x1 = features[f, begin:end], features[f + 1, begin:end]
-    x2, x3 = features[f + 2, begin:end], features[f + 3, begin:end]
-    c0, c1, c2, c3 = centre[f], centre[f + 1], centre[f + 2], centre[f + 3]
-    for i in range(size):
-        score[i] -= c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
-
-
-@compile_kernel
-def _move(
+@in_c("centres")
+def _move_centres(
     features: FloatArray, weights: FloatArray, codes: IntArray, centres: FloatArray
 ) -> None:
     """Move each centre to the mean of its rows; one without rows stays."""
-    d, n = features.shape
-    sums = np.zeros(centres.shape)
-    counts = np.zeros(len(centres))
-    for i in range(n):
-        counts[codes[i]] += weights[i]
-        for f in range(d):
-            sums[codes[i], f] += weights[i] * features[f, i]
-    for c in range(len(centres)):
-        if counts[c] > 0:
-            for f in range(d):  # a slice would make the compiler take twice as long
-                centres[c, f] = sums[c, f] / counts[c]
+    counts = np.bincount(codes, weights, len(centres))
+    held = counts > 0
+    for f, column in enumerate(features):
+        sums = np.bincount(codes, weights * column, len(centres))
+        centres[held, f] = sums[held] / counts[held]
 
 
 _MAX_PENALTIES: Final = 64
@@ -201,8 +155,9 @@ def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> Int
     low = high * float(np.finfo(np.float64).eps) ** 2
     penalty = high / size**3
     for _ in range(_MAX_PENALTIES):
-        path = _cheapest_path(sums, penalty)
-        links = len(path) - 1
+        nodes: IntArray = np.empty(m + 1, dtype=np.int64)
+        links = _shortest_path(sums, penalty, nodes)
+        path = nodes[: links + 1]
         if links == size:
             return path
         if links < size:
@@ -228,96 +183,64 @@ def _next_penalty(penalty: float, excess: float, low: float, high: float) -> flo
     return guess if low < guess < high else float(np.sqrt(low * high))
 
 
-@inline_helper
-def _cost(sums: FloatArray, i: int, j: int) -> float:
-    """Return the squared deviations of the values i … j-1 from their mean."""
-    moved = sums[1, j] - sums[1, i]
-    cost: float = sums[2, j] - sums[2, i] - moved**2 / (sums[0, j] - sums[0, i])
-    return cost
-
-
-@inline_helper
-def _beats(sums: FloatArray, length: FloatArray, j: int, i: int, end: int) -> bool:
-    """Return whether a last link from j to ``end`` is better than one from i."""
-    by_j: float = length[j] + _cost(sums, j, end)
-    by_i: float = length[i] + _cost(sums, i, end)
-    return by_j < by_i
-
-
-@compile_kernel
-def _first_beaten(
-    sums: FloatArray, length: FloatArray, j: int, i: int, worse: int
-) -> int:
-    """Return the first node where j beats i: after ``worse``, not after the last.
-
-    It is usually near: steps double before what lies between is halved.
-    """
-    m = len(length) - 1
-    better, step = worse + 1, 1
-    while better < m and not _beats(sums, length, j, i, better):
-        worse = better
-        step *= 2
-        better = min(m, better + step)
-    while worse + 1 < better:
-        middle = (worse + better) // 2
-        if _beats(sums, length, j, i, middle):
-            better = middle
-        else:
-            worse = middle
-    return better
-
-
-@compile_kernel
-def _nodes(before: IntArray) -> IntArray:
-    """Return the nodes of the path that ends at the last node, ascending."""
-    links, j = 0, len(before) - 1
-    while j > 0:
-        j = before[j]
-        links += 1
-    path = np.zeros(links + 1, np.int64)
-    j = len(before) - 1
-    for link in range(links, -1, -1):
-        path[link] = j
-        j = before[j]
-    return path
-
-
-@compile_kernel
-def _cheapest_path(sums: FloatArray, penalty: float) -> IntArray:
-    """Return the nodes of the shortest path from 0 to m with a penalty per link.
+@in_c("path")
+def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
+    """Write the nodes of the shortest path from 0 to m with a penalty per link.
 
     ``candidates`` in the queue are best predecessors from ``begins`` on, each until the
     next one begins: by the quadrangle inequality a later one, once better, stays better.
+
+    Returns the number of links.
     """
     m = sums.shape[1] - 1
-    length = np.zeros(m + 1)
-    before = np.zeros(m + 1, np.int64)
-    candidates = np.zeros(m + 1, np.int64)
-    begins = np.zeros(m + 1, np.int64)
-    head, tail = 0, 1
+    counts, totals, squares = sums.tolist()
+    length, before = [0.0] * (m + 1), [0] * (m + 1)
+    candidates, begins = [0], [0]
+    head = 0
+
+    def by(i: int, end: int) -> float:
+        """Return the length of the path to ``end`` whose last link is from i."""
+        moved = totals[end] - totals[i]
+        apart = squares[end] - squares[i] - moved * moved / (counts[end] - counts[i])
+        return float(length[i] + apart)
+
+    def first_beaten(j: int, i: int, worse: int) -> int:
+        """Return the first node behind ``worse`` where j beats i; usually it is near."""
+        better, step = worse + 1, 1
+        while better < m and not by(j, better) < by(i, better):
+            worse = better
+            step *= 2
+            better = min(m, better + step)
+        while worse + 1 < better:
+            middle = (worse + better) // 2
+            if by(j, middle) < by(i, middle):
+                better = middle
+            else:
+                worse = middle
+        return better
+
     for j in range(1, m + 1):
-        while head + 1 < tail and begins[head + 1] <= j:
+        while head + 1 < len(begins) and begins[head + 1] <= j:
             head += 1
-        i = candidates[head]
-        length[j] = length[i] + _cost(sums, i, j) + penalty
-        before[j] = i
-        if j == m:
-            break
-        last = candidates[tail - 1]
-        if not _beats(sums, length, j, last, m):
+        before[j] = candidates[head]
+        length[j] = by(candidates[head], j) + penalty
+        if j == m or not by(j, m) < by(candidates[-1], m):
             continue
         place = j + 1
-        while tail > head:
-            last = candidates[tail - 1]
-            place = max(begins[tail - 1], j + 1)
-            if not _beats(sums, length, j, last, place):
-                place = _first_beaten(sums, length, j, last, place)
+        while len(candidates) > head:
+            place = max(begins[-1], j + 1)
+            if not by(j, place) < by(candidates[-1], place):
+                place = first_beaten(j, candidates[-1], place)
                 break
-            tail -= 1
-        candidates[tail] = j
-        begins[tail] = place
-        tail += 1
-    return _nodes(before)
+            candidates.pop()
+            begins.pop()
+        candidates.append(j)
+        begins.append(place)
+    nodes = [m]
+    while nodes[-1] > 0:
+        nodes.append(before[nodes[-1]])
+    path[: len(nodes)] = nodes[::-1]
+    return len(nodes) - 1
 
 
 def _join_paths(few: IntArray, many: IntArray, size: int) -> IntArray:

@@ -144,9 +144,9 @@ def test_rows_of_a_blob_are_read_by_the_worker(
 def test_a_worker_of_other_versions_is_refused_with_a_sentence(
     engine: DaskEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = {**tasks.versions(), "numba": "0.1", "Python": "2.7.18"}
+    other = {**tasks.versions(), "scipy": "0.1", "Python": "2.7.18"}
     monkeypatch.setattr(dask_engine, "versions", lambda *_: other)
-    with pytest.raises(Unavailable, match=r"Python 3\S+ \(here 2\.7\.18\).*numba") as e:
+    with pytest.raises(Unavailable, match=r"Python 3\S+ \(here 2\.7\.18\).*scipy") as e:
         list(engine.map(kernels.square, range(9)))
     assert "from the installation of this analyst" in e.value.detail
 

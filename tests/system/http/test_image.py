@@ -32,7 +32,7 @@ from clustering_protocols.terms.terms import Layout
 ROOT = Path(__file__).parents[3]
 DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 COMMIT = "0123456789ab"
-MOST_MEGABYTES = 620
+MOST_MEGABYTES = 420
 OF_PARTIES = ("duckdb", "pyarrow", "python_calamine")
 OF_BUILDS = ("pip", "hatchling", "editables")
 
@@ -71,7 +71,8 @@ def build_steps() -> list[str]:
     stage = DOCKERFILE.partition(" AS build\n")[2].partition("\nFROM ")[0]
     stage = "\n".join(line for line in stage.splitlines() if not line.startswith("#"))
     lines = stage.replace("\\\n", " ").splitlines()
-    return [line.removeprefix("RUN ") for line in lines if line.startswith("RUN ")]
+    steps = [line.removeprefix("RUN ") for line in lines if line.startswith("RUN ")]
+    return [step for step in steps if "apt-get" not in step]  # the compiler is here
 
 
 def arguments() -> dict[str, str]:

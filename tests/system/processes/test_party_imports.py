@@ -20,7 +20,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from tests.system.processes.test_starts import CLIENT, MATHEMATICS, OPTIONAL, packages
 
 PARTY = CLIENT | {"duckdb", "pyarrow", "pycparser", "threadpoolctl"}
-# what pyarrow, numba and SciPy import where it is installed, which no home needs
+# what pyarrow and SciPy import where it is installed, which no home needs
 OTHERS = OPTIONAL | {
     "charset_normalizer",
     "coverage",
@@ -29,7 +29,6 @@ OTHERS = OPTIONAL | {
     "pandas",
     "yaml",
 }
-KERNELS = {"llvmlite", "numba", "scipy"}  # of SciPy numba imports the version
 SKLEARN = {"joblib", "narwhals", "psutil", "sklearn"}
 
 
@@ -50,12 +49,12 @@ def write_table(path: Path, data: DataSource) -> None:
 @pytest.mark.parametrize(
     ("name", "mathematics"),
     [
-        ("dc", KERNELS),
+        ("dc", {"scipy"}),  # normal numbers
         ("dummy", set()),
-        ("fccm", KERNELS),
-        ("llf", KERNELS | SKLEARN),  # k-means of all own starts
-        ("omnifc", KERNELS),
-        ("pqmds", KERNELS),
+        ("fccm", {"scipy"}),
+        ("llf", SKLEARN | {"scipy"}),  # k-means of all own starts
+        ("omnifc", set()),
+        ("pqmds", set()),
     ],
 )
 def test_a_party_imports_what_it_runs(

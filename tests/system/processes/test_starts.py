@@ -86,7 +86,7 @@ DESK = {
     "uvicorn",
     "uvloop",
 }
-MATHEMATICS = {"fastcluster", "llvmlite", "numba", "scipy", "sklearn"}
+MATHEMATICS = {"fastcluster", "scipy", "sklearn"}
 # httpx and pyarrow import these where they are installed, which they are for tests alone.
 OPTIONAL = {"cloudpickle", "pygments", "rich"}
 
@@ -251,7 +251,7 @@ Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
     [
         (Dummy(), "prepared", set()),
         (DataCollaboration(n_clusters=2), "began", set()),
-        (DataCollaboration(n_clusters=2), "prepared", {"numba", "scipy", "sklearn"}),
+        (DataCollaboration(n_clusters=2), "prepared", {"scipy", "sklearn"}),
         (LosslessFederated(n_clusters=2), "prepared", set()),
     ],
     ids=["dummy", "dc, begun", "dc", "llf"],
@@ -266,7 +266,7 @@ def test_a_worker_imports_only_what_its_sessions_need(
     words = ["-c", WORKER, str(agreement), when, str(out)]
     subprocess.run([sys.executable, *words], check=True)
     found = packages(json.loads(out.read_text()))
-    assert found & MATHEMATICS == mathematics | (found & {"llvmlite"})
+    assert found & MATHEMATICS == mathematics
     if not mathematics:
         assert found <= VALUES
 
@@ -296,7 +296,7 @@ def test_a_waiting_party_imports_what_its_answers_need(
     words = ["-c", PARTY, str(agreement), str(out)]
     subprocess.run([sys.executable, *words], check=True)
     waiting, later = json.loads(out.read_text())
-    assert "numba" in waiting
+    assert "clustering_protocols.protocols.llf.kernels" in waiting
     assert not [name for name in later if not name.startswith("clustering_protocols")]
     others = {"dc", "fccm", "omnifc", "pqmds"}
     ours = [name.split(".") for name in waiting if ".protocols." in name]

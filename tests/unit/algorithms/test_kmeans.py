@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -210,11 +209,14 @@ def said_of_a_run() -> str:
     return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
-def test_machines_with_narrower_vectors_give_the_same_bits() -> None:
-    script = f"{inspect.getsource(said_of_a_run)}\nprint(said_of_a_run(), end='')"
+NO_LIBRARY = "import ctypes\ndef CDLL(name): raise OSError\nctypes.CDLL = CDLL\n"
+
+
+def test_installations_without_a_compiler_give_the_same_bits() -> None:
+    run = inspect.getsource(said_of_a_run)
+    script = f"{NO_LIBRARY}{run}\nprint(said_of_a_run(), end='')"
     there = subprocess.run(
         [sys.executable, "-c", script],
-        env=os.environ | {"NUMBA_CPU_NAME": "generic"},
         capture_output=True,
         text=True,
         check=True,

@@ -3,7 +3,7 @@
 Libraries choose code by the processor that they find, and each choice rounds otherwise;
 one bit in a sum is another task, another transcript, and other masks. So a process of
 golden records lets them use what every x86-64 processor has, on one thread. What is
-compiled here (numba) keeps to IEEE's arithmetic and needs no such care.
+compiled here (C) keeps to IEEE's arithmetic and needs no such care.
 """
 
 from __future__ import annotations

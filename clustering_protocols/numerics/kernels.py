@@ -1,0 +1,122 @@
+"""Loops in C where the library was built, in numpy where it was not (decision record 12).
+
+A kernel is a function in numpy and, of the same name, one in ``kernels.c``: the same bits,
+about ten times as fast. A wheel that was made where there is a C compiler brings the
+library along. It is used only beside the source of which it was made.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import pkgutil
+from collections.abc import Callable
+from functools import wraps
+from hashlib import sha256
+from typing import Any, Final, ParamSpec, TypeVar
+
+import numpy as np
+
+from clustering_protocols.records.arrays import FloatArray
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+_DTYPES: Final = {
+    "FloatArray": np.dtype(np.float64),
+    "IntArray": np.dtype(np.int64),
+    "WordArray": np.dtype(np.uint64),
+    "MaskArray": np.dtype(np.bool_),
+}
+_SCALARS: Final = {
+    "None": None,
+    "bool": ctypes.c_bool,
+    "float": ctypes.c_double,
+    "int": ctypes.c_int64,
+}
+
+
+class _Array(ctypes.Structure):
+    """Address and shape; a vector has one column."""
+
+    _fields_ = (
+        ("at", ctypes.c_void_p),
+        ("n", ctypes.c_int64),
+        ("m", ctypes.c_int64),
+    )
+
+
+def _load() -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(__file__.removesuffix("py") + "library")
+    except OSError:
+        return None
+    source = pkgutil.get_data(__package__, "kernels.c") or b""
+    digest = (ctypes.c_char * 64).in_dll(library, "source_digest")
+    same = digest.value == sha256(source).hexdigest().encode()
+    return library if same else None
+
+
+_LIBRARY: Final = _load()
+IS_BUILT: Final = _LIBRARY is not None
+
+
+def in_c(*written: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Return how to call a function's namesake in C, without the interpreter's lock.
+
+    Its arguments are as annotated: arrays of :mod:`clustering_protocols.records.arrays`
+    of one or two dimensions, int or float; positions alone.
+
+    written: names of the arrays that are written, which must have no gaps and fit the
+        annotation: TypeError else. Of others that do not a copy is passed.
+    """
+
+    def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
+        if _LIBRARY is None:
+            return function
+        kernel = _LIBRARY[function.__name__.removeprefix("_")]
+        *names, returned = function.__annotations__.values()
+        arguments = enumerate(function.__annotations__.items())
+        kernel.restype = _SCALARS[returned]
+        kernel.argtypes = [_SCALARS.get(name) or _Array for name in names]
+        arrays = [
+            (place, _DTYPES[name], argument not in written)
+            for place, (argument, name) in arguments
+            if name in _DTYPES
+        ]
+
+        @wraps(function)
+        def run(*given: _P.args, **_: _P.kwargs) -> _R:
+            values: list[Any] = list(given)
+            for place, dtype, is_read in arrays:
+                values[place] = _pass(values[place], dtype, is_read=is_read)
+            found: _R = kernel(*values)
+            return found
+
+        return run
+
+    return decorate
+
+
+def _pass(array: Any, dtype: np.dtype[Any], *, is_read: bool) -> _Array:
+    if is_read:
+        array = np.ascontiguousarray(array, dtype)
+    elif array.dtype != dtype or not array.flags.carray:
+        raise TypeError("a kernel writes to contiguous arrays of its own kind alone")
+    n, m = array.shape if array.ndim == 2 else (array.size, 1)
+    passed = _Array(array.ctypes.data, n, m)
+    passed.array = array  # which stays as long as its address is in use
+    return passed
+
+
+def add_in_order(start: Any, terms: FloatArray) -> Any:
+    """Return start plus terms (n, …), one after the other: the bits of a loop."""
+    return np.cumsum(np.concatenate([np.asarray(start)[None], terms]), axis=0)[-1]
+
+
+_power: Final = np.frompyfunc(math.pow, 2, 1)
+
+
+def power(base: FloatArray, exponent: float) -> FloatArray:
+    """Return powers by the C library's ``pow``: numpy's last bits vary with processors."""
+    return np.asarray(_power(base, exponent), dtype=np.float64)
