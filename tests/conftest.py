@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
@@ -63,10 +64,14 @@ def pytest_collection() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Every property draws more cases in `make thorough`, which alone runs some."""
+    """Mark cases that `make test` leaves out; leave out those of `make thorough` alone.
+
+    Every property draws more cases in `make thorough`.
+    """
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.thorough)
@@ -75,6 +80,14 @@ def pytest_collection_modifyitems(
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if item not in set(left)]
     config.stash[NEVER_RUN] = names(left) - names(items)
+    n_cases = Counter[str]()
+    for item in items:
+        quick = item.get_closest_marker("quick")
+        if quick and not item.get_closest_marker("postgres"):
+            test = item.nodeid.partition("[")[0]
+            n_cases[test] += 1
+            if n_cases[test] > quick.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 def names(items: list[pytest.Item]) -> set[str]:

@@ -189,6 +189,7 @@ def test_arrays_without_a_length_end_at_the_same_limit(
 
 @pytest.mark.threat(158)
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"identity, gzip"])
+@pytest.mark.quick(2)
 def test_nothing_is_unpacked(coding: bytes) -> None:
     packed = bomb(256 * MEBIBYTE)
     assert len(packed) < MEBIBYTE

@@ -348,6 +348,7 @@ EXPECTED: dict[str, tuple[Any, dict[str, str]]] = {
         for name, case in EXPECTED.items()
     ],
 )
+@pytest.mark.slow
 def test_checks_of_scikit_learn_hold(estimator: Any, expected: dict[str, str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -44,6 +44,7 @@ def test_a_cell_with_a_format_and_no_value_makes_no_sheet_large(tmp_path: Path) 
     assert matrix(open_table(path, columns=["x"])).tolist() == [[1.0]]
 
 
+@pytest.mark.slow
 def test_columns_that_are_not_chosen_make_no_parquet_file_large(
     tmp_path: Path,
 ) -> None:

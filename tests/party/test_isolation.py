@@ -159,6 +159,7 @@ print(problem.what)
         ("RLIMIT_DATA", 8, "memory"),  # Python does not begin
     ],
 )
+@pytest.mark.quick(1)
 def test_a_limit_that_a_reader_meets_is_named(
     tmp_path: Path, limit: str, mebibytes: int, word: str
 ) -> None:

@@ -169,6 +169,7 @@ def test_a_profile_is_shown_as_a_table() -> None:
 
 
 @pytest.mark.parametrize("example", LLF)
+@pytest.mark.quick(3)
 def test_a_session_of_llf_asks_at_most_three_times_what_is_read(
     example: Example[Any],
 ) -> None:

@@ -169,6 +169,7 @@ TO_EVERYBODY: dict[str, tuple[str, Liar, type[CoterieError]]] = {
 
 @pytest.mark.threat(81)
 @pytest.mark.parametrize("lie", TO_EVERYBODY)
+@pytest.mark.quick(2)
 def test_a_lie_to_everybody_is_answered_by_nobody(
     honest: Callable[[str], Sitting],
     lie: str,

@@ -309,6 +309,7 @@ def test_a_killed_process_leaves_the_file_before(
         (FederatedFuzzyCMeans, "llf", {"small_cohorts": "allow", "tol": 0.1}),
     ],
 )
+@pytest.mark.quick(1)
 def test_estimators_give_the_distances_to_all_centres(
     kind: Any, protocol: str, params: dict[str, Any]
 ) -> None:

@@ -192,6 +192,7 @@ def test_a_federated_preparation_equals_the_pooled_pipeline(
 
 
 @pytest.mark.parametrize("protocol", [DataCollaboration, LosslessFederated])
+@pytest.mark.quick(1)
 def test_own_rows_are_drawn_in_the_units_of_the_session(
     house: House, protocol: type[Any]
 ) -> None:

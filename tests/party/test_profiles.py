@@ -140,6 +140,7 @@ def house(tmp_path: Path) -> Iterator[House]:
         ("members", DataCollaboration(n_clusters=3)),
     ],
 )
+@pytest.mark.quick(1)
 def test_parties_and_coordinator_read_profiles_over_http(
     house: House, readers: Literal["everybody", "members"], params: Params
 ) -> None:

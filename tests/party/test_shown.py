@@ -556,6 +556,7 @@ LOGGED = Preparation(fields=(Treatment(name="c", log1p=True),))
 
 @pytest.mark.threat(155)
 @pytest.mark.parametrize("more", [{}, {"preparation": [LOGGED]}])
+@pytest.mark.quick(1)
 def test_centroids_and_distances_raise_a_question_over_http(
     house: House, more: Any
 ) -> None:

@@ -207,6 +207,7 @@ LOGGED = Preparation(fields=(Treatment(name="a", log1p=True),))
     ],
     ids=["llf", "another preparation", "moments of dc"],
 )
+@pytest.mark.quick(1)
 def test_a_session_that_isolates_one_row_is_refused(
     house: House, params: Params, more: Any
 ) -> None:

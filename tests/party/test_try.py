@@ -62,6 +62,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet", "sav"])
+@pytest.mark.quick(3)
 def test_any_table_gives_labels_a_report_and_the_next_step(
     run: object, tmp_path: Path, ending: str
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_table_of_few_rows_is_tried_with_fewer_clusters(
     assert result.exit_code == 0, result.output
 
 
+@pytest.mark.slow
 def test_a_large_table_gets_labels_for_all_rows(run: object, tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     table, kinds = customers(4_000)

@@ -207,6 +207,7 @@ def kill_after(place: Settings, function: str, *words: str | Path) -> None:
 
 @pytest.mark.threat(169)
 @pytest.mark.parametrize("function", ["_copy_blob", "write_identity"])
+@pytest.mark.quick(2)
 def test_a_backup_that_is_killed_leaves_nothing_that_looks_whole(
     function: str, api: Api, place: Settings, tmp_path: Path
 ) -> None:
@@ -315,6 +316,7 @@ REFUSED = [pytest.param("sqlite", *case, id=name) for name, case in CHANGES.item
 @pytest.mark.parametrize(
     ("database_kind", "change", "sentence"), REFUSED, indirect=["database_kind"]
 )
+@pytest.mark.quick(4)
 def test_a_damaged_backup_is_refused_in_a_sentence_without_a_row(
     change: Change, sentence: str, copy: Path, place: Settings, tmp_path: Path
 ) -> None:
@@ -331,6 +333,7 @@ def test_a_damaged_backup_is_refused_in_a_sentence_without_a_row(
 @on_both_databases
 @pytest.mark.threat(169)
 @pytest.mark.parametrize("function", ["_copy_blob", "_place_rest"])
+@pytest.mark.quick(2)
 def test_a_restore_that_is_killed_is_done_again(
     function: str, copy: Path, api: Api, place: Settings
 ) -> None:

@@ -559,6 +559,7 @@ def test_numbers_that_are_not_finite_are_refused(
 
 @pytest.mark.threat(2)
 @pytest.mark.parametrize("fine", [-0.0, 5e-324, 2.0**-1060, 1e308])
+@pytest.mark.quick(4)
 def test_numbers_that_are_only_small_or_large_are_taken(
     shared_api: Api, fine: float
 ) -> None:

@@ -175,6 +175,7 @@ class Doomed(Process):
 
 
 @pytest.mark.parametrize("when", ["idle", "beginning", "stepping"])
+@pytest.mark.quick(1)
 def test_a_session_that_kills_its_worker_fails_alone(
     start_api: StartApi,
     caplog: pytest.LogCaptureFixture,

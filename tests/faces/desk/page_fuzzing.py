@@ -12,9 +12,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import httpx
 from hypothesis import HealthCheck, given, seed, settings, strategies as st
 from support.browsing import FORM, tree
-from support.repeats import thorough
+from support.repeats import NIGHTLY
 
-SECONDS: Final = thorough(ci=1, nightly=45)
+SECONDS: Final = 45 if NIGHTLY else 0.3
 """For how long each of the pages' visitors asks."""
 
 TOKEN: Final = "(the token of the visit)"

@@ -39,6 +39,7 @@ def sent(browser: DeskBrowser, path: str, fields: dict[str, str]) -> httpx.Respo
 
 @pytest.mark.parametrize("fields", [{}, JUNK], ids=["empty", "junk"])
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.quick(10)
 def test_no_page_is_the_answer_to_a_form(
     desk: DeskBrowser, analyst: Analyst, form: str, fields: dict[str, str]
 ) -> None:

@@ -213,6 +213,7 @@ def test_cells_and_names_are_shown_and_never_executed(
     ],
     ids=str,
 )
+@pytest.mark.quick(4)
 def test_a_form_that_somebody_made_opens_nothing(
     browser: DeskBrowser, dictionary: Path, changed: dict[str, Any]
 ) -> None:

@@ -55,6 +55,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 @pytest.mark.parametrize("protocol", ["llf", "dc"])
 @pytest.mark.parametrize("missing", UNITS)
+@pytest.mark.quick(2)
 def test_other_units_are_noticed_where_gaps_are_filled(
     house: House, missing: str, protocol: str
 ) -> None:

@@ -50,6 +50,7 @@ def ran(first: Outcome, second: Outcome) -> str | CoterieError:
 
 
 @pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.quick(1)
 def test_the_budget_of_noise_knows_a_table_in_another_order(
     tmp_path: Path, order: str
 ) -> None:
@@ -79,6 +80,7 @@ def test_the_budget_of_noise_knows_a_table_in_another_order(
 
 
 @pytest.mark.parametrize("code", CODES)
+@pytest.mark.quick(1)
 def test_the_limit_of_intersections_knows_a_table_with_a_field_more(
     tmp_path: Path, code: str
 ) -> None:

@@ -100,6 +100,7 @@ def share_met(guess: FloatArray, truth: FloatArray) -> float:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.quick(1)
 def test_memberships_give_the_columns_of_others(case: str) -> None:
     own_width, shuffled, verdict = CASES[case]
     X = load_iris().data

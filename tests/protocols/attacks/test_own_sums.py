@@ -56,6 +56,7 @@ def clinic(rng: np.random.Generator, n: int = 30) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(("n_clusters", "publish"), TAKEN_OUT)
+@pytest.mark.quick(1)
 def test_the_row_of_a_chosen_person_is_the_difference_of_two_sums(
     tmp_path: Path, n_clusters: int, publish: str
 ) -> None:

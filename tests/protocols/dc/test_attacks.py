@@ -47,6 +47,7 @@ def test_uniform_anchors_are_unmixed_by_source_separation(name: str) -> None:
 @every_set
 @pytest.mark.parametrize("kind", ["gaussian", "rotated"])
 @pytest.mark.parametrize("n_rows", [None, 2000])
+@pytest.mark.quick(3)
 def test_source_separation_does_no_better_than_a_guess(
     name: str, kind: Any, n_rows: int | None
 ) -> None:

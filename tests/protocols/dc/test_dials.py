@@ -54,6 +54,7 @@ def split(name: str, layout: str) -> Split:
 @pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
 @pytest.mark.parametrize("layout", ["horizontal", "vertical", "mixed"])
 @every_set
+@pytest.mark.quick(6)
 def test_all_dimensions_give_the_labels_of_the_pooled_rows(
     name: str, layout: str, algorithm: str
 ) -> None:

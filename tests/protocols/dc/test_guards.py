@@ -213,6 +213,7 @@ EXAMPLES = catalogue.protocol("dc").reference().examples()
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
+@pytest.mark.quick(4)
 def test_every_attempt_sends_the_same_numbers(number: int) -> None:
     """Of what comes from single rows: the uploads, and anchors made of rows."""
     given = EXAMPLES[number]

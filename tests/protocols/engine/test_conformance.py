@@ -20,6 +20,7 @@ from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.records import codec
 from clustering_protocols.simulation import Session
 from tests.protocols.engine.raw_rows import contains, numbers, tell_tales
+from tests.protocols.engine.recorded import small
 from tests.protocols.engine.sealing import read_before_sealing
 
 SEED = 3
@@ -27,7 +28,12 @@ FOLDER = Path(protocols.__path__[0])
 MINIMUM_ROWS = 10
 
 EXAMPLES = [
-    pytest.param(name, example, id=f"{name}-{number}")
+    pytest.param(
+        name,
+        example,
+        id=f"{name}-{number}",
+        marks=[] if number in (0, 1, *small(name)) else pytest.mark.slow,
+    )
     for name, known in catalogue.catalogue().items()
     for number, example in enumerate(known.reference().examples())
 ]
@@ -84,6 +90,7 @@ def labels(simulated: simulation.SimulationResult) -> dict[str, list[int]]:
 
 @pytest.mark.thorough
 @some_examples
+@pytest.mark.quick(6)
 def test_forgotten_state_and_order_change_no_label(
     name: str, example: Example[Any]
 ) -> None:

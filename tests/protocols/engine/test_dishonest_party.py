@@ -39,6 +39,10 @@ EXAMPLES = [
     for name, known in catalogue.catalogue().items()
     for number in range(len(known.reference().examples()))
 ]
+FIRST = [
+    pytest.param(name, number, marks=[pytest.mark.slow] * bool(number))
+    for name, number in (case.values for case in EXAMPLES if not case.marks)
+]
 
 SAYING_REALS = {("dc", 0), ("llf", 0), ("pqmds", 0)}
 """Examples in which a leader sends real numbers for sure."""
@@ -130,7 +134,7 @@ def test_a_lie_ends_the_session_by_name_or_not_at_all(name: str, example: int) -
 
 
 @pytest.mark.unused_seam("seal")
-@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+@pytest.mark.parametrize(("name", "example"), EXAMPLES if NIGHTLY else FIRST)
 @pytest.mark.parametrize("value", some([1e308, LARGEST], ci=1))
 def test_numbers_beyond_any_row_end_by_name_or_not_at_all(
     name: str, example: int, value: float

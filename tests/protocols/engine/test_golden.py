@@ -19,6 +19,7 @@ from tests.protocols.engine.golden.recording import Golden, recorded
 
 
 @pytest.mark.parametrize("options", [(), ("--killed",)], ids=["kept", "killed"])
+@pytest.mark.quick(1)
 def test_sessions_send_what_is_kept_of_them(options: tuple[str, ...]) -> None:
     """In one process: each has to import all that computes, which takes the longest."""
     ended = subprocess.run(

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).parents[3] / "docs" / "one-upload.md"
 PROGRAM = """
 import json
@@ -28,6 +30,7 @@ print(json.dumps([run.rounds, adjusted_rand_score(found, pooled)]))
 """
 
 
+@pytest.mark.slow
 def test_a_protocol_of_one_upload_takes_few_files_and_finds_the_pooled_clusters(
     tmp_path: Path,
 ) -> None:

@@ -31,6 +31,7 @@ MARK = '@pytest.mark.unused_seam("number_of")'
     ],
     ids=["called", "never called", "not to be called"],
 )
+@pytest.mark.slow
 def test_a_replaced_function_has_to_be_called(
     call: str,
     mark: str,

@@ -69,6 +69,7 @@ def session(case: Case) -> tuple[Params, simulation.SimulationResult]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
+@pytest.mark.quick(8)
 def test_a_party_sends_about_what_its_protocol_says(case: Case) -> None:
     params, ended = session(case)
     extent = Extent(rows=ROWS, features=FEATURES, layout=case.layout)

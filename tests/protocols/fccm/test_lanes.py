@@ -100,6 +100,7 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("n_init", [1, 4])
 @pytest.mark.parametrize("more", SETTINGS, ids=str)
+@pytest.mark.quick(3)
 def test_every_start_goes_as_it_would_alone_bit_for_bit(
     more: dict[str, Any], n_init: int
 ) -> None:
@@ -178,6 +179,7 @@ def criterion(R: FloatArray, U: FloatArray, W: FloatArray, params: CoClustering)
     ("lambda_u", "lambda_w"),
     [(0.001, 100.0), (0.05, 0.3), (0.01, 0.05), (1.0, 5.0), (0.1, 1e6)],
 )
+@pytest.mark.quick(3)
 def test_the_criterion_of_every_start_follows_from_totals(
     normalisation: Any, lambda_u: float, lambda_w: float
 ) -> None:

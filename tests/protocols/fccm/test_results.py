@@ -146,6 +146,7 @@ SPLITS = [
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("widths", SPLITS, ids=str)
+@pytest.mark.quick(2)
 def test_global_equals_pooled_after_every_iteration(widths: Sequence[int]) -> None:
     params = made(lambda_u=0.001, lambda_w=100.0)
     session = Session(params, X, widths)
@@ -230,6 +231,7 @@ def test_site_is_the_procedure_of_the_paper(widths: Sequence[int]) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("lambda_w", [0.01, 0.02, 0.05, 0.1, 0.3, 1.0])
+@pytest.mark.quick(2)
 def test_crisp_items_need_repeats_and_give_the_pooled_result(lambda_w: float) -> None:
     session = Session(made(lambda_w=lambda_w), X, GROUPS)
     equal_after_every_iteration(session)

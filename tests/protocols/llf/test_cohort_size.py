@@ -126,6 +126,7 @@ def iris(n: int) -> FloatArray:
 
 
 @pytest.mark.threat(99)
+@pytest.mark.slow
 def test_a_party_that_only_watches_computes_all_rows_of_others() -> None:
     """The negative control of the guard: no message is altered, nobody works together."""
     layout = Layout.lattice(3)

@@ -92,6 +92,7 @@ def said(outcome: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("case", "k"), in_turn(list(product(SETS, [1e-5, 1e-2, 0.1])), [3, 7])
 )
+@pytest.mark.quick(3)
 def test_figures_of_split_rows_are_scikit_learns(
     case: tuple[str, float], k: int
 ) -> None:
@@ -171,6 +172,7 @@ TOLD_LIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
 @pytest.mark.parametrize("lie", LIES)
+@pytest.mark.quick(4)
 def test_a_lie_about_the_means_of_the_labels_is_refused(lie: str, slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.Gather)
@@ -180,6 +182,7 @@ def test_a_lie_about_the_means_of_the_labels_is_refused(lie: str, slot: str) -> 
 
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
 @pytest.mark.parametrize("lie", TOLD_LIES)
+@pytest.mark.quick(4)
 def test_a_lie_about_the_sums_around_them_is_refused(lie: str, slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.ReportDigest)
@@ -370,6 +373,7 @@ LABELS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("lie", "algorithm"), in_turn(list(LABELS), ["cmeans", "fuzzy_cmeans"])
 )
+@pytest.mark.quick(2)
 def test_no_figures_are_made_of_other_labels_than_were_told_last(
     lie: str, algorithm: str
 ) -> None:

@@ -92,6 +92,7 @@ def test_the_start_of_least_value_after_one_update_goes_on(
 
 @both
 @pytest.mark.parametrize("init", INITS)
+@pytest.mark.quick(2)
 def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> None:
     s = racing(init=init, **more)
     s.to_the_end()

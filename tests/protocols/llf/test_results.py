@@ -136,6 +136,7 @@ PARTIES = {"iris": 20, "wine": 3, "digits": 3, "s1_deric": 4, "pendigits": 8}
 @pytest.mark.thorough
 @both
 @pytest.mark.parametrize(("name", "by_class"), in_turn(list(PARTIES), [False, True]))
+@pytest.mark.quick(4)
 def test_split_rows_give_the_pooled_result(
     name: str, algorithm: Any, *, by_class: bool
 ) -> None:
@@ -236,6 +237,7 @@ def test_any_split_of_columns_gives_the_pooled_result(
 @pytest.mark.parametrize("scaling", ["standard", "none"])
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.quick(6)
 def test_centroids_equal_up_to_rounding_give_pooled_labels(
     seed: int, scaling: Any, *, columns: bool
 ) -> None:

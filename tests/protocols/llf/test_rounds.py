@@ -308,6 +308,7 @@ LIES: dict[str, Any] = {
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+@pytest.mark.quick(9)
 def test_a_lie_to_one_party_ends_the_session(lie: str, slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.Update, 3)

@@ -51,6 +51,7 @@ def several(evaluation: Evaluation = RUNS, **params: Any) -> Session:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("run", "n_init"), in_turn(range(len(KS)), [1, 3]))
+@pytest.mark.quick(1)
 def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
     monkeypatch: pytest.MonkeyPatch, run: int, n_init: int
 ) -> None:
@@ -196,6 +197,7 @@ def test_each_party_reads_how_many_of_its_rows_stand_alone() -> None:
         pytest.param("wine", (15, 29), 5, marks=pytest.mark.thorough(only=True)),
     ],
 )
+@pytest.mark.slow
 def test_subtracting_sums_of_several_runs_reveals_rows(
     name: str, nine_runs: tuple[int, int], most_of_one: int
 ) -> None:

@@ -141,6 +141,7 @@ def _unequal(seed: int) -> tuple[FloatArray, IntArray]:
 
 
 @pytest.mark.parametrize("drawn", [17, 97, 101])
+@pytest.mark.quick(1)
 def test_clusters_of_unequal_sizes_are_found(drawn: int) -> None:
     """With centroids as many as clusters the largest was split in nearly every deal."""
     X, classes = _unequal(drawn)

@@ -155,6 +155,7 @@ def test_every_direction_is_as_likely() -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("name", SETS)
+@pytest.mark.quick(7)
 def test_fidelity_is_1(algorithm: str, name: str) -> None:
     X, k = SETS[name]
     params = params_of(algorithm, k, n_init=3)

@@ -69,6 +69,7 @@ def turned(X: Matrix, seed: int) -> Matrix:
 
 @pytest.mark.threat(157)
 @pytest.mark.parametrize("name", ["iris", "wine"])
+@pytest.mark.quick(1)
 def test_rounded_numbers_show_their_axes_and_the_table_says_so(name: str) -> None:
     rows = datasets.sample(name, 200)[0]
     Z = turned(rows, 0)

@@ -128,6 +128,7 @@ def test_the_analyst_decodes_the_distances_of_the_scaled_rows(
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize(("X", "k"), [(IRIS, 3), (DIGITS, 10)], ids=["iris", "digits"])
+@pytest.mark.quick(6)
 def test_fidelity_is_1(name: str, X: Any, k: int) -> None:
     assert evaluated(params_of(name, k, n_init=3), X).fidelity == 1.0
 
@@ -329,6 +330,7 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
 
 @pytest.mark.parametrize("features", ["embedding", "distance_rows"])
 @pytest.mark.parametrize("name", [*ALGORITHMS, "nmf"])
+@pytest.mark.quick(6)
 def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> None:
     if name == "nmf":
         features = "distance_rows"

@@ -102,6 +102,7 @@ WAYS: dict[str, tuple[Any, Layout]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.quick(3)
 def test_a_described_variable_changes_no_label_and_is_profiled(way: str) -> None:
     params, layout = WAYS[way]
     n_groups = layout.n_column_groups

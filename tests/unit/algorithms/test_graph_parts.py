@@ -34,6 +34,7 @@ def cluster(X: Any, k: int) -> Any:
 
 
 @pytest.mark.parametrize("width", [2, 30])  # by a tree, and without
+@pytest.mark.quick(1)
 def test_a_group_in_lumps_is_one_cluster(width: int) -> None:
     X, y = lumps(width)
     count, _ = connected_components(neighbor_graph(X, 10))

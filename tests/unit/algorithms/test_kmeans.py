@@ -90,6 +90,7 @@ def test_a_run_that_is_cut_off_ends_where_scikit_learn_s_does(max_iter: int) -> 
 
 @pytest.mark.parametrize("n_rows", [1, 255, 256, 1000])
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.quick(4)
 def test_threads_and_blocks_do_not_change_a_bit(
     in_small_blocks: Any, n_threads: int, n_rows: int
 ) -> None:
@@ -212,6 +213,7 @@ def said_of_a_run() -> str:
 NO_LIBRARY = "import ctypes\ndef CDLL(name): raise OSError\nctypes.CDLL = CDLL\n"
 
 
+@pytest.mark.slow
 def test_installations_without_a_compiler_give_the_same_bits() -> None:
     run = inspect.getsource(said_of_a_run)
     script = f"{NO_LIBRARY}{run}\nprint(said_of_a_run(), end='')"

@@ -31,6 +31,7 @@ def drawn(seed: int, n_init: int = 1, n_threads: int = 1) -> Any:
 
 @pytest.mark.parametrize("n_rows", [1, 3, 256, 1001])
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.quick(4)
 def test_threads_and_blocks_do_not_change_the_drawn_rows(
     monkeypatch: pytest.MonkeyPatch, n_threads: int, n_rows: int
 ) -> None:

@@ -104,6 +104,7 @@ def test_lossless_protocols_lost_nothing() -> None:
 
 
 @pytest.mark.parametrize("case", cases(AGAIN), ids="-".join)
+@pytest.mark.quick(6)
 def test_a_small_set_measured_again_is_no_worse(
     case: tuple[str, str, str, str],
 ) -> None:

@@ -115,6 +115,7 @@ def test_means_that_coincide_and_rows_on_their_means() -> None:
     assert (found.davies_bouldin, found.silhouette) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_more_rows_than_fit_a_block() -> None:
     X = np.random.default_rng(3).normal(size=(9001, 3)) + 1e4
     labels = (X[:, 0] > 1e4).astype(np.int64)

@@ -114,6 +114,7 @@ def largest_loss(mechanism: Mechanism, scale: float, delta: float) -> float:
 
 
 @pytest.mark.parametrize(("mechanism", "cost"), COSTS)
+@pytest.mark.quick(2)
 def test_neighbours_cannot_be_told_apart_beyond_the_budget(
     mechanism: Mechanism, cost: PrivacyCost
 ) -> None:

@@ -81,6 +81,7 @@ def test_dates_of_several_forms_are_pandas_s(form: str, tmp_path: Path) -> None:
         ("missing", [NAN, 0.3, NAN, NAN]),
     ],
 )
+@pytest.mark.quick(6)
 def test_limits_are_read_by_a_declared_rule(
     form: str, rule: str, expected: list[float], tmp_path: Path
 ) -> None:

@@ -168,6 +168,7 @@ BROKEN = ['b"x;2', 'b;"2', "b", "b;2;3", '"b\nc";2;3', '"b\nc"x;2', '""";2']
 
 @pytest.mark.parametrize("line", BROKEN)
 @pytest.mark.parametrize("omitted", [(3,), (4,), (3, 4), (3, 6)])
+@pytest.mark.quick(8)
 def test_lines_that_are_no_rows_shift_no_others(
     tmp_path: Path, line: str, omitted: tuple[int, ...]
 ) -> None:

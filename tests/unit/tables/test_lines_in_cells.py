@@ -30,6 +30,7 @@ def write(path: Path, lines: list[str], delimiter: str = ",", end: str = "\n") -
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 @pytest.mark.parametrize(("first", "last"), [(5, 12), (5, 6), (0, 19)])
+@pytest.mark.quick(8)
 def test_rows_between_stray_marks_are_refused(
     tmp_path: Path, delimiter: str, end: str, name: str, first: int, last: int
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_table_that_names_nobody_is_told_how_keys_look(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("common", [0.5, 0.8, 1.0])
+@pytest.mark.quick(1)
 def test_proposed_keys_link_the_people_of_the_made_study(
     tmp_path: Path, common: float
 ) -> None:

@@ -169,6 +169,7 @@ def read(table: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+@pytest.mark.quick(6)
 def test_values_are_those_of_the_text_file(
     tmp_path: Path, form: str, rows: list[Row]
 ) -> None:
@@ -180,6 +181,7 @@ def test_values_are_those_of_the_text_file(
 
 @pytest.mark.parametrize("kept", ["Europe/Berlin", "Pacific/Auckland", "+05:30"])
 @pytest.mark.parametrize("form", ["parquet", "arrow", "pandas", "polars"])
+@pytest.mark.quick(9)
 def test_a_day_is_that_of_the_stored_zone(
     tmp_path: Path, zone: str, form: str, kept: str
 ) -> None:

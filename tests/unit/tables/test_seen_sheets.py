@@ -44,6 +44,7 @@ def values_of(table: Table | None) -> list[float]:
 
 @pytest.mark.parametrize(("left", "above"), [(0, 0), (2, 3)])
 @pytest.mark.parametrize("how", ["by hand", "by a filter"])
+@pytest.mark.quick(6)
 def test_hidden_rows_are_asked_about(
     tmp_path: Path, how: str, left: int, above: int
 ) -> None:

@@ -46,6 +46,7 @@ def values_of(table: Table | None, name: str) -> list[float]:
 @pytest.mark.parametrize("delimiter", [";", "\t", ","])
 @pytest.mark.parametrize("sign", [".", ","])
 @pytest.mark.parametrize("counts", [COUNTS, [c for c in COUNTS if c > 1000], [9370]])
+@pytest.mark.quick(6)
 def test_a_column_of_three_digits_is_refused_with_both_readings(
     tmp_path: Path, delimiter: str, sign: str, counts: list[int]
 ) -> None:
