@@ -20,6 +20,7 @@ from clustering_protocols.contract.disclosures import (
     of_fillings,
     of_release,
 )
+from clustering_protocols.contract.parameter_groups import asked
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import Agreement, read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
@@ -50,6 +51,16 @@ def build_request(params: Params, layout: Layout, **sections: Any) -> SessionReq
     return validate_values(
         SessionRequest, {**asked, "protocol": choice, "layout": layout}
     )
+
+
+def check_named(params: Params) -> None:
+    """Refuse parameters that leave out what whoever opens a session has to name.
+
+    Raises InvalidParameters with what each value costs.
+    """
+    for name, costs in asked(type(params)).items():
+        if name not in params.model_fields_set:
+            raise InvalidParameters(f"name it: {costs}", field=name)
 
 
 def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -> bytes:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from clustering_protocols.contract.parameter_groups import KEYWORD, USUAL
+from clustering_protocols.contract.parameter_groups import ASKED, KEYWORD, USUAL
 from coterie_pages.models import FormField, Option
 
 _LIMITS: Final = {
@@ -61,7 +61,7 @@ def _parts(
     for name, each in schema.get("properties", {}).items():
         if each.get("deprecated"):
             continue
-        needed = is_required and name in required
+        needed = is_required and (name in required or ASKED in each)
         about = str(each.get(KEYWORD, group))
         inside = known.get(str(each.get("$ref", "")).rpartition("/")[2])
         if inside is None:

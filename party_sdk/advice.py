@@ -16,6 +16,7 @@ from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure, Kind, Method, Partitioning
 from clustering_protocols.contract import Disclosure, Params, Reader
 from clustering_protocols.contract.disclosures import exposures, opens_rows
+from clustering_protocols.contract.parameter_groups import asked
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.session_plan import check_planned, spread
 from clustering_protocols.terms.evaluation import Evaluation
@@ -218,6 +219,7 @@ def _shown(name: str, way: Method, layout: Layout) -> frozenset[Disclosure]:
 def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
     values = way.parameters(situation.n_clusters)
     params = catalogue.parse_params(name, values)
+    values |= params.model_dump(mode="json", include={*asked(type(params))})
     return Fit(
         protocol=name,
         way=way,

@@ -46,7 +46,7 @@ def _params(protocol: str, start: Any) -> Any:
     if protocol == "dc":
         from clustering_protocols.protocols.dc import DataCollaboration
 
-        return DataCollaboration(n_clusters=N_CLUSTERS)
+        return DataCollaboration(n_clusters=N_CLUSTERS, dimensions="all_but_one")
     from clustering_protocols.protocols.llf import LosslessFederated
 
     return LosslessFederated(

@@ -5,8 +5,9 @@ A parameter that says nothing is one of the method itself.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from pydantic import BaseModel
 from pydantic.config import JsonDict
 
 KEYWORD: Final = "x-group"
@@ -18,7 +19,19 @@ GROUPS: Final = (
     "Linking rows",
 )
 """All groups, in the order of forms."""
+ASKED: Final = "x-asked"
+"""Under which a parameter says what its values cost, if whoever opens a session has to
+name it: no default is good for everybody."""
 STARTS: Final[JsonDict] = {KEYWORD: "Starts and stopping"}
 PUBLISHED: Final[JsonDict] = {KEYWORD: "What is published"}
 LINKING: Final[JsonDict] = {KEYWORD: "Linking rows"}
 USUAL: Final = "The method"
+
+
+def asked(params: type[BaseModel]) -> dict[str, Any]:
+    """Return what the values cost of each parameter that has to be named."""
+    fields = params.model_fields.items()
+    extras = {name: field.json_schema_extra for name, field in fields}
+    return {
+        n: e[ASKED] for n, e in extras.items() if isinstance(e, dict) and ASKED in e
+    }

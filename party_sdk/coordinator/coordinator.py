@@ -120,8 +120,10 @@ class Coordinator:
             left out, or None, is as usual.
 
         Raises GuardRefused if the analyst shows another key than before.
-        Raises InvalidParameters if it is no such section, or does not fit.
+        Raises InvalidParameters if it is no such section, or does not fit, or a
+            parameter is missing that has to be named.
         """
+        session_terms.check_named(params)
         about = About(title=about) if isinstance(about, str) else about
         session_id = session_id or _id_from(about.title)
         if not re.fullmatch(NAME_PATTERN, session_id):

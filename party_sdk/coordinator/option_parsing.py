@@ -306,10 +306,11 @@ def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
     protocol: of the new session: another one takes the parameters that it has too.
     """
     from clustering_protocols import catalogue, session_terms
+    from clustering_protocols.contract.parameter_groups import asked
 
-    values = session_terms.check_terms(terms).model_dump(
-        mode="json", exclude_unset=True
-    )
+    params = session_terms.check_terms(terms)
+    values = params.model_dump(mode="json", exclude_unset=True)
+    values = params.model_dump(mode="json", include={*asked(type(params))}) | values
     if terms.evaluation is not None:
         values["n_clusters"] = list(terms.evaluation.n_clusters)
     fields = catalogue.protocol(protocol).params.model_fields

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from clustering_protocols import result_warnings, session_terms, simulation
+from clustering_protocols import catalogue, result_warnings, session_terms, simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
@@ -139,7 +139,9 @@ def simulate(
 ) -> SimulatedSession:
     """Play all roles of a session in this process.
 
-    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
+    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``. What is not named
+        and hides rows at a cost is left away, as nobody is hidden from here: parties of
+        `dc` send all dimensions.
     tables: one table for each party, in the order of the slots. Or one table that is
         dealt out: rows and columns are shuffled by the seed. A table is what
         :func:`~party_sdk.tables.open_table` takes: a path, a matrix, or a table of
@@ -172,7 +174,7 @@ def simulate(
         much noise.
     """
     params, dealt = _open_tables(
-        params,
+        _usual(params),
         tables,
         layout,
         id_column=id_column,
@@ -193,6 +195,13 @@ def simulate(
     for sentence in played.warnings:
         warnings.warn(sentence, UserWarning, stacklevel=2)
     return played
+
+
+def _usual(params: _P) -> _P:
+    """Return parameters with what simulations have where nothing is named."""
+    usual = catalogue.protocol_of(params).in_simulations
+    unnamed = usual.keys() - params.model_fields_set
+    return params.model_copy(update={name: usual[name] for name in unnamed})
 
 
 def _open_tables(

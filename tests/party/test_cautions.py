@@ -9,13 +9,15 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from clustering_protocols import catalogue, result_warnings
-from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols.session_terms import build_request, check_named, draw_up
+from clustering_protocols.terms.terms import Layout, read_terms
 from party_sdk.advice import Situation, advise, check_sizes
+from party_sdk.coordinator.option_parsing import earlier_values
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
 from party_sdk.lab.simulated_session import simulate
 
@@ -163,3 +165,21 @@ def test_a_distance_equal_to_eps_counts_as_within_it(
     session = simulate(params, grid, (3, 1))
     assert session.fidelity == 1.0
     assert len(set(session.labels)) == 2, "each grid is one cluster, with no noise"
+
+
+def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
+    layout = Layout.lattice(2)
+    with pytest.raises(InvalidParameters, match=r"'all_but_one' leaves one .*'all'"):
+        check_named(DataCollaboration(n_clusters=2))
+    for dimensions in ("all", "all_but_one"):
+        named = DataCollaboration.model_validate(
+            {"n_clusters": 2, "dimensions": dimensions}
+        )
+        check_named(named)
+        request = build_request(named, layout, seed=1)
+        earlier = earlier_values(
+            read_terms(draw_up("s", request, simulated=True)), "dc"
+        )
+        assert earlier["dimensions"] == dimensions, (
+            "a session that is repeated names it"
+        )

@@ -29,7 +29,7 @@ from party_sdk.coordinator.session import CoordinatedSession
 
 X: Any = load_iris().data
 LAYOUT = Layout.lattice(2)
-PARAMS = DataCollaboration(n_clusters=4)
+PARAMS = DataCollaboration(n_clusters=4, dimensions="all_but_one")
 KS = (2, 3, 4)
 
 

@@ -58,7 +58,9 @@ class Two(House):
     """Two parties whose tables have their columns in any order."""
 
     def labels(self, name: str, tables: Sequence[Any]) -> list[Result]:
-        params = DataCollaboration(n_clusters=2, predictor=True)
+        params = DataCollaboration(
+            n_clusters=2, predictor=True, dimensions="all_but_one"
+        )
         session = self.open(name, params, LAYOUT, dictionary=[SCHEMA])
         return list(self.run(session, tables, id_column="patient").values())
 

@@ -60,7 +60,17 @@ def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) 
     blank = Desk(folder, environment, "s-exp", "", (), ())
     said = json.loads(
         blank(
-            *("session", "create", "Wards", "--id", "s-exp", "--protocol", "dc"),
+            *(
+                "session",
+                "create",
+                "Wards",
+                "--id",
+                "s-exp",
+                "--protocol",
+                "dc",
+                "--param",
+                "dimensions=all_but_one",
+            ),
             *("--param", "n_clusters=3", "--seed", "1", "--json"),
             *("--schema", folder / "rows.json", "--profiles", "members"),
         )

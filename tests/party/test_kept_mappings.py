@@ -222,7 +222,9 @@ def test_python_keeps_a_mapping_for_new_rows_too(
     with start_api(driven=True) as api:
         house = House(api, tmp_path)
         opened = house.open(
-            "w", DataCollaboration(n_clusters=3, predictor=True), Layout.lattice(1)
+            "w",
+            DataCollaboration(n_clusters=3, predictor=True, dimensions="all_but_one"),
+            Layout.lattice(1),
         )
         [party] = house.parties(opened).values()
         with party:

@@ -144,7 +144,9 @@ def test_columns_show_own_variables_under_each_number(house: House) -> None:
 
 
 def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> None:
-    session = open_session(house, DataCollaboration(n_clusters=4))
+    session = open_session(
+        house, DataCollaboration(n_clusters=4, dimensions="all_but_one")
+    )
     data = sources()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(house.run, session, data)

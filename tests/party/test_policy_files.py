@@ -137,7 +137,9 @@ def terms(weight: float = 1.0) -> Terms:
     proposal = SessionRequest(
         protocol={
             "name": "dc",
-            "params": DataCollaboration(n_clusters=2).model_dump(mode="json"),
+            "params": DataCollaboration(
+                n_clusters=2, dimensions="all_but_one"
+            ).model_dump(mode="json"),
         },
         layout=Layout.lattice(1),
         seed=0,

@@ -8,7 +8,17 @@ from support.terminal import Terminal, read
 
 from party_sdk.party.party_session import PartySession
 
-CREATE = ("session", "create", "Wards", "--protocol", "dc", "--param", "n_clusters=3")
+CREATE = (
+    "session",
+    "create",
+    "Wards",
+    "--protocol",
+    "dc",
+    "--param",
+    "n_clusters=3",
+    "--param",
+    "dimensions=all_but_one",
+)
 
 
 def test_columns_are_found_by_their_names_without_a_dictionary(

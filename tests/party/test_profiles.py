@@ -137,7 +137,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     ("readers", "params"),
     [
         ("everybody", LosslessFederated(n_clusters=3)),
-        ("members", DataCollaboration(n_clusters=3)),
+        ("members", DataCollaboration(n_clusters=3, dimensions="all_but_one")),
     ],
 )
 @pytest.mark.quick(1)

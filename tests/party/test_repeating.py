@@ -47,7 +47,7 @@ def opened(house: House, name: str, **more: Any) -> Any:
     dictionary = [numbers(("a", "b"), -1, 1), numbers(("c", "d"), -1, 1)]
     return house.open(
         name,
-        DataCollaboration(n_clusters=3),
+        DataCollaboration(n_clusters=3, dimensions="all_but_one"),
         Layout.lattice(3, 2),
         dictionary=dictionary,
         guards=Guards(minimum_rows=7),

@@ -79,7 +79,16 @@ def opened(analyst: Analyst, folder: Path, session: str, *more: str) -> Desk:
     blank = Desk(folder, environment, session, "", (), ())
     create = ("session", "create", "Wine & <b>more</b>", "--id", session)
     about = ("--purpose", "To compare", "--contact", "office@north.example")
-    params = ("--protocol", "dc", "--param", "n_clusters=2..3", "--seed", "1")
+    params = (
+        "--protocol",
+        "dc",
+        "--param",
+        "n_clusters=2..3",
+        "--param",
+        "dimensions=all_but_one",
+        "--seed",
+        "1",
+    )
     told = ("--schema", folder / "rows.json", "--profiles", "members", *more)
     found = json.loads(blank(*create, *about, *params, *told, "--json"))
     accepted = [word for code in found["risks"] for word in ("--accept-risk", code)]

@@ -167,7 +167,7 @@ def terms_of(params: Params, *, readers: Any = None) -> Terms:
     return read_terms(draw_up("s", proposal))
 
 
-DC = DataCollaboration(n_clusters=2)
+DC = DataCollaboration(n_clusters=2, dimensions="all_but_one")
 LABELLED = Assignment(labels=np.array([0, 0, 1]), chosen=0, result="")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,7 +14,7 @@ from clustering_protocols.common.limits import (
     graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import PUBLISHED
+from clustering_protocols.contract.parameter_groups import ASKED, PUBLISHED
 from clustering_protocols.contract.shared_parameters import (
     KMeansIterations,
     KMeansStarts,
@@ -22,6 +22,14 @@ from clustering_protocols.contract.shared_parameters import (
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
 from clustering_protocols.terms.schema import Schema
+
+WIDE: Final = 10
+"""Columns of a party from which leaving a dimension out cost nothing that we measured."""
+
+COST: Final = (
+    "On drawn sets the objective was up to 89 times the pooled one where a party has two "
+    "columns, 7 times at three, 2.7 times at four and five, 1.1 times at six"
+)
 
 
 class Anchor(Params):
@@ -74,6 +82,12 @@ class DataCollaboration(AlignedParams):
         "less than they have, so that some of each row stays at home. all: as many as "
         "there are columns, also a single one; distances are then exactly those of "
         "the rows (a risk).",
+        json_schema_extra={
+            ASKED: "'all_but_one' leaves one dimension of each party's rows at home, and "
+            f"costs quality where a party has fewer than {WIDE} columns. {COST}. 'all' "
+            "gives the clusters of the pooled rows, and an analyst who colludes with "
+            "one party rebuilds all rows."
+        },
     )
     map: Literal["affine", "linear"] = Field(
         default="affine", description="The form of the collaboration maps g_i."

@@ -19,7 +19,15 @@ from support.terminal import Terminal, read
 from party_sdk.supervisor import Orders
 
 SLOT = "r1c1"
-CREATE = ("session", "create", "Wards", "--protocol", "dc")
+CREATE = (
+    "session",
+    "create",
+    "Wards",
+    "--protocol",
+    "dc",
+    "--param",
+    "dimensions=all_but_one",
+)
 
 
 def patients(seed: int, n: int = 60) -> pd.DataFrame:

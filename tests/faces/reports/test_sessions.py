@@ -108,6 +108,7 @@ def test_a_date_for_none_links_no_namesakes(house: House, date: str) -> None:
     params = DataCollaboration(
         n_clusters=2,
         alignment={"method": "ecdh", "match_keys": keys, "minimum_share": 0.1},
+        dimensions="all_but_one",
     )
     tables = [
         people(40, ["a", "b"], "X", date, 1),
@@ -131,7 +132,9 @@ def test_a_date_for_none_links_no_namesakes(house: House, date: str) -> None:
 def test_the_coordinator_reads_which_guard_stopped_a_party(house: House) -> None:
     keys = ["given + surname + birth | date", "surname + birth | date"]
     params = DataCollaboration(
-        n_clusters=2, alignment={"method": "ecdh", "match_keys": keys}
+        n_clusters=2,
+        alignment={"method": "ecdh", "match_keys": keys},
+        dimensions="all_but_one",
     )
     session = house.open("s", params, Layout.lattice(1, 2))
     invitations = session.invite()

@@ -140,7 +140,9 @@ def start_sessions(gather: Gather, turn: int = 0) -> list[Crowd]:
         crowds.append(
             gather(
                 turn * N_SESSIONS + number,
-                params if number else DataCollaboration(n_clusters=3),
+                params
+                if number
+                else DataCollaboration(n_clusters=3, dimensions="all_but_one"),
             )
         )
     for crowd in crowds:

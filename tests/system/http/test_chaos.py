@@ -27,7 +27,7 @@ N_KILLS = 20
 AWAY_BEFORE = (7, 14)  # kills before which the database is away for a moment
 AWAY_SECONDS = 2.0
 PROTOCOLS: tuple[Params, ...] = (
-    DataCollaboration(n_clusters=3),
+    DataCollaboration(n_clusters=3, dimensions="all_but_one"),
     LosslessFederated(
         n_clusters=2, max_iter=4, small_cohorts="allow", allow_two_parties=True
     ),

@@ -20,7 +20,7 @@ pytestmark = on_command("processes of Dask")
 LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(400, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
-PARAMS = DataCollaboration(n_clusters=3, n_init=2)
+PARAMS = DataCollaboration(n_clusters=3, n_init=2, dimensions="all_but_one")
 # not imported: it changes the engine of anyone who imports it
 PROGRAM = str(Path(__file__).with_name("eager_dask.py"))
 
@@ -36,7 +36,7 @@ def with_dask(folder: Path, **settings: str) -> Analyst:
     return analyst
 
 
-LONG = DataCollaboration(n_clusters=3, n_init=500)
+LONG = DataCollaboration(n_clusters=3, n_init=500, dimensions="all_but_one")
 
 
 def left(cluster: Processes) -> int:

@@ -27,7 +27,7 @@ from clustering_protocols.terms.terms import Layout
 if TYPE_CHECKING:
     from support.in_process import Api
 
-PARAMS = DataCollaboration(n_clusters=3, scaling="center")
+PARAMS = DataCollaboration(n_clusters=3, scaling="center", dimensions="all_but_one")
 LAYOUT = Layout.lattice(2, 1)
 X = np.random.default_rng(0).normal(size=(60, 4)) + np.repeat(np.eye(3, 4) * 9, 20, 0)
 PARTS = simulation.split(X, LAYOUT, seed=1)

@@ -173,7 +173,10 @@ X = np.random.default_rng(3).normal(size=(60, 6)) + np.repeat(
     np.eye(3, 6) * 9, 20, axis=0
 )
 SESSIONS: dict[str, tuple[Params, Layout]] = {
-    "dc": (DataCollaboration(n_clusters=3), Layout.lattice(2, 2)),
+    "dc": (
+        DataCollaboration(n_clusters=3, dimensions="all_but_one"),
+        Layout.lattice(2, 2),
+    ),
     "llf": (LosslessFederated(n_clusters=3), Layout.lattice(3)),
     "omnifc": (OmniFC(n_clusters=3), Layout.lattice(3)),
 }

@@ -26,7 +26,9 @@ def test_two_hundred_parties_get_the_labels_of_the_simulation(
 ) -> None:
     rows = np.random.default_rng(0).normal(size=(N_PARTIES * ROWS_EACH, 4))
     parts = simulation.split(rows, Layout.lattice(N_PARTIES), seed=1)
-    crowd = gather(DataCollaboration(n_clusters=3), parts, at_home=True)
+    crowd = gather(
+        DataCollaboration(n_clusters=3, dimensions="all_but_one"), parts, at_home=True
+    )
     crowd.start()
     results = crowd.join(SECONDS)
     assert len(results) == N_PARTIES

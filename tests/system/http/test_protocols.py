@@ -42,7 +42,7 @@ Gather = Callable[..., Crowd]
 SHORT: dict[str, Any] = {"n_clusters": 3, "max_iter": 4}
 CASES: dict[str, tuple[Any, simulation.Split]] = {
     "dummy": (Dummy(n_clusters=3, void_attempts=2), LATTICE),
-    "dc": (DataCollaboration(n_clusters=3), LATTICE),
+    "dc": (DataCollaboration(n_clusters=3, dimensions="all_but_one"), LATTICE),
     "llf rows": (LosslessFederated(**SHORT), ROWS),
     "llf columns": (LosslessFederated(**SHORT), COLUMNS),
     "omnifc": (OmniFC(n_clusters=3, distances="landmarks"), ROWS),
@@ -78,7 +78,7 @@ def test_http_gives_the_bits_of_the_simulation(gather: Gather, name: str) -> Non
 
 @pytest.mark.threat(20)
 def test_other_rows_end_the_session_and_name_the_parties(gather: Gather) -> None:
-    crowd = gather(DataCollaboration(n_clusters=3), LATTICE)
+    crowd = gather(DataCollaboration(n_clusters=3, dimensions="all_but_one"), LATTICE)
     source = LATTICE.data["r1c1"]
     others = ["somebody", *source.ids[1:]] if source.ids else []
     crowd.data = {

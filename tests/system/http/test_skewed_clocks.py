@@ -20,7 +20,7 @@ from tests.system.http.several import LAYOUT, PARTS, assert_whole, fleet
 pytestmark = on_command("analysts with wrong clocks")
 MINUTE = 60
 PROTOCOLS: tuple[Params, ...] = (
-    DataCollaboration(n_clusters=3),
+    DataCollaboration(n_clusters=3, dimensions="all_but_one"),
     Dummy(n_clusters=3),
     LosslessFederated(
         n_clusters=2, max_iter=4, small_cohorts="allow", allow_two_parties=True

@@ -30,7 +30,7 @@ from party_sdk.tables import open_table
 
 FLOWERS = load_iris(as_frame=True).data
 FRAMES = [FLOWERS[0::3], FLOWERS[1::3], FLOWERS[2::3]]
-PARAMS = DataCollaboration(n_clusters=3)
+PARAMS = DataCollaboration(n_clusters=3, dimensions="all_but_one")
 
 
 @pytest.fixture

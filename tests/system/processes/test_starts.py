@@ -157,7 +157,7 @@ def crowd_of(analyst: Analyst, home: Path, params: Params, name: str) -> Crowd:
 def test_an_analyst_hands_out_sessions_without_mathematics(tmp_path: Path) -> None:
     """Creation, joining, checks of every contribution and results, to the end."""
     sessions: dict[str, Params] = {
-        "dc": DataCollaboration(n_clusters=2),
+        "dc": DataCollaboration(n_clusters=2, dimensions="all_but_one"),
         "llf": LosslessFederated(n_clusters=2),
     }
     with Told(tmp_path / "analyst") as analyst:
@@ -198,6 +198,8 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
             "open",
             "--param",
             "n_clusters=2",
+            "--param",
+            "dimensions=all",
         ]
         shown = [["session", name, "done"] for name in ("show", "report", "audit")]
         assert coterie(create, ["session", "list"], *shown) <= CLIENT | OPTIONAL
@@ -250,8 +252,12 @@ Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
     ("params", "when", "mathematics"),
     [
         (Dummy(), "prepared", set()),
-        (DataCollaboration(n_clusters=2), "began", set()),
-        (DataCollaboration(n_clusters=2), "prepared", {"scipy", "sklearn"}),
+        (DataCollaboration(n_clusters=2, dimensions="all_but_one"), "began", set()),
+        (
+            DataCollaboration(n_clusters=2, dimensions="all_but_one"),
+            "prepared",
+            {"scipy", "sklearn"},
+        ),
         (LosslessFederated(n_clusters=2), "prepared", set()),
     ],
     ids=["dummy", "dc, begun", "dc", "llf"],

@@ -38,7 +38,7 @@ def try_methods(folder: Path) -> float | None:
 
 
 def take_part(address: str, key: str) -> Result:
-    params, layout = DataCollaboration(n_clusters=3), Layout.lattice(2, 2)
+    params, layout = DataCollaboration(n_clusters=3, dimensions="all_but_one"), Layout.lattice(2, 2)
     with Coordinator(address, key) as coordinator:
         invitations = coordinator.create_session("wards", params, layout).invite()
     policy = Policy(accepted_risks=frozenset({"a-risk"}))
@@ -47,7 +47,7 @@ def take_part(address: str, key: str) -> Result:
 
 
 def play_here(folder: Path) -> list[Result]:
-    with local_session(DataCollaboration(n_clusters=3), (3, 1)) as session:
+    with local_session(DataCollaboration(n_clusters=3, dimensions="all_but_one"), (3, 1)) as session:
         return session.run([folder / "a.csv", folder / "b.csv", folder / "c.csv"])
 """
 WRONG = """
