@@ -19,11 +19,15 @@ from clustering_protocols.contract.disclosures import exposures, opens_rows
 from clustering_protocols.contract.parameter_groups import asked
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.session_plan import check_planned, spread
+from clustering_protocols.session_terms import runs_of
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot
 
 USUAL_COLUMNS: Final = 10
 """Columns of all parties together, where nobody says how many."""
+
+_USUAL_UPDATES: Final = 10
+"""That most runs take; see evidence.json."""
 
 LARGE_UPLOAD: Final = 1e9
 LARGE_MEMORY: Final = 4e9
@@ -319,7 +323,11 @@ def widths_of(layout: Layout, columns: int) -> list[int]:
 
 
 def size_warnings(
-    params: Params, layout: Layout, rows: int | None, columns: int
+    params: Params,
+    layout: Layout,
+    rows: int | None,
+    columns: int,
+    evaluation: Evaluation | None = None,
 ) -> list[str]:
     """Return what is large about a session, and what of it may spoil the result."""
     warnings = list(
@@ -339,6 +347,8 @@ def size_warnings(
     if memory >= LARGE_MEMORY:
         warnings.append(f"The analyst takes up to {memory / 1e9:,.1f} GB of memory.")
     own = rows // len(layout.slots)
+    if evaluation is not None:
+        return warnings + _numbers_that_fit(params, layout, own, evaluation)
     updates = sizes.updates_that_fit([params], layout, own)
     most = getattr(params, "max_iter", 0)
     if updates is not None and updates < most:
@@ -347,6 +357,30 @@ def size_warnings(
             f"update {updates + 1} of up to {most} on."
         )
     return warnings
+
+
+def _numbers_that_fit(
+    params: Params, layout: Layout, own: int, evaluation: Evaluation
+) -> list[str]:
+    """Return which numbers of clusters leave room for the updates that a run takes."""
+    runs = runs_of(params, evaluation)
+    sizes = catalogue.protocol_of(params).sizes()
+    fit = []
+    for n, number in enumerate(evaluation.n_clusters, 1):
+        updates = sizes.updates_that_fit(runs[:n], layout, own)
+        if updates is None or updates >= _USUAL_UPDATES:
+            fit.append(str(number))
+    if len(fit) == len(runs):
+        return []
+    some = f"n_clusters {', '.join(fit)}, {len(fit)}" if fit else "none"
+    return [
+        (
+            f"With {own} rows a party, its own audit (sums_limit) has room for "
+            f"{_USUAL_UPDATES} updates of {some} of the {len(runs)} numbers of clusters, and "
+            "may stop the session at others: `coterie party rehearse` says how many fit a "
+            "table."
+        )
+    ]
 
 
 def describe_runs(params: Params, layout: Layout, runs: Evaluation) -> str:

@@ -15,8 +15,9 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.session_terms import build_request, check_named, draw_up
+from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout, read_terms
-from party_sdk.advice import Situation, advise, check_sizes
+from party_sdk.advice import Situation, advise, check_sizes, size_warnings
 from party_sdk.coordinator.option_parsing import earlier_values
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
 from party_sdk.lab.simulated_session import simulate
@@ -124,6 +125,20 @@ def test_advice_warns_of_the_update_at_which_an_audit_may_stop(
     expected = [] if update is None else [f"may stop a session from update {update} of"]
     assert len(llf.warnings) == len(expected)
     assert all(part in said for part, said in zip(expected, llf.warnings, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("rows", "fit"),
+    [(300, "n_clusters 2, 1"), (900, "n_clusters 2, 3, 4, 3"), (120, "none")],
+)
+def test_the_numbers_of_clusters_that_fit_are_counted_before_anybody_joins(
+    rows: int, fit: str
+) -> None:
+    params = LosslessFederated(n_clusters=10)
+    several = Evaluation(n_clusters=tuple(range(2, 11)))
+    [said] = size_warnings(params, ROWS, rows, 10, several)
+    assert f"updates of {fit} of the 9 numbers of clusters" in said
+    assert size_warnings(params, ROWS, 9_000, 10, several) == []
 
 
 @pytest.mark.parametrize(

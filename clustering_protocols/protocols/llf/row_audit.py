@@ -86,6 +86,10 @@ def check(
     if following <= most:
         return
     fits = f"max_iter {n_updates} would fit" if n_updates > 0 else "take fewer clusters"
+    k = context.session.params.n_clusters
+    done = [str(run.n_clusters) for run in context.session.runs if run.n_clusters < k]
+    if done:
+        fits = f"{len(done)} numbers of clusters fit your rows: {', '.join(done)}"
     raise GuardRefused(
         f"{following} of your {n_rows} rows could be computed from the sums that you "
         f"have answered and these; 'sums_limit' is {share:g}, {most} rows. {fits}."

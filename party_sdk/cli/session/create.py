@@ -246,7 +246,7 @@ def _costs(
         columns = columns or advice.USUAL_COLUMNS
         advice.check_sizes(params, layout, rows, columns, runs)
     if columns and (rows or runs):
-        for sentence in advice.size_warnings(params, layout, rows, columns):
+        for sentence in advice.size_warnings(params, layout, rows, columns, runs):
             yield f"warning: {sentence}"
     if runs is not None:
         yield advice.describe_runs(params, layout, runs)
