@@ -110,7 +110,7 @@ OTHERS: Final = (
         COLUMNS_SPLIT,
     ),
     Way("omnifc", ", nothing pooled", _K | {"scaling": "unit_norm"}, ROWS_SPLIT),
-    Way("pqmds", ", several coordinates", _K | {"coordinates": 2}, COLUMNS_SPLIT),
+    Way("pqmds", ", one coordinate", _K | {"coordinates": 1}, COLUMNS_SPLIT),
 )
 
 

@@ -69,7 +69,8 @@ def write_page(name: str) -> str:
 
 def _parameter_rows(name: str) -> Iterator[str]:
     for each in parameters_of(catalogue.describe(name)["params"]):
-        usual = f"`{each.usual}`" if each.usual else "required"
+        has_default = "default" in each.schema
+        usual = f"`{json.dumps(each.schema['default'])}`" if has_default else "required"
         yield f"| `{each.name}` | {_values(each)} | {usual} | {_meaning(each)} |\n"
 
 

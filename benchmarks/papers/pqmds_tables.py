@@ -124,6 +124,7 @@ def compare(
             params = ProductQuantisation(
                 n_clusters=10,
                 sub_dim=sub_dim,
+                coordinates=1,
                 codebook_size=size,
                 scaling="none",
                 normalise=normalise,
@@ -149,7 +150,7 @@ def recovery() -> None:
             line = f"{name:14} K={size:<3}"
             for sub_dim in (1, 2, 3, 4, 8):
                 params = ProductQuantisation(
-                    n_clusters=2, sub_dim=sub_dim, codebook_size=size
+                    n_clusters=2, sub_dim=sub_dim, coordinates=1, codebook_size=size
                 )
                 codes = maths.encode(params, X, KeyedStream(bytes(32))).codes
                 cells = subspaces.of(params, X.shape[1])

@@ -91,7 +91,7 @@ class OmniFC(Params):
         default=5, ge=2, le=100_000, description="Of hdbscan."
     )
     fuzziness: Annotated[float, Field(gt=1, le=10)] | Literal["auto"] = Field(
-        default=2.0,
+        default="auto",
         description="The exponent of fuzzy_cmeans. auto: by the numbers of rows and columns "
         "(Schwämmle and Jensen, 2010), from 1.1 to 2. With 2, clusters coincide in many "
         "columns.",

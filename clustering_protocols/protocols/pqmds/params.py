@@ -66,13 +66,14 @@ class ProductQuantisation(AlignedParams):
         le=4096,
         description="Centres per subspace; fewer where fewer different values exist.",
     )
-    coordinates: int = Field(
-        default=1,
+    coordinates: int | None = Field(
+        default=None,
         ge=1,
         le=64,
         description="How many coordinates of each subspace's centres are sent, at most "
         "sub_dim. 1: as in the paper. As many as sub_dim: all, so that distances between "
-        "the centres of a subspace are kept. More than 1 give features away (a risk).",
+        "the centres of a subspace are kept. More than 1 give features away (a risk). "
+        "Default: 2; under noise and of single features 1.",
     )
     scaling: Literal["standard", "none"] = Field(
         default="standard",
@@ -96,7 +97,7 @@ class ProductQuantisation(AlignedParams):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.coordinates > self.sub_dim:
+        if (self.coordinates or 1) > self.sub_dim:
             raise ValueError(
                 f"coordinates is {self.coordinates}; a subspace of sub_dim "
                 f"{self.sub_dim} has no more than that"
@@ -120,6 +121,12 @@ class ProductQuantisation(AlignedParams):
         if self.privacy.mechanism != "none":
             what = f"privacy.mechanism {self.privacy.mechanism!r}"
             check_bounded(dictionary, what, wide=True)
+
+    @property
+    def n_coordinates(self) -> int:
+        """Return how many coordinates of a subspace are sent."""
+        usual = 2 if self.privacy.mechanism == "none" else 1
+        return self.coordinates or min(usual, self.sub_dim)
 
     @property
     def epsilon_per_person(self) -> float:

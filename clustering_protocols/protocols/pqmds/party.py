@@ -92,7 +92,7 @@ def notes(
     found: float64 array; R² by feature.
     """
     told: dict[str, Any] = {
-        "self-check": _WHO[params.coordinates > 1],
+        "self-check": _WHO[params.n_coordinates > 1],
         "  features, largest R²": float(found.max(initial=0.0)),
         "  features, median R²": float(np.median(found)) if found.size else 0.0,
     }
@@ -101,9 +101,9 @@ def notes(
             "sub_dim is 1: the codes order the rows by each feature, and show the "
             "feature's values up to the width of a cell."
         )
-    if params.coordinates > 1:
+    if params.n_coordinates > 1:
         told["warning"] = (
-            f"coordinates is {params.coordinates}: anyone who knows a few of your rows reads "
+            f"coordinates is {params.n_coordinates}: anyone who knows a few of your rows reads "
             "the features of the others off their codes, as well as R² says."
         )
     if n_rows < _FEW_ROWS * largest_codebook:

@@ -75,7 +75,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "features of the others.",
         measured="On our tables R² was .3 to .9 with one coordinate, and .9 to 1 with "
         "all.",
-        remedy="coordinates 1, the default.",
+        remedy="coordinates 1, which loses more of the clusters.",
         detail="Several coordinates of each subspace are sent. An analyst who unmixes "
         "the codes comes near to that without any known row.",
     ),
@@ -197,7 +197,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("collusion")
         if params.sub_dim == 1:
             codes.append("single-feature-codes")
-        if params.coordinates > 1:
+        if params.n_coordinates > 1:
             codes.append("codes-give-features")
         if params.privacy.mechanism != "none":
             codes.append("noise-covers-one-row-once")
@@ -219,7 +219,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     ) -> frozenset[Disclosure]:
         """Return codes, outside: several coordinates of a subspace are its rows."""
         shown = to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
-        if params.coordinates > 1:
+        if params.n_coordinates > 1:
             shown |= to(Reader.OUTSIDE, Kind.GEOMETRY)
         return shown | to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
 

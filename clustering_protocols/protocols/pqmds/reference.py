@@ -68,8 +68,10 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
             normalise="minmax",
             weights="centres",
         ),
-        4: ProductQuantisation(n_clusters=2, sub_dim=8, codebook_size=4),
-        5: ProductQuantisation(n_clusters=3, codebook_size=200, scaling="none"),
+        4: ProductQuantisation(n_clusters=2, sub_dim=8, coordinates=1, codebook_size=4),
+        5: ProductQuantisation(
+            n_clusters=3, coordinates=1, codebook_size=200, scaling="none"
+        ),
         6: ProductQuantisation(
             n_clusters=3,
             privacy=Privacy(mechanism="laplace", epsilon=300.0),

@@ -30,9 +30,9 @@ def of(params: ProductQuantisation, n_features: int) -> list[tuple[slice, int]]:
     the budget know them: where the centres of a subspace span less, the rest are zeros.
     A subspace that one more feature has joined has one more where all are sent.
     """
-    whole = params.coordinates == params.sub_dim
+    whole = params.n_coordinates == params.sub_dim
     return [
-        (f, f.stop - f.start if whole else min(params.coordinates, f.stop - f.start))
+        (f, f.stop - f.start if whole else min(params.n_coordinates, f.stop - f.start))
         for f in cut(n_features, params.sub_dim)
     ]
 

@@ -240,3 +240,10 @@ def test_the_self_check_says_what_least_squares_recovers(name: str) -> None:
         expected += list(1 - left / rows[:, features].var(axis=0))
     assert notes["  features, median R²"] == pytest.approx(np.median(expected))
     assert notes["  features, largest R²"] == pytest.approx(max(expected))
+
+
+def test_two_coordinates_are_sent_unless_noise_is_asked_for_or_there_is_one() -> None:
+    noise = {"privacy": {"mechanism": "laplace"}}
+    for given, sent in (({}, 2), ({"sub_dim": 1}, 1), (noise, 1), ({"sub_dim": 4}, 2)):
+        usual = ProductQuantisation.model_validate({"n_clusters": 3, **given})
+        assert usual.n_coordinates == sent

@@ -27,7 +27,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
 
 WINE = load_wine().data
-PARAMS = ProductQuantisation(n_clusters=3)
+PARAMS = ProductQuantisation(n_clusters=3, coordinates=1)
 RNG = np.random.default_rng(0)
 
 
@@ -175,7 +175,7 @@ def test_a_constant_subspace_is_zero() -> None:
 
 def test_minmax_codes_run_from_0_to_1_and_scale_keeps_spreads() -> None:
     X = RNG.normal(size=(400, 4)) * [1.0, 1.0, 9.0, 9.0]
-    params = ProductQuantisation(n_clusters=1, scaling="none")
+    params = ProductQuantisation(n_clusters=1, coordinates=1, scaling="none")
     kept = maths.encode(params, X, stream()).codes
     assert kept[:, 1].std() / kept[:, 0].std() == pytest.approx(9.0, rel=0.2)
     minmax = params.model_copy(update={"normalise": "minmax"})
@@ -284,7 +284,9 @@ def test_a_party_with_one_feature_is_refused() -> None:
 @pytest.mark.threat(96)
 def test_subspaces_of_one_feature_are_a_risk_and_a_warning() -> None:
     risks = catalogue.protocol("pqmds").risks_of
-    single = ProductQuantisation(n_clusters=3, sub_dim=1, codebook_size=16)
+    single = ProductQuantisation(
+        n_clusters=3, sub_dim=1, coordinates=1, codebook_size=16
+    )
     assert "single-feature-codes" in risks(single, Layout.lattice(1, 2))
     assert "single-feature-codes" not in risks(PARAMS, Layout.lattice(1, 2))
     found = {}
