@@ -23,6 +23,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 from . import round_bound, rows_round
+from .params import LlfContext
 from .rows_round import RowsRound
 
 
@@ -74,7 +75,7 @@ def known_history(context: PartyContext, n_rows: int) -> RowHistory:
 
 
 def check(
-    context: PartyContext, history: RowHistory, n_rows: int, n_updates: int
+    context: LlfContext, history: RowHistory, n_rows: int, n_updates: int
 ) -> None:
     """Refuse a history of so many own rows from which more follow than may.
 
@@ -86,10 +87,12 @@ def check(
     if following <= most:
         return
     fits = f"max_iter {n_updates} would fit" if n_updates > 0 else "take fewer clusters"
-    k = context.session.params.n_clusters
-    done = [str(run.n_clusters) for run in context.session.runs if run.n_clusters < k]
+    runs = list(context.session.runs)
+    done = runs[: runs.index(context.session.params)]
     if done:
-        fits = f"{len(done)} numbers of clusters fit your rows: {', '.join(done)}"
+        fits = (
+            f"Your rows fit n_clusters {', '.join(str(run.n_clusters) for run in done)}"
+        )
     raise GuardRefused(
         f"{following} of your {n_rows} rows could be computed from the sums that you "
         f"have answered and these; 'sums_limit' is {share:g}, {most} rows. {fits}."
