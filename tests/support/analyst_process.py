@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 import httpx
 
@@ -39,15 +41,23 @@ COTERIE = str(Path(sys.executable).parent / "coterie")
 
 
 # Below the ports that the system hands out, so that none goes to a connection between
-# the probe and its use; each process of the tests begins elsewhere.
-PORTS = count(10_000 + os.getpid() * 331 % 20_000)
+# the probe and its use. Whoever holds the lock of a port's file has the port.
+_PORTS = count(10_000 + os.getpid() * 331 % 20_000)
+_LOCKS = Path(tempfile.gettempdir()) / f"ports-of-tests-{os.getuid()}"
+_HELD: list[IO[str]] = []
 
 
 def free_port() -> int:
-    for port in PORTS:
-        with socket.socket() as probe, suppress(OSError):
+    """Return a port that no other process of tests on this machine gets."""
+    _LOCKS.mkdir(exist_ok=True)
+    for port in _PORTS:
+        lock = (_LOCKS / str(port)).open("w")
+        with suppress(OSError), socket.socket() as probe:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             probe.bind(("127.0.0.1", port))
+            _HELD.append(lock)
             return port
+        lock.close()
     raise AssertionError("the ports do not end")
 
 

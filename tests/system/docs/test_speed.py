@@ -15,7 +15,7 @@ from benchmarks.speed.figures import Figure
     "parts",
     [
         pytest.param(("audit", "answers"), id="short"),
-        pytest.param(PARTS, id="all", marks=pytest.mark.thorough),
+        pytest.param(PARTS, id="all", marks=pytest.mark.thorough(only=True)),
     ],
 )
 def test_one_command_prints_every_speed(parts: tuple[str, ...]) -> None:
