@@ -223,7 +223,7 @@ def _open_file(
         return parquet_source(path, unpacked, folder / ARROW_COPY, dialect)
     if not (folder / TEXT_COPY).is_file():
         raise unusable(path)
-    return CopiedSource(folder / TEXT_COPY, dialect, unpacked)
+    return CopiedSource(folder / TEXT_COPY, dialect, unpacked, how.allow)
 
 
 def _state(path: Path) -> tuple[int, int, int]:

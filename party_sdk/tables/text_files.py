@@ -299,6 +299,7 @@ class CopiedSource(TextSource):
 
     copy: one line per row, in UTF-8 and commas, with the names of columns in the first.
     unpacked: what was said of the file beside the copy.
+    allow: guards that are switched off.
     """
 
     def __init__(
@@ -306,6 +307,7 @@ class CopiedSource(TextSource):
         copy: Path,
         given: Dialect,
         unpacked: Unpacked,
+        allow: Sequence[str] = (),
     ) -> None:
         dialect = Dialect(
             encoding="utf-8",
@@ -315,7 +317,7 @@ class CopiedSource(TextSource):
             dates=given.dates,
             missing=given.missing,
         )
-        super().__init__(copy, "text", dialect, copy.parent, copied=unpacked)
+        super().__init__(copy, "text", dialect, copy.parent, allow, unpacked)
         self._warnings += unpacked.warnings
         self._rows = NumberedRows(unpacked.first, unpacked.empty)
         self._unpacked = unpacked
