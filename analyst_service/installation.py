@@ -103,7 +103,6 @@ def _adopt(transaction: Transaction, parts: Parts) -> None:
         return
     if parts.store.mark() is not None:
         raise ForeignStore(_OF_ANOTHER)
-    _check_arrays(transaction, parts.store)
     transaction.add(_new(parts.key))  # anyone who comes second finds the first one's
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from support.in_process import Api, in_process
 
 
 @pytest.fixture
@@ -17,3 +20,10 @@ def serves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("analyst_service.cli.shutdown.run", lambda *_, **__: None)
     monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
     monkeypatch.setattr("analyst_service.cli.server._check_port", lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def file_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """An analyst for a whole file, on SQLite; bodies may have 64 KiB."""
+    with in_process(tmp_path_factory.mktemp("file"), max_body_bytes=1 << 16) as api:
+        yield api

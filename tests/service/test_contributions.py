@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from itertools import product
 from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
@@ -96,14 +97,6 @@ def refused_upload(shared_api: Api) -> Iterator[Upload]:
     assert upload.send().status_code == 201
 
 
-@pytest.fixture(scope="module")
-def refused_projections(shared_api: Api) -> Iterator[Upload]:
-    """The same of arrays of floats."""
-    upload = projections(shared_api)
-    yield upload
-    assert upload.send().status_code == 201
-
-
 def positions(upload: Upload) -> Any:
     return raw_packets.decode(upload.body)[1]["positions"]
 
@@ -113,14 +106,10 @@ def without_positions(upload: Upload) -> dict[str, Any]:
     return {name: array for name, array in found.items() if name != "positions"}
 
 
-def unchanged(header: dict[str, Any]) -> None:
-    """Leave a header as it is."""
-
-
 def recoded(
     upload: Upload,
     arrays: Mapping[str, Any] | None = None,
-    change: Callable[[dict[str, Any]], object] = unchanged,
+    change: Callable[[dict[str, Any]], object] = lambda _: None,
 ) -> Upload:
     """The same upload with other arrays or another header, well encoded."""
     header, found = raw_packets.decode(upload.body)
@@ -184,18 +173,6 @@ def assert_problem(response: httpx.Response, problem: Problem) -> None:
 
 
 # What is stored
-
-
-@pytest.mark.threat(36)
-def test_the_same_upload_twice_is_one_row_and_one_receipt(
-    session: ByHand, upload: Upload
-) -> None:
-    first = upload.send()
-    after_first = session.api.stored()
-    second = upload.send()
-    assert (first.status_code, second.status_code) == (201, 200)
-    assert first.content == second.content
-    assert session.api.stored() == after_first
 
 
 def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> None:
@@ -262,27 +239,6 @@ def test_of_two_different_uploads_at_once_one_is_stored(
     stored = session.api.stored()
     assert sorted(one.send().status_code for one in (upload, other)) == [200, 409]
     assert session.api.stored() == stored
-
-
-@pytest.mark.threat(37)
-def test_other_bytes_for_an_answered_attempt_are_refused(
-    session: ByHand, upload: Upload
-) -> None:
-    assert upload.send().status_code == 201
-    other = arrayed(lambda found: {"positions": found[::-1]})(upload)
-    assert_refused(session.api, other.send, Problem.CONTRIBUTION_DIFFERS)
-
-
-def test_the_receipt_of_a_closed_round_is_given_again(
-    session: ByHand, upload: Upload
-) -> None:
-    receipt = upload.send().content
-    session.answer(B)
-    assert session.status["round"] == 4
-    assert (upload.send().status_code, upload.send().content) == (200, receipt)
-    session.finish()
-    assert session.status["state"] == "completed"
-    assert (upload.send().status_code, upload.send().content) == (200, receipt)
 
 
 # What is refused
@@ -538,59 +494,34 @@ def test_an_upload_whose_connection_ends_leaves_no_trace(
     assert upload.send().status_code == 201
 
 
-@pytest.mark.threat(1, 2)
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", [0.0, 0.5, 1.0], ids=["first", "middle", "last"])
-@pytest.mark.parametrize("name", ["rows", "anchors"])
-def test_numbers_that_are_not_finite_are_refused(
-    refused_projections: Upload, bad: float, place: float, name: str
+@pytest.mark.threat(1, 2, 4)
+def test_numbers_that_are_not_finite_are_refused_and_others_are_taken(
+    file_api: Api,
 ) -> None:
-    upload = refused_projections
+    session = file_api.open(DataCollaboration(n_clusters=2), PARTS).join()
+    session.until("upload")
+    upload = Upload.of(session, A)
     _, arrays = raw_packets.decode(upload.body)
-    spoilt = arrays[name].copy()
-    spoilt.flat[int(place * (spoilt.size - 1))] = bad
-    refusal = assert_refused(
-        upload.session.api,
-        recoded(upload, {**arrays, name: spoilt}).send,
-        Problem.INVALID_ARRAY,
-    )
-    assert "1 items" in refusal.json()["detail"]
+    for name, (place, bad) in product(
+        ("rows", "anchors"), [(0.0, np.nan), (0.5, np.inf), (1.0, -np.inf)]
+    ):
+        spoilt = arrays[name].copy()
+        spoilt.flat[int(place * (spoilt.size - 1))] = bad
+        send = recoded(upload, {**arrays, name: spoilt}).send
+        refusal = assert_refused(file_api, send, Problem.INVALID_ARRAY)
+        assert "1 items" in refusal.json()["detail"]
+    narrow = {**arrays, "anchors": arrays["anchors"][:, 1:]}  # rows have one more
+    assert_refused(file_api, recoded(upload, narrow).send, Problem.INVALID_ARRAY)
+    fine = arrays["rows"].copy()
+    fine.flat[:4] = -0.0, 5e-324, 2.0**-1060, 1e308
+    assert recoded(upload, {**arrays, "rows": fine}).send().status_code == 201
 
 
-@pytest.mark.threat(2)
-@pytest.mark.parametrize("fine", [-0.0, 5e-324, 2.0**-1060, 1e308])
-@pytest.mark.quick(4)
-def test_numbers_that_are_only_small_or_large_are_taken(
-    shared_api: Api, fine: float
-) -> None:
-    upload = projections(shared_api)
-    _, arrays = raw_packets.decode(upload.body)
-    changed = arrays["rows"].copy()
-    changed[0, 0] = fine
-    assert recoded(upload, {**arrays, "rows": changed}).send().status_code == 201
-
-
-@pytest.mark.threat(4)
-def test_two_arrays_of_one_symbol_must_agree_in_size(shared_api: Api) -> None:
-    upload = projections(shared_api)
-    _, arrays = raw_packets.decode(upload.body)
-    narrow = {**arrays, "anchors": arrays["anchors"][:, 1:]}
-    send = recoded(upload, narrow).send
-    assert_refused(shared_api, send, Problem.INVALID_ARRAY)
-
-
-def projections(api: Api) -> Upload:
-    session = api.open(DataCollaboration(n_clusters=2), PARTS).join()
-    while session.status["stage"] != "upload":
-        session.answer()
-    return Upload.of(session, A)
-
-
-def test_a_wrong_signature_is_not_stored(shared_api: Api) -> None:
-    session = shared_api.open(Dummy(), PARTS).join()
+def test_a_wrong_signature_is_not_stored(file_api: Api) -> None:
+    session = file_api.open(Dummy(), PARTS).join()
     upload = Upload.of(session, A)
     wrong = recorded(values={"signature": "0" * 128})(upload)
-    refusal = assert_refused(shared_api, wrong.send, Problem.SIGNATURE_REFUSED)
+    refusal = assert_refused(file_api, wrong.send, Problem.SIGNATURE_REFUSED)
     assert f"'{A}'" in refusal.json()["detail"]
     assert upload.send().status_code == 201, "the right one is still welcome"
 
@@ -598,33 +529,16 @@ def test_a_wrong_signature_is_not_stored(shared_api: Api) -> None:
 # Joining: the other request that stores
 
 
-def test_a_used_invitation_refuses_other_keys(shared_api: Api) -> None:
-    session = shared_api.open(Dummy(), PARTS).join(A)
-    assert_refused(
-        shared_api,
-        lambda: session.try_join(A, entropy=bytes(32)),
-        Problem.INVITATION_USED,
-    )
-
-
-def test_a_join_is_refused_without_the_proof_of_the_members_key(
-    shared_api: Api,
-) -> None:
+def test_a_join_is_refused_without_the_proof_of_the_members_key(file_api: Api) -> None:
     """Code and roster are known to the coordinator and others; the key is not."""
-    session = shared_api.open(Dummy(), PARTS).join(A)
+    session = file_api.open(Dummy(), PARTS).join(A)
     body = session.joining(A)
     forged = body | {"proof": session.joining(A, entropy=bytes(32))["proof"]}
     moved = body | {"proof": session.joining(B)["proof"]}
-    fresh = shared_api.open(Dummy(), PARTS)
-    resized = fresh.member(A).model_copy(update={"n_rows": 2**39})
-    greater = fresh.joining(A) | {"member": resized.model_dump(mode="json")}
-    for other in (forged, moved, greater):
-        assert_refused(
-            shared_api,
-            partial(shared_api.send, "POST", "/v1/join", json=other),
-            Problem.KEY_NOT_AUTHENTIC,
-        )
-    assert shared_api.send("POST", "/v1/join", json=body).status_code == 200
+    for other in (forged, moved):
+        send = partial(file_api.send, "POST", "/v1/join", json=other)
+        assert_refused(file_api, send, Problem.KEY_NOT_AUTHENTIC)
+    assert file_api.send("POST", "/v1/join", json=body).status_code == 200
 
 
 BAD_JSON: dict[str, tuple[bytes | dict[str, Any], Problem]] = {
@@ -645,21 +559,19 @@ BAD_JSON: dict[str, tuple[bytes | dict[str, Any], Problem]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD_JSON)
-def test_a_bad_join_is_refused_and_leaves_no_trace(shared_api: Api, what: str) -> None:
-    session = shared_api.open(Dummy(), PARTS)
-    given, problem = BAD_JSON[what]
-    if isinstance(given, dict):
-        body = session.joining(A)
-        member = body["member"] | given.get("member", {})
-        body |= {**given, "member": member}
-        given = json.dumps(body).encode()
+def test_a_bad_join_is_refused_and_leaves_no_trace(file_api: Api) -> None:
+    session = file_api.open(Dummy(), PARTS)
     headers = {"Content-Type": "application/json"}
-    assert_refused(
-        shared_api,
-        lambda: shared_api.send("POST", "/v1/join", content=given, headers=headers),
-        problem,
-    )
+    for given, problem in BAD_JSON.values():
+        content = given
+        if isinstance(given, dict):
+            body = session.joining(A)
+            member = body["member"] | given.get("member", {})
+            content = json.dumps(body | {**given, "member": member}).encode()
+        send = partial(
+            file_api.send, "POST", "/v1/join", content=content, headers=headers
+        )
+        assert_refused(file_api, send, problem)
     assert session.try_join(A).status_code == 200
 
 
@@ -673,9 +585,8 @@ def test_a_bad_join_is_refused_and_leaves_no_trace(shared_api: Api, what: str) -
     ],
     ids=["JSON in pieces", "as if it were arrays", "untyped", "announced"],
 )
-@pytest.mark.parametrize("path", ["/v1/join", "/v1/join/preview", "/v1/sessions/s"])
 def test_a_body_over_the_limit_of_json_is_not_read_to_its_end(
-    shared_api: Api, headers: dict[str, str], path: str
+    file_api: Api, headers: dict[str, str]
 ) -> None:
     sent = 0
 
@@ -685,13 +596,9 @@ def test_a_body_over_the_limit_of_json_is_not_read_to_its_end(
             sent += 1 << 16
             yield b" " * (1 << 16)
 
-    method = "PUT" if path.endswith("/s") else "POST"
-    credential = bearer(shared_api.key())
-    assert_refused(
-        shared_api,
-        lambda: shared_api.send(
-            method, path, headers={**headers, **credential}, content=pieces()
-        ),
-        Problem.TOO_LARGE,
+    whole = {**headers, **bearer(file_api.key())}
+    send = partial(
+        file_api.send, "PUT", "/v1/sessions/s", headers=whole, content=pieces()
     )
+    assert_refused(file_api, send, Problem.TOO_LARGE)
     assert sent <= (1 << 20) + (1 << 16)

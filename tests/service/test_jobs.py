@@ -174,7 +174,7 @@ class Doomed(Process):
         return future
 
 
-@pytest.mark.parametrize("when", ["idle", "beginning", "stepping"])
+@pytest.mark.parametrize("when", ["idle", "stepping"])
 @pytest.mark.quick(1)
 def test_a_session_that_kills_its_worker_fails_alone(
     start_api: StartApi,
@@ -257,27 +257,10 @@ OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
     ),
     worker.Failed: confirming,
 }
-every_outcome = pytest.mark.parametrize(
-    "kind", OUTCOMES, ids=lambda kind: kind.__name__
-)
-
-
-@every_outcome
-def test_no_outcome_of_a_cancelled_session_is_stored(
-    api: Api, kind: type[worker.Followed]
-) -> None:
-    session = OUTCOMES[kind](api)
-    lease, job = job_of(session)
-    followed = worker.run(job)
-    assert isinstance(followed, kind)
-    api.send("POST", f"{session.path}/cancel", session.key)
-    before = api.stored()
-    assert not follow(session, lease, followed)
-    assert api.stored() == before
 
 
 @pytest.mark.threat(54)
-@every_outcome
+@pytest.mark.parametrize("kind", OUTCOMES, ids=lambda kind: kind.__name__)
 def test_only_the_driver_with_the_lease_stores_an_outcome(
     api: Api, kind: type[worker.Followed]
 ) -> None:
@@ -285,8 +268,9 @@ def test_only_the_driver_with_the_lease_stores_an_outcome(
     slow, job = job_of(session)
     api.clock.forward(LEASE_SECONDS)
     quick, same = job_of(session)
-    first, second = worker.run(job), worker.run(same)
-    assert first == second
+    backwards = dict(reversed(same.contributions.items()))
+    first, second = worker.run(job), worker.run(replace(same, contributions=backwards))
+    assert first == second, "in whatever order answers came"
     assert not follow(session, slow, second)
     assert standing(session)[0] == "stepping"
     assert follow(session, quick, first)
@@ -294,30 +278,6 @@ def test_only_the_driver_with_the_lease_stores_an_outcome(
     assert not follow(session, slow, second)
     assert not follow(session, quick, first)
     assert api.stored() == stored
-
-
-def test_a_step_does_not_depend_on_the_order_of_contributions(api: Api) -> None:
-    _, job = job_of(OUTCOMES[engine.Closed](api))
-    backwards = dict(reversed(job.contributions.items()))
-    assert list(backwards) != list(job.contributions)
-    assert worker.run(replace(job, contributions=backwards)) == worker.run(job)
-
-
-# Restarts
-
-
-def test_a_step_left_open_is_run_after_a_restart(
-    start_api: StartApi,
-) -> None:
-    with start_api() as api:
-        later = complete(api.open(Dummy(), PARTS).join())
-        api.service.database.transact(close_rounds)
-        first = stepping(api)
-        assert standing(later) == ("stepping", 1)
-    with start_api(driven=True) as api:
-        first.api = later.api = api
-        wait_for(lambda: standing(first) == ("collecting", 1))
-        wait_for(lambda: standing(later) == ("collecting", 2))
 
 
 def test_a_last_answer_during_the_deadline_check_counts(
@@ -335,14 +295,6 @@ def test_a_last_answer_during_the_deadline_check_counts(
         api.service.database.transact(close_rounds)
     assert standing(session) == ("stepping", 1)
     assert standing(late)[0] == "expired"
-
-
-def test_a_driver_that_stops_leaves_its_sessions_for_the_next(api: Api) -> None:
-    with Driver(api.service):
-        pass
-    session = stepping(api)
-    api.turn()
-    assert standing(session) == ("collecting", 1)
 
 
 # What a worker imports, and when
@@ -363,20 +315,11 @@ def test_an_idle_worker_prepares_the_later_steps(
     assert (told, done) == ([OPENED], [])
     worker.take(jobs, told.append)
     assert (told, done) == ([OPENED, OPENED], [b"2"])
-
-
-@pytest.mark.unused_seam("prepare")
-def test_a_worker_prepares_nothing_for_a_session_that_is_over(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
     over = engine.Closed(results={}, summary=None)
-    done: list[bytes] = []
     monkeypatch.setattr(worker, "attempt", lambda _: over)
-    monkeypatch.setattr(worker.engine, "prepare", done.append)
-    jobs: SimpleQueue[worker.Job] = SimpleQueue()
-    jobs.put(any_job(tmp_path, b"1"))
-    worker.take(jobs, lambda _: None)
-    assert done == []
+    jobs.put(first)
+    worker.take(jobs, told.append)
+    assert done == [b"2"], "a session that is over has no later steps"
 
 
 OPENED = engine.Opened(
@@ -623,17 +566,17 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
 
 @pytest.mark.threat(56)
 def test_a_step_begun_too_often_fails_only_its_session(
-    each_api: Api,
+    api: Api,
 ) -> None:
     """Its drivers were killed, each time: nobody said that it crashed."""
-    bad = stepping(each_api)
+    bad = stepping(api)
     for begun in range(1, STEP_ATTEMPTS + 1):
-        lease = take_of(each_api)
+        lease = take_of(api)
         assert lease is not None
         assert lease.begun == begun
-        each_api.clock.forward(LEASE_SECONDS)
-    good = stepping(each_api)
-    each_api.turn()
+        api.clock.forward(LEASE_SECONDS)
+    good = stepping(api)
+    api.turn()
     assert bad.status["state"] == "failed"
     assert bad.status["reason"] == Problem.INTERNAL.slug
     assert f"begun {STEP_ATTEMPTS} times" in bad.status["detail"]
@@ -652,7 +595,7 @@ def test_a_driver_that_stops_gives_its_steps_back_at_once(api: Api) -> None:
 
 @pytest.mark.threat(59)
 def test_a_step_on_a_full_disk_is_retried_without_counting(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = stepping(api)
     with monkeypatch.context() as full:
@@ -661,17 +604,18 @@ def test_a_step_on_a_full_disk_is_retried_without_counting(
             api.turn()
             api.clock.forward(RETRY_SECONDS)
     assert row_of(session).step_attempts == 0
+    assert f"step of {session.id}: No room." in caplog.text
     api.turn()
     assert session.status["state"] == "collecting"
 
 
 @pytest.mark.threat(62)
-def test_to_take_over_a_lease_that_holds_is_no_attempt(each_api: Api) -> None:
+def test_to_take_over_a_lease_that_holds_is_no_attempt(api: Api) -> None:
     """Two analysts that disagree about the time may take a step from each other."""
-    session = stepping(each_api)
+    session = stepping(api)
     for turn in range(2 * STEP_ATTEMPTS):
-        assert take_of(each_api) is not None
-        each_api.clock.forward(-3600 * (turn + 1))
+        assert take_of(api) is not None
+        api.clock.forward(-3600 * (turn + 1))
     assert (session.status["state"], row_of(session).step_attempts) == ("stepping", 1)
 
 
@@ -700,7 +644,7 @@ def test_a_driver_with_a_wrong_clock_takes_no_step(
 
 
 @pytest.mark.threat(62)
-@pytest.mark.parametrize("jump", [-3600, -600, 600, 3600], ids="{:+} s".format)
+@pytest.mark.parametrize("jump", [-3600, 600], ids="{:+} s".format)
 def test_a_clock_jump_neither_stops_nor_repeats_a_step(
     each_api: Api, jump: int
 ) -> None:

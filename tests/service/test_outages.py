@@ -16,18 +16,15 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from prometheus_client.parser import text_string_to_metric_families
-from support.analyst_process import free_port, wait_for
+from support.analyst_process import free_port
 from support.tls import certificate
 
 from analyst_service.blobs.files import FileDraft
 from analyst_service.clock import SystemClock
 from analyst_service.jobs import worker
-from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process, WorkerDied, _how_ended
 from analyst_service.monitoring.logs import describe
 from analyst_service.monitoring.metrics import describe_expiry, end_of
-from analyst_service.sessions.retention import Sweeper
-from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
@@ -72,68 +69,33 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[str], list[str
 # The database
 
 
-def raised(work: Callable[[], object]) -> Exception:
-    try:
-        work()
-    except Exception as error:  # noqa: BLE001  which one is what the test asks
-        return error
-    raise AssertionError("nothing was raised")
-
-
-def connect(url: sa.URL, statement: str = "SELECT 1") -> None:
-    engine = sa.create_engine(url.set(drivername="postgresql+psycopg"))
-    try:
-        with engine.connect() as connection:
-            connection.execute(sa.text(statement))
-    finally:
-        engine.dispose()
-
-
 @pytest.mark.postgres
-def test_a_failure_of_the_database_is_logged_with_its_sqlstate(
+def test_a_failure_is_logged_with_its_code_or_reason_and_no_value(
     postgres_url: str,
 ) -> None:
-    url = sa.make_url(postgres_url)
-    error = raised(lambda: connect(url, "SELECT 'canary' FROM nowhere"))
-    assert describe(error).startswith("ProgrammingError SQLSTATE 42P01 at ")
-    assert "canary" not in describe(error)
-
-
-@pytest.mark.postgres
-def test_a_database_login_refusal_is_logged_with_its_reason(
-    postgres_url: str, api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
-) -> None:
-    """As after a rotated password: a server tells no SQLSTATE before it lets in."""
-    url = sa.make_url(postgres_url)
-    with (
-        closing(Database(Settings(database_url=postgres_url).database)) as database,
-        database.engine.connect() as c,
-    ):
-        name = f"refused_{os.getpid()}"
-        c.execute(sa.text(f"CREATE ROLE {name} NOLOGIN"))
-        c.commit()
-        refused = url.set(username=name, password="hush")
-        try:
-            error = raised(lambda: connect(refused))
-        finally:
-            c.execute(sa.text(f"DROP ROLE {name}"))
-            c.commit()
-    said = describe(error)
-    assert f'role "{name}" is not permitted to log in' in said
-    assert "hush" not in said
-
-    def away(_: Database) -> bool:
-        raise error
-
-    monkeypatch.setattr(Database, "is_current", away)
-    assert problem_of(api.send("GET", "/readyz")) is Problem.UNAVAILABLE
-    [line] = lines("not ready")
-    assert "is not permitted to log in" in line
-    driver = Driver(api.service)
-    monkeypatch.setattr(Database, "read", away)
-    driver._run_part(driver._close_rounds)
-    [line] = lines("the database is away")
-    assert "is not permitted to log in" in line
+    """A server tells no SQLSTATE before it lets in: as after a rotated password."""
+    name, canary = f"refused_{os.getpid()}", sa.text("SELECT 'canary' FROM nowhere")
+    with closing(Database(postgres_url)) as database:
+        engine = database.engine
+        with engine.begin() as connection:
+            connection.execute(sa.text(f"CREATE ROLE {name} NOLOGIN"))
+        refused = sa.create_engine(engine.url.set(username=name, password="hush"))
+        expected: dict[Callable[[], object], str] = {
+            lambda: engine.connect().execute(
+                canary
+            ): "ProgrammingError SQLSTATE 42P01 at ",
+            refused.connect: f'role "{name}" is not permitted to log in',
+            Path("/proc/self/canary").read_text: "FileNotFoundError ENOENT at ",
+        }
+        for work, said in expected.items():
+            with pytest.raises(Exception) as raised:  # noqa: PT011  which one is what is asked
+                work()
+            assert said in describe(raised.value)
+            assert worker.describe_crash(raised.value).what == describe(raised.value)
+            assert "canary" not in describe(raised.value)
+            assert "hush" not in describe(raised.value)
+        with engine.begin() as connection:
+            connection.execute(sa.text(f"DROP ROLE {name}"))
 
 
 # Readiness
@@ -153,35 +115,18 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
         patch.setattr(Database, "is_current", lambda _: False)
         ask(503)
     ask(200)
+    with monkeypatch.context() as patch:
+        patch.setattr(FileDraft, "__init__", Mock(side_effect=OSError(30, "read-only")))
+        ask(503)
+    ask(200)
     assert lines("ready") == [
         "ERROR not ready: The database has the schema of another release.",
+        "INFO ready again",
+        "ERROR not ready: The data folder cannot be written (EROFS).",
         "INFO ready again",
     ]
     api.service.drain()
     assert lines("about to end") == ["INFO not ready: this analyst is about to end"]
-
-
-def test_a_change_of_readiness_is_logged_though_nobody_asks(
-    start_api: StartApi, monkeypatch: pytest.MonkeyPatch, lines: Any
-) -> None:
-    monkeypatch.setattr("analyst_service.sessions.retention.SWEEP_SECONDS", 0.05)
-    with start_api() as api:
-        monkeypatch.setattr(Database, "is_current", lambda _: False)
-        with Sweeper(api.service):
-            wait_for(lambda: bool(lines("not ready")), 30)
-
-
-def test_a_read_only_data_folder_is_reported_with_its_errno(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def read_only(*_: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(FileDraft, "__init__", read_only)
-    api.clock.forward(2)
-    refusal = api.send("GET", "/readyz")
-    assert problem_of(refusal) is Problem.UNAVAILABLE
-    assert "EROFS" in refusal.json()["detail"]
 
 
 # Room
@@ -220,33 +165,6 @@ def status_of(api: Api, session: Any) -> SessionStatus:
     return SessionStatus.model_validate_json(answer.content)
 
 
-def test_a_step_that_finds_the_disk_full_says_so_and_waits(
-    api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
-) -> None:
-    session = api.open(Dummy(), PARTS).join(turn=False)
-    begin = FileDraft.__init__
-
-    def on_full_device(self: FileDraft, *args: Any) -> None:
-        begin(self, *args)
-        self._file.close()
-        self._file = Path("/dev/full").open("wb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115  fails as a full disk does
-
-    with monkeypatch.context() as patch:
-        patch.setattr(FileDraft, "__init__", on_full_device)
-        api.turn()
-    [line] = lines("step of")
-    assert line.startswith("ERROR step of ")
-    assert line.endswith("in its data folder, COTERIE_DATA_DIR (ENOSPC).")
-    assert status_of(api, session).state == "stepping"
-
-
-def test_an_error_of_the_system_is_logged_with_its_errno() -> None:
-    error = raised(lambda: Path("/proc/self/nothing/canary").read_text())
-    assert describe(error).startswith("FileNotFoundError ENOENT at ")
-    assert worker.describe_crash(error).what == describe(error)
-    assert "canary" not in describe(error)
-
-
 # A worker that is killed
 
 
@@ -262,9 +180,7 @@ def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
     said = worker.describe_crash(died.value).what
     assert "killed by signal 9 (SIGKILL): short of memory? It held at most " in said
     assert said.endswith(" MiB.")
-
-
-def test_how_another_process_ends_is_no_matter_of_memory() -> None:
+    # of other ends nothing is said of memory
     assert _how_ended(-11) == "The worker process was killed by signal 11 (SIGSEGV)."
     assert _how_ended(1) == "The worker process ended with status 1."
 

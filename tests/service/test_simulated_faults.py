@@ -297,24 +297,3 @@ def test_any_order_of_what_may_happen_loses_and_doubles_nothing(
             suppress_health_check=list(HealthCheck),
         ),
     )
-
-
-def test_the_same_steps_send_the_same_bytes(start_api: Any) -> None:
-    def sent() -> dict[Place, str]:
-        machine = Faults(start_api.func)
-        try:
-            machine.open(void=1, quorum=None)
-            for _ in range(6):
-                machine.step()
-                for slot in SLOTS:
-                    machine.answer(session=0, slot=slot, fate="ok")
-            return {
-                place: sha256(content).hexdigest()
-                for place, content in machine.kept.items()
-            }
-        finally:
-            machine.teardown()
-
-    first = sent()
-    assert len(first) == 12, "two parties, five rounds and one of them twice"
-    assert first == sent()
