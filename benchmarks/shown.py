@@ -63,6 +63,7 @@ DEFAULTS: Final = (
     Way("omnifc", "", _K, ROWS_SPLIT),
     Way("pqmds", "", _K, COLUMNS_SPLIT),
     Way("dummy", "", _K, ROWS_SPLIT),
+    Way("describe", "", {}, ROWS_SPLIT),
 )
 OTHERS: Final = (
     Way(

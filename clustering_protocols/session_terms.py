@@ -25,6 +25,8 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import Agreement, read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.risks import Risk, worst_first
 from clustering_protocols.terms.terms import (
     Layout,
@@ -79,7 +81,8 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
         version=catalogue.protocol(name).version,
         params=catalogue.find_changed_params(params),
     )
-    told = {"session": session, "protocol": choice, "risks": (), **request.sections}
+    sections = request.sections | _sections_of_description(params, request)
+    told = {"session": session, "protocol": choice, "risks": (), **sections}
     terms = validate_values(Terms, told)
     _check_fit(params, terms)
     _check_opening(params, terms)
@@ -87,6 +90,19 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
         params.check_retired()
     risks = tuple(_risks(params, terms))
     return canonical_json(terms.model_copy(update={"risks": risks}))
+
+
+def _sections_of_description(params: Params, request: SessionRequest) -> dict[str, Any]:
+    """Return what the terms of a description say where the request says nothing."""
+    if not params.describes:
+        return {}
+    found: dict[str, Any] = {
+        "release": request.release or Release(profiles="everybody")
+    }
+    if {*(request.preparation or ())} <= {Preparation()}:  # nothing of its own is said
+        leave = (Preparation(missing="leave"),) * len(request.dictionary or ())
+        found["preparation"] = leave or None
+    return found
 
 
 def _check_fit(params: Params, terms: Terms) -> None:
@@ -100,6 +116,7 @@ def _check_fit(params: Params, terms: Terms) -> None:
         _check_release(params, terms)
     if plans:
         params.check_prepared(plans)
+    _check_described(params, terms)
     params.check_dictionary(
         [schema.clustered_part for schema in terms.dictionary or ()]
     )
@@ -110,6 +127,26 @@ def _check_fit(params: Params, terms: Terms) -> None:
             "where several parties hold the same rows, all have to leave "
             "out a row in which one lacks a value. With alignment.method ecdh "
             "they find the rows that are complete everywhere.",
+            field="preparation",
+        )
+
+
+def _check_described(params: Params, terms: Terms) -> None:
+    """Refuse gaps that stay where rows are clustered, and anything else where not."""
+    leaves = [len(plan.find_places_by_missing("leave")) for plan in terms.plans]
+    if not params.describes:
+        if any(leaves):
+            raise InvalidParameters(
+                "gaps can be left in a description alone; say what fills them, or drop "
+                "their rows.",
+                field="preparation",
+            )
+    elif terms.release is None:
+        raise InvalidParameters("a description releases profiles.", field="release")
+    elif leaves != [len(plan.schema.fields) for plan in terms.plans] or not leaves:
+        raise InvalidParameters(
+            "a description needs a dictionary and leaves gaps as they are: say no "
+            "preparation.",
             field="preparation",
         )
 

@@ -228,7 +228,7 @@ def cell(field: FieldProfile, place: int, *, quartiles: bool = True) -> str:
     else:
         centre = f"{number(mean)} ± {number(spread)}"
     found = field.quartiles[place] if field.quartiles and quartiles else None
-    if found is None:
+    if found is None or found == (None, None, None):
         return centre
     shown = (
         date_of(q) if field.is_date and q is not None else number(q) for q in found

@@ -383,6 +383,11 @@ class _Report(Value):
     measured: tuple[float, float] | None = None
     versions: Versions
 
+    @property
+    def is_description(self) -> bool:
+        """Return whether variables were described, and nothing was clustered."""
+        return any(profile.is_description for profile in self.profiles)
+
 
 class RunReport(_Report):
     """What a party may say of its own run of a session.

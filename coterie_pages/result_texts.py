@@ -13,7 +13,7 @@ from clustering_protocols.numerics.profiles import (
 )
 from clustering_protocols.terms.evaluation import LEAST_IS_BEST
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.formatting import cell, figure, number, shown_figures
+from coterie_pages.formatting import cell, figure, number, share, shown_figures
 from coterie_pages.models import RunReport, SessionReport
 from coterie_pages.svg import Deviations, deviations
 
@@ -244,11 +244,19 @@ class PairedProfile(NamedTuple):
                 difference=field.difference,
                 cells=tuple(
                     ProfileCell(
-                        cell(field, place), self._own(mine.get(field.name), place)
+                        cell(field, place) + self._gaps(field),
+                        self._own(mine.get(field.name), place),
                     )
                     for place in range(len(self.profile.n_rows))
                 ),
             )
+
+    def _gaps(self, field: FieldProfile) -> str:
+        """Return how many rows of a description have no value."""
+        if not self.profile.is_description:
+            return ""
+        missing = self.profile.missing(field)
+        return f"; {share(missing, self.profile.n_rows[0])} missing" if missing else ""
 
     def _own(self, field: FieldProfile | None, place: int) -> str:
         """Return what the own rows say of a line; empty where they have no such line."""

@@ -446,10 +446,12 @@ class Deviations(NamedTuple):
 
 
 def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
-    """Return what the lines of a profile are called.
+    """Return what the lines of a profile are called: "all rows" of a description.
 
     names: of the clusters, by number; '' for those without one.
     """
+    if profile.is_description:
+        return ["all rows"]
     found = [cluster_title(label, names) for label in profile.clusters]
     return found + ["others"] * bool(profile.others)
 
@@ -510,6 +512,67 @@ def heat_map(
     parts = [*_heads(profile, lines), *_rows(rows), *_legend(height)]
     size = (max(width, _LABEL + 260), height)
     return picture(name, title, told, size, parts, class_="heat")
+
+
+_REACH: Final = 2.5
+"""A variable's line reaches so many standard deviations to both sides of its mean."""
+
+
+def distributions(name: str, title: str, profile: Profile) -> Markup:
+    """Return a line for each field of a description: a box of quartiles, or shares."""
+    fields = profile.fields[:_MOST_ROWS]
+    told = (
+        "Of a number the mean as a mark, one standard deviation to both sides as a line "
+        "and the quartiles as a box; of levels their shares. The table has the values."
+    )
+    drawn = (part for row, each in enumerate(fields) for part in _draw_field(row, each))
+    size = (_BARS_WIDTH, _ROW * len(fields))
+    return picture(name, title, told, size, drawn)
+
+
+def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
+    left, width = _LABEL + 10, _BARS_WIDTH - _LABEL - 20
+    top = _ROW * row
+    said = field.title or field.name
+    label = text(_LABEL - 10, top + 20, shorten(said, _NAME), anchor="end")
+    yield element("g", element("title", said), label)
+    if field.levels:
+        for place, part in enumerate(field.shares[0] or ()):
+            length = width * part
+            yield element(
+                "rect",
+                element("title", f"{field.levels[place]}: {part:.0%}"),
+                x=left,
+                y=top + 6,
+                width=length,
+                height=_ROW - 12,
+                class_=f"c{place % N_COLOURS}",
+            )
+            left += length
+        return
+    mean, spread = field.mean[0], field.spread[0]
+    if mean is None or not spread:
+        return
+
+    def across(value: float) -> float:
+        far = (value - mean) / (2 * _REACH * spread) + 0.5
+        return left + width * min(max(far, 0.0), 1.0)
+
+    middle = top + _ROW / 2
+    yield line(across(mean - spread), middle, across(mean + spread), middle, "curve")
+    quartiles = (field.quartiles[0] if field.quartiles else None) or (None,) * 3
+    first, _, third = quartiles
+    if first is not None and third is not None:
+        box = across(first), across(third)
+        yield element(
+            "rect",
+            x=box[0],
+            y=top + 7,
+            width=max(box[1] - box[0], 1.0),
+            height=_ROW - 14,
+            class_="ring",
+        )
+    yield element("circle", cx=across(mean), cy=middle, r=4, class_="mark")
 
 
 def _heads(profile: Profile, lines: Sequence[str]) -> Iterator[Markup]:

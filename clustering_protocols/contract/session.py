@@ -40,6 +40,11 @@ class Params(BaseModel):
         return False
 
     @property
+    def describes(self) -> bool:
+        """Return whether no row gets a cluster: a session of sums over all rows alone."""
+        return False
+
+    @property
     def linked_by(self) -> Sequence[str]:
         """Return the match keys by which rows are linked; none where ids name them."""
         return ()

@@ -81,10 +81,10 @@ def outcome_table(profile: Profile, described: Collection[str]) -> OutcomeTable 
 
     described: their names. Others get neither.
 
-    Returns None where the profile has no such variable, or no line.
+    Returns None where the profile has no such variable, or no lines to compare.
     """
     fields = [field for field in profile.fields if field.name in described]
-    if not fields or not profile.n_rows:
+    if not fields or not profile.n_rows or profile.is_description:
         return None
     return OutcomeTable(
         column=profile.column,

@@ -119,10 +119,22 @@ class Profile(Value):
     fields: tuple[FieldProfile, ...]
 
     @property
+    def is_description(self) -> bool:
+        """Return whether all rows are one line: nothing was clustered."""
+        return len(self.n_rows) == 1 and not self.others
+
+    def missing(self, field: FieldProfile) -> int | None:
+        """Return how many rows of a description have no value of a field."""
+        present = field.n_rows[0]
+        return None if present is None else self.n_rows[0] - present
+
+    @property
     def table(self) -> ReadableTable:
         """Return means and standard deviations, or shares of levels, as text."""
         lines = [f"cluster {label}" for label in self.clusters]
         lines += ["others"] * bool(self.others)
+        if self.is_description:
+            lines = ["all rows"]
         return ReadableTable(
             caption="Means and standard deviations, or shares of levels",
             columns=("variable", *lines),

@@ -111,6 +111,8 @@ def read_preparation(
     from clustering_protocols.terms.preparation import Preparation
 
     plans = None if earlier is None else earlier.preparation
+    if plans and plans[0].missing == "leave":
+        plans = None  # of a description, which clusters nothing
     if missing or plans is None or len(plans) != len(dictionary):
         return by_rule(missing, dictionary)
     clustered = [set(schema.clustered_part.names) for schema in dictionary]

@@ -292,7 +292,7 @@ def play(
     measured = simulation.measure(*whole)
     objectives = simulation.compare_objectives(*whole)
     pooled = simulation.can_be_pooled(held.pooled_values, held.parts)
-    fidelity = measured.fidelity if pooled else None
+    fidelity = measured.fidelity if pooled and not params.describes else None
     runs = session_terms.runs_of(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
     results = tuple(_result(held, simulated, slot) for slot in names)

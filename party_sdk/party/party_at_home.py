@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clustering_protocols import engine
+from clustering_protocols import engine, session_terms
 from clustering_protocols.common.errors import InvalidArray, NotReady
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.blocks import LocalEngine
@@ -188,7 +188,9 @@ class PartyAtHome:
         return self.result().predict(table, id_column=id_column, agree=agree)
 
     def _keep_moments(self, data: DataSource) -> None:
-        """Store moments of the rows that arrived, to compare new rows with them."""
+        """Store moments of clustered rows, to compare new rows with them."""
+        if session_terms.check_terms(self.terms).describes:
+            return
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
         is_prepared = self.terms.plan(self.invitation.slot) is not None
         variables = measure_variables(data) if is_prepared else None

@@ -94,10 +94,11 @@ def run_report(
     known, line = TrustedInstitutions(home), identity.member
     roster = None if agreement is None else Roster.of(agreement, known, slot)
     result = _result(member)
-    points = None if data is None else _points(member, result, data)
     told = {} if result is None else dict(told_of(terms, result))
     if result is not None and data is not None:
         told["profiles"] = pair_profiles(member, result, data)
+    described = any(each.is_description for each in told.get("profiles", ()))
+    points = None if data is None or described else _points(member, result, data)
     told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
     way, measured = find_agreement(terms)
     seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))

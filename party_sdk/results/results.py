@@ -76,6 +76,11 @@ class Result:
     )
     _mapping: TableMapping | None = field(default=None, repr=False)
 
+    @property
+    def is_description(self) -> bool:
+        """Return whether variables were described, and nothing was clustered."""
+        return any(profile.is_description for profile in self.profiles)
+
     @classmethod
     def of(
         cls,

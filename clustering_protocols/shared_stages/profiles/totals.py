@@ -129,6 +129,30 @@ class Grid:
         """
         low = np.maximum(_round_digits(mean - _SPREADS * spread), bounds[0])
         high = np.minimum(_round_digits(mean + _SPREADS * spread), bounds[1])
+        return cls._between(low, high, whole)
+
+    @classmethod
+    def of_ranges(
+        cls,
+        bounds: tuple[FloatArray, FloatArray],
+        whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    ) -> Grid:
+        """Return the grid of the dictionary's ranges: it says nothing of any row.
+
+        Nothing lies within the grid of a field that has no range.
+        """
+        low, high = bounds
+        given = np.isfinite(low) & np.isfinite(high)
+        ends = np.where(given, [low, high], np.nan)
+        return cls._between(ends[0], ends[1], whole)
+
+    @classmethod
+    def _between(
+        cls,
+        low: FloatArray,
+        high: FloatArray,
+        whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    ) -> Grid:
         low, high = np.where(whole, [np.floor(low), np.ceil(high)], [low, high])
         width = np.maximum(high - low, 0.0) / PARTS
         steps = np.maximum(np.ceil((high - low + 1.0) / PARTS), 1.0)
@@ -255,6 +279,7 @@ class ProfileTotals:
 
     n_clusters, n_rows, n_members, smallest: clusters of the partition; rows and members
         of the column group; the fewest rows of a line.
+    by_range: whether histograms have the parts of the dictionary's ranges.
     sums: tuple of int64 arrays.
     """
 
@@ -264,6 +289,7 @@ class ProfileTotals:
     n_members: int
     smallest: int
     sums: tuple[IntArray, ...] = ()
+    by_range: bool = False
 
     def with_sum(self, total: IntArray) -> ProfileTotals:
         """Return what is known with one more sum."""
@@ -362,6 +388,8 @@ class ProfileTotals:
     @cached_property
     def grid(self) -> Grid:
         """Return the grid of the numbers."""
+        if self.by_range:
+            return Grid.of_ranges(self.fields.bounds, self.fields.whole)
         weight = np.where(self.has_enough_values, self.counts, 0)
         n = np.maximum(weight.sum(axis=0), 1)
         mean = (weight * self.means).sum(axis=0) / n

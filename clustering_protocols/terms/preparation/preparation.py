@@ -10,14 +10,16 @@ from pydantic import Field as Declared, model_validator
 
 from clustering_protocols.terms.schema import Field, Schema, SparseModel
 
-Missing: TypeAlias = Literal["refuse", "drop", "mean", "median", "most_frequent"]
+Missing: TypeAlias = Literal[
+    "refuse", "drop", "leave", "mean", "median", "most_frequent"
+]
 FILLED: Final[frozenset[Missing]] = frozenset({"mean", "median", "most_frequent"})
 """What puts a value in the place of none."""
 
 _MISSING: Final = (
     "What becomes of a row without a value. refuse: its table is refused. drop: it does "
-    "not take part. mean, median, most_frequent: the value of all parties' rows takes "
-    "its place."
+    "not take part. leave: a description counts it. mean, median, most_frequent: the "
+    "value of all parties' rows takes its place."
 )
 
 
@@ -46,6 +48,7 @@ class Treatment(SparseModel):
         """Return what becomes of the field, for people."""
         gap = {
             "refuse": "",
+            "leave": "",
             "drop": "rows without it are left out",
             "most_frequent": "gaps filled with the most frequent level",
         }.get(self.missing or "refuse", f"gaps filled with the {self.missing}")
@@ -68,7 +71,7 @@ class Preparation(SparseModel):
     a rare level would outweigh everything.
     """
 
-    missing: Literal["refuse", "drop"] = Declared(
+    missing: Literal["refuse", "drop", "leave"] = Declared(
         default="refuse", description="Of fields that say nothing of their own."
     )
     fields: tuple[Treatment, ...] = Declared(

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from clustering_protocols.numerics.profiles import Profile
 from party_sdk.cli.lab.cases import (
     CaseFailure,
     CaseResult,
@@ -17,6 +18,7 @@ from party_sdk.cli.lab.cases import (
     document,
     read,
 )
+from party_sdk.cli.options.release import profile_lines
 from party_sdk.cli.terminal.run_table import known_figures, no_clusters, table_lines
 from party_sdk.lab import Lattice, SimulatedSession
 from party_sdk.results.label_files import write_labels
@@ -225,7 +227,12 @@ def simulate(
 
 
 def _runs(result: CaseResult) -> list[str]:
-    """Return lines of a table: of one run its figures, as its parties would see them."""
+    """Return lines of a table: of one run its figures, as its parties would see them.
+
+    Of a description each variable in a line.
+    """
+    if described := _description(result.session):
+        return [*profile_lines([described]), ""]
     if result.case.evaluation is not None:
         return [*lines([result]), *notes([result], []), ""]
     figures = [run.figures for run in result.session.runs if run.figures]
@@ -234,11 +241,18 @@ def _runs(result: CaseResult) -> list[str]:
     return [*shown, ""] if shown else []
 
 
+def _description(session: SimulatedSession) -> Profile | None:
+    """Return what a session found of its variables, where it only describes them."""
+    profiles = session.results[0].profiles if session.params.describes else ()
+    return profiles[0] if profiles else None
+
+
 def _report(session: SimulatedSession) -> dict[str, Any]:
     """Return what is told of one case beside what is told of every case."""
-    labels = session.whole.labels
+    labels, described = session.whole.labels, _description(session)
     clustered = labels >= 0  # a label of -1 is of no cluster: noise
     return {
+        "description": described and described.model_dump(mode="json"),
         "cluster_sizes": np.bincount(labels[clustered]).tolist(),
         "noise_rows": int(np.count_nonzero(~clustered)),
         "roles": {

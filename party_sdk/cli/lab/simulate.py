@@ -142,7 +142,8 @@ def _print(report: Mapping[str, Any]) -> None:
         here, pooled = report["truth"][name], report["pooled_truth"][name]
         click.echo(f"{name:8}  {here:.4f}   pooled {pooled:.4f}")
     click.echo(f"rounds    {report['rounds']}")
-    click.echo(f"clusters  {', '.join(map(str, report['cluster_sizes']))} rows")
+    if report["description"] is None:
+        click.echo(f"clusters  {', '.join(map(str, report['cluster_sizes']))} rows")
     if report["noise_rows"]:
         click.echo(f"noise     {report['noise_rows']} rows")
     for role, cost in report["roles"].items():

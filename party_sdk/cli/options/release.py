@@ -23,6 +23,14 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
         if not profile.n_rows:
             yield "  too few rows for a profile"
             continue
+        if profile.is_description:
+            from coterie_pages.result_texts import pair_profiles
+
+            yield f"  {profile.n_rows[0]} rows"
+            described = pair_profiles([profile])[0].rows
+            lines = [[row.name, row.cells[0].all] for row in described]
+            yield from (f"  {line}" for line in align_columns(lines))
+            continue
         heads = [f"cluster {label}" for label in profile.clusters]
         heads += ["others"] * bool(profile.others)
         rows = [["", *heads, "apart"], ["rows", *map(str, profile.n_rows), ""]]

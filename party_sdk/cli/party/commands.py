@@ -355,7 +355,8 @@ def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) 
         say(f"linked rows: {linked}")
     for line in unlinked:
         say(line)
-    tell_labels(labels, len(result.labels))
+    if not result.is_description:
+        tell_labels(labels, len(result.labels))
     if result.cluster_sizes is not None:
         own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
         all_, yours = (", ".join(map(str, each)) for each in (sizes, own))

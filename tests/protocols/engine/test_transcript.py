@@ -288,7 +288,7 @@ class TwoCamps(simulation.Session):
         one = catalogue.protocol(name).reference().examples()[0]
         parts = dealt(one, SEED)
         self.victim = one.layout.names[-1]
-        super().__init__(one.params, one.layout, parts.data, SEED)
+        super().__init__(one.params, one.layout, parts.data, SEED, **one.sections)
 
     def tasks(self) -> dict[str, bytes]:
         honest = super().tasks()

@@ -1,0 +1,95 @@
+"""Describe variables before a session: counts, means, quartiles and levels of all rows.
+
+Parties that hold the same variables add up, masked, what a profile of clusters consists
+of, with all rows in one cluster. Numbers have quartiles where the dictionary gives both
+ends of their range: the parts of the histogram follow from it, never from rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Disclosure,
+    Exchange,
+    PooledReference,
+    Stage,
+    roles_of,
+)
+from clustering_protocols.shared_stages import secrets
+from clustering_protocols.terms.terms import Layout
+
+from .params import Describe
+
+__all__ = ["PROTOCOL", "Describe"]
+
+_role = roles_of(__name__)
+_LEARNS = {
+    "analyst": "The rounded description of all rows together.",
+    "party": "The exact description of all rows together.",
+    "coordinator": "The rounded description of all rows together.",
+}
+
+
+class DescribeProtocol(ClusteringProtocol[Describe]):
+    """Rows split; blind, checked sums; no clusters."""
+
+    title = "Description"
+    summary = (
+        "Variables are described before anything is clustered: values and gaps, mean, "
+        "standard deviation, quartiles, levels, over all rows together, by masked sums."
+    )
+    params = Describe
+    partitionings = ("horizontal",)
+    learns: ClassVar = _LEARNS
+    risks: ClassVar = {}
+    apart: ClassVar = ""
+
+    def check(self, params: Describe, layout: Layout) -> None:
+        """Refuse split columns, and fewer than three parties."""
+        if layout.n_column_groups > 1:
+            raise InvalidParameters("describe takes split rows.")
+        if len(layout.slots) < MINIMUM_MEMBERS:
+            raise InvalidParameters(
+                f"describe needs {MINIMUM_MEMBERS} parties: of two, each could take its "
+                "own rows off the sum and read the other's."
+            )
+
+    def figures(self, params: Describe, layout: Layout) -> frozenset[str]:
+        """Return none: there are no clusters to measure."""
+        return frozenset()
+
+    def risks_of(self, params: Describe, layout: Layout) -> Sequence[str]:
+        """Return none of its own: the release of profiles brings what there is."""
+        return ()
+
+    def shows(self, params: Describe, layout: Layout) -> frozenset[Disclosure]:
+        """Return nothing: the release of profiles says what is shown."""
+        return frozenset()
+
+    def stages(self, params: Describe, layout: Layout) -> Sequence[Stage]:
+        """Return secrets and the opening; the stage of profiles follows."""
+        from . import messages
+
+        opening = Stage(
+            name="opening-description",
+            analyst=_role("roles:Opener"),
+            party=_role("roles:Describer"),
+            exchanges=(Exchange(messages.Begin, messages.Present),),
+            results=(messages.Described,),
+            results_to="all",
+        )
+        return (secrets.stage("column"), opening)
+
+    def reference(self) -> PooledReference[Describe]:
+        """Return the example."""
+        from . import reference
+
+        return reference
+
+
+PROTOCOL = DescribeProtocol()

@@ -1,0 +1,196 @@
+"""What a description says, against pandas on pooled rows; what it releases, and to whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.examples import dealt
+from support.verdicts import Refused, attacked, check
+
+from clustering_protocols import simulation
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from clustering_protocols.contract import Params
+from clustering_protocols.numerics.profiles import SHARES, Profile
+from clustering_protocols.protocols.describe import Describe, reference
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.session_terms import build_request, draw_up
+from clustering_protocols.shared_stages.profiles.messages import (
+    ProfileMemory,
+    one_profile,
+)
+from clustering_protocols.shared_stages.profiles.totals import PARTS
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.attacks.honest_sessions import house_in, numbers, play
+
+[EXAMPLE] = reference.examples()
+NUMBERS, LEVELS = ("age", "crp"), ("smoker", "ward")
+
+
+@pytest.fixture(scope="module")
+def session() -> simulation.Session:
+    """Return a session of the example after its end."""
+    data = dealt(EXAMPLE, 0).data
+    played = simulation.Session(
+        EXAMPLE.params, EXAMPLE.layout, data, 0, **EXAMPLE.sections
+    )
+    while not played.is_over:
+        played.turn()
+    return played
+
+
+@pytest.fixture(scope="module")
+def pooled(session: simulation.Session) -> pd.DataFrame:
+    """Return the rows of all parties, as pandas has them."""
+    names = reference.SCHEMA.names
+    tables = [
+        np.concatenate(list(source.batches())) for source in session.data.values()
+    ]
+    return pd.DataFrame(np.concatenate(tables), columns=list(names))
+
+
+def told(session: simulation.Session, slot: str, *, rounded: bool) -> Profile:
+    memory = session.memories[slot].get(ProfileMemory)
+    assert memory is not None
+    return one_profile(memory.rounded if rounded else memory.exact)
+
+
+def test_a_party_reads_what_pandas_says_of_the_pooled_rows(
+    session: simulation.Session, pooled: pd.DataFrame
+) -> None:
+    for slot in session.session.slots:
+        profile = told(session, slot, rounded=False)
+        assert profile.is_description
+        assert profile.n_rows == (len(pooled),)
+        for field in profile.fields:
+            values = pooled[field.name]
+            assert field.n_rows == (values.notna().sum(),)
+            assert profile.missing(field) == values.isna().sum()
+            if field.name in NUMBERS:
+                assert field.mean[0] == pytest.approx(values.mean(), rel=1e-9)
+                assert field.spread[0] == pytest.approx(values.std(ddof=0), rel=1e-9)
+            else:
+                shares = values.value_counts(normalize=True).sort_index()
+                assert field.shares[0] == pytest.approx(tuple(shares), rel=1e-12)
+
+
+def test_quartiles_lie_within_a_part_of_the_declared_range(
+    session: simulation.Session, pooled: pd.DataFrame
+) -> None:
+    fields = {f.name: f for f in told(session, "r1c1", rounded=False).fields}
+    low, high = reference.SCHEMA.field("age").bounds
+    expected = pooled["age"].quantile([0.25, 0.5, 0.75]).to_numpy()
+    assert fields["age"].quartiles[0] is not None
+    found = np.array(fields["age"].quartiles[0], dtype=float)
+    assert np.abs(found - expected).max() <= np.ceil((high - low + 1) / PARTS)
+    assert fields["crp"].quartiles == ((None, None, None),), "it has no range"
+
+
+def test_outside_everything_is_rounded(
+    session: simulation.Session, pooled: pd.DataFrame
+) -> None:
+    exact = {f.name: f for f in told(session, "r1c1", rounded=False).fields}
+    [published] = session.profiles
+    rounded = Profile.model_validate(published)
+    assert rounded.rounded
+    assert rounded == told(session, "r2c1", rounded=True)
+    for field in rounded.fields:
+        for count in field.n_rows:
+            assert round(SHARES * (count or 0) / len(pooled), 9).is_integer()
+        if field.name in NUMBERS:
+            mean, spread = exact[field.name].mean[0], exact[field.name].spread[0]
+            assert mean is not None
+            assert spread is not None
+            assert 0 < abs((field.mean[0] or 0) - mean) <= spread / SHARES
+        else:
+            assert all(
+                round(SHARES * share, 9).is_integer() for share in field.shares[0] or ()
+            )
+
+
+def terms(params: Params, layout: Layout, **sections: Any) -> None:
+    sections = {"seed": 0, "dictionary": (reference.SCHEMA,), **sections}
+    draw_up("s", build_request(params, layout, **sections))
+
+
+ROWS = Layout.lattice(3)
+LEAVE = (Preparation(missing="leave"),)
+
+
+@pytest.mark.parametrize(
+    ("params", "layout", "sections", "why"),
+    [
+        (Describe(), Layout.lattice(2), {}, "needs 3 parties"),
+        (
+            Describe(),
+            Layout.lattice(3, 2),
+            {"dictionary": (reference.SCHEMA, numbers(["x"]))},
+            "takes split rows",
+        ),
+        (Describe(), ROWS, {"dictionary": None}, "need a dictionary"),
+        (
+            Describe(),
+            ROWS,
+            {"preparation": (Preparation(missing="drop"),)},
+            "leaves gaps as they are",
+        ),
+        (
+            LosslessFederated(n_clusters=2),
+            ROWS,
+            {"preparation": LEAVE},
+            "gaps can be left in a description alone",
+        ),
+    ],
+)
+def test_terms_that_describe_nothing_are_refused(
+    params: Params, layout: Layout, sections: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(InvalidParameters, match=why):
+        terms(params, layout, **sections)
+
+
+def ward(rng: np.random.Generator, n: int = 30) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "born": rng.choice(np.arange(1930, 2000), n, replace=False),
+            "height": rng.normal(170, 9, n).round(0),
+        }
+    )
+
+
+@pytest.mark.threat(196)
+@pytest.mark.parametrize("then", [Describe(), LosslessFederated(n_clusters=1)])
+def test_a_code_of_no_value_takes_nobody_out_of_a_description(
+    tmp_path: Path, then: Params
+) -> None:
+    """Describe, declare one value to be none, sum again, and subtract."""
+    rng = np.random.default_rng(0)
+    tables = [ward(rng) for _ in range(3)]
+    names, person = list(tables[0].columns), tables[1].iloc[17]
+    codes = {"born": (str(int(person["born"])),)}
+    with house_in(tmp_path) as house:
+        first = play(
+            house, "one", Describe(), ROWS, tables, dictionary=[numbers(names, 0, 3000)]
+        )
+        assert not isinstance(first, CoterieError), first
+        second = play(
+            house,
+            "two",
+            then,
+            ROWS,
+            tables,
+            dictionary=[numbers(names, 0, 3000, codes=codes)],
+            **(
+                {}
+                if then == Describe()
+                else {"preparation": [Preparation(missing="drop")]}
+            ),
+        )
+    outcome = second if isinstance(second, CoterieError) else attacked(second)
+    nearly = "Sums over nearly the same rows were told before"
+    check(outcome, Refused(Problem.GUARD_REFUSED, nearly))
