@@ -11,7 +11,7 @@ READY := $(VENV)/ready
 CLIENT := clients/typescript
 INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 
-.PHONY: demo test test-all check client image thorough febrl golden size lint types imports migrations bench lock sbom audit clean
+.PHONY: demo test test-all check client image thorough febrl golden size lint types imports migrations bench docs lock sbom audit clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -99,6 +99,19 @@ migrations: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.evidence
 
+# Writes the pages as a site, build/site, with search and the Python API.
+docs: $(VENV)/docs
+	rm -rf build/pages && mkdir -p build/pages
+	git ls-files '*.md' '*.ipynb' '*.png' '*.svg' docs spec | grep -v '\.py$$' | \
+	  tar cf - -T - | tar xf - -C build/pages
+	printf '# Python API\n\n::: coterie\n' > build/pages/api.md
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet
+
+$(VENV)/docs: requirements-docs.lock
+	"$(PYTHON)" -m venv $@
+	$@/bin/python -m pip install --quiet --require-hashes -r requirements-docs.lock
+	touch $@
+
 $(RUNS): requirements-build.lock requirements.lock pyproject.toml
 	"$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes \
@@ -112,7 +125,7 @@ $(READY): $(RUNS) requirements-dev.lock
 
 # Pins what pyproject.toml asks for, for every platform, with hashes and no addresses,
 # everything in one version: what makes a wheel, what runs, what an analyst runs, and
-# what a developer needs; by itself, what audits them. An analyst is installed from its lock without dependencies:
+# what a developer needs; by themselves, what audits them and what writes the site. An analyst is installed from its lock without dependencies:
 # what reads tables is the parties' (tests/unit/docs/test_locks.py).
 PARTIES := duckdb pyarrow python-calamine
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes \
@@ -128,6 +141,8 @@ lock: $(READY)
 	  --constraint requirements.lock --constraint requirements-build.lock \
 	  -o requirements-dev.lock
 	echo pip-audit | $(BIN)/$(LOCK) - -o requirements-audit.lock
+	printf '%s\n' griffe-pydantic mkdocs-jupyter mkdocs-material 'mkdocstrings[python]' | \
+	  $(BIN)/$(LOCK) - -o requirements-docs.lock
 
 # A bill of materials (CycloneDX) of what the lock pins, the same for the same lock.
 sbom: $(READY)
@@ -147,4 +162,4 @@ $(VENV)/audit: requirements-audit.lock
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-3.* $(CLIENT)/node_modules coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* build $(CLIENT)/node_modules coterie-demo .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -41,3 +41,9 @@ def test_links_lead_somewhere(name: str) -> None:
         assert path.exists(), f"{name} links to {target}"
         if anchor and path.suffix == ".md":
             assert anchor in anchors(path), f"{name} links to {target}#{anchor}"
+
+
+def test_the_site_has_every_page_of_the_docs() -> None:
+    names = re.findall(r"[\w/-]+\.(?:md|ipynb)", (ROOT / "mkdocs.yml").read_text())
+    assert {name for name in names if not (ROOT / name).exists()} == {"api.md"}
+    assert {str(path.relative_to(ROOT)) for path in ROOT.glob("docs/*.md")} <= {*names}
