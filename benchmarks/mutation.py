@@ -76,15 +76,13 @@ MODULES: dict[str, Sequence[str]] = {
         "fccm/test_results.py",
         "fccm/test_lanes.py",
     ),
-    "clustering_protocols/protocols/llf/maths.py": (*_LLF, *_ROUNDS),
+    "clustering_protocols/protocols/llf/maths.py": (*_LLF, *_ROUNDS, *_CLOSING),
     "clustering_protocols/protocols/llf/kernels.py": _LLF,
-    "clustering_protocols/protocols/llf/closing_sums.py": _CLOSING,
     "clustering_protocols/protocols/llf/rows_round.py": (
         *_CLOSING,
         "llf/test_steadiness.py",
         *_DISHONEST_ROWS,
     ),
-    "clustering_protocols/protocols/llf/row_audit.py": _DISHONEST_ROWS,
     "clustering_protocols/contract/row_history.py": _HISTORY,
     "clustering_protocols/contract/leverage.py": _HISTORY,
     "party_sdk/disclosures/sums.py": ("party/test_summed.py",),
@@ -180,15 +178,11 @@ MODULES: dict[str, Sequence[str]] = {
         "dc/test_guards.py",
         "dc/test_whole.py",
     ),
-    "clustering_protocols/protocols/dc/shared_anchors.py": ("dc/test_guards.py",),
+    "clustering_protocols/protocols/dc/anchors.py": ("dc/test_guards.py",),
     "clustering_protocols/protocols/fccm/site_state.py": (
         "fccm/test_lying_about_starts.py",
         "fccm/test_lanes.py",
         "fccm/test_rounds.py",
-    ),
-    "clustering_protocols/protocols/fccm/starts.py": (
-        "fccm/test_lying_about_starts.py",
-        "fccm/test_lanes.py",
     ),
     "clustering_protocols/protocols/fccm/party.py": (
         "fccm/test_lying_about_starts.py",

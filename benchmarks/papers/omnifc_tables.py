@@ -25,7 +25,7 @@ from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.dbscan import dbscan
 from clustering_protocols.numerics.scores import kappa
-from clustering_protocols.protocols.omnifc import OmniFC, reference, units
+from clustering_protocols.protocols.omnifc import OmniFC, maths, reference, units
 from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.secrecy import field
 from clustering_protocols.terms.terms import Layout
@@ -118,7 +118,7 @@ def reconstruction(rows: int) -> bool:
     """Print the error of reconstructed distances on MNIST in [0, 1]; goal 0.0002."""
     X = sample("mnist", 0, rows)[0] / 255
     bits = units.largest_bits(np.ones(X.shape[1]))
-    residues = field_distances(units.quantise(X, bits))
+    residues = field_distances(maths.quantise(X, bits))
     squared = np.empty(len(residues))
     field.to_real(residues, 2.0 ** (-2 * bits), squared)
     error = float(np.sqrt(np.mean(np.square(np.sqrt(squared) - pdist(X)))))

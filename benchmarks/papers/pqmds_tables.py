@@ -30,12 +30,8 @@ from clustering_protocols.numerics.scores import (
     adjusted_rand,
     normalized_mutual_information,
 )
-from clustering_protocols.protocols.pqmds import (
-    ProductQuantisation,
-    maths,
-    party,
-    subspaces,
-)
+from clustering_protocols.protocols.pqmds import ProductQuantisation, maths, party
+from clustering_protocols.protocols.pqmds.params import subspaces_of
 from clustering_protocols.terms.terms import Layout
 
 N_TRAIN = 60_000
@@ -153,7 +149,7 @@ def recovery() -> None:
                     n_clusters=2, sub_dim=sub_dim, coordinates=1, codebook_size=size
                 )
                 codes = maths.encode(params, X, KeyedStream(bytes(32))).codes
-                cells = subspaces.of(params, X.shape[1])
+                cells = subspaces_of(params, X.shape[1])
                 r2 = party.compute_recovery(X, codes, cells)
                 line += f"  dim {sub_dim}: {np.median(r2):5.2f} {r2.max():5.2f}"
             print(line)

@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.omnifc import OmniFC, analyst, maths, party
 from clustering_protocols.protocols.omnifc.distances import field_distances
-from clustering_protocols.protocols.omnifc.limits import n_pairs
+from clustering_protocols.protocols.omnifc.maths import n_pairs
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms.terms import Layout
 

@@ -27,12 +27,8 @@ from benchmarks.datasets import MissingDataError, load
 from benchmarks.speed.timing import cpu_seconds, ratio
 from clustering_protocols import simulation
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.pqmds import (
-    ProductQuantisation,
-    maths,
-    party,
-    subspaces,
-)
+from clustering_protocols.protocols.pqmds import ProductQuantisation, maths, party
+from clustering_protocols.protocols.pqmds.params import cut_features, subspaces_of
 from clustering_protocols.terms.terms import Layout
 
 PARAMS = ProductQuantisation(
@@ -54,14 +50,14 @@ def pixels(n_rows: int) -> NDArray[np.float64]:
 def party_side(X: NDArray[np.float64]) -> None:
     """Do what a party does for its upload."""
     codes = maths.encode(PARAMS, X, KeyedStream(bytes(32))).codes
-    party.compute_recovery(X, codes, subspaces.of(PARAMS, WIDTH))
+    party.compute_recovery(X, codes, subspaces_of(PARAMS, WIDTH))
 
 
 def products(X: NDArray[np.float64]) -> None:
     """Multiply rows and centres as often as Lloyd's iterations would."""
     size = PARAMS.codebook_size
     out = np.empty((len(X), size))
-    for features in subspaces.cut(WIDTH, PARAMS.sub_dim):
+    for features in cut_features(WIDTH, PARAMS.sub_dim):
         rows = np.ascontiguousarray(X[:, features])
         centres = np.ascontiguousarray(rows[:size].T)
         for _ in range(maths.MAX_ITERATIONS):

@@ -24,10 +24,9 @@ from clustering_protocols.engine import packets, signatures, transcript
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.session_state import OngoingSession
 from clustering_protocols.protocols.llf import (
-    closing_sums,
     columns_analyst,
+    maths,
     messages as llf,
-    participants,
     rows_analyst,
 )
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
@@ -85,13 +84,13 @@ def tells_at_once(patch: Patch) -> Lies:
         made_up = {
             "closed_in": now.updates[-1, 1:],
             "closed_by": now.cohort,
-            "closing": _zeros(closing_sums.n_words_of_labels(session.params, width)),
+            "closing": _zeros(maths.n_words_of_labels(session.params, width)),
             "gathered_in": now.updates[-1, 1:],
             "gathered_by": now.cohort,
-            "gathered": _zeros(closing_sums.n_words_around(session.params)),
+            "gathered": _zeros(maths.n_words_around(session.params)),
         }
         return rows_analyst._ask_tell(
-            session, participants.replace_fields(now, **made_up)
+            session, rows_analyst.replace_fields(now, **made_up)
         )
 
     patch.setattr(rows_analyst, "_ask_update", tell)
@@ -109,7 +108,7 @@ def leaves_one_out(patch: Patch) -> Lies:
         cohort = now.cohort.copy()
         cohort[-1] = 0
         lies.append(cohort)
-        return honest(session, participants.replace_fields(now, cohort=cohort))
+        return honest(session, rows_analyst.replace_fields(now, cohort=cohort))
 
     patch.setattr(rows_analyst, "_update_task", ask)
     return lies
@@ -133,7 +132,7 @@ def tells_another_total(patch: Patch) -> Lies:
 
     def again(session: Any, now: llf.UpdateState, given: Given) -> Reopen:
         lies.append(sorted(given))
-        steered = participants.replace_fields(now, closing=now.closing + np.uint64(1))
+        steered = rows_analyst.replace_fields(now, closing=now.closing + np.uint64(1))
         ask = rows_analyst._ask_tell(session, steered)
         return Reopen(state=ask.state, reason="a lie", ask=ask)
 

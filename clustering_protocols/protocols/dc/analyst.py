@@ -23,7 +23,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
 
-from . import common_space, messages, shared_anchors
+from . import anchors, common_space, messages
 from .common_space import Cells, CollaborationMap, CommonSpace
 from .params import DataCollaboration, DcSession
 
@@ -33,7 +33,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
 
     def start(self, session: DcSession) -> Ask | Finish:
         """Ask everybody for projections."""
-        r = shared_anchors.n_anchors(session)
+        r = anchors.n_anchors_of(session)
         return Ask.everybody(
             session,
             messages.Project(),

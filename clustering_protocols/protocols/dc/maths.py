@@ -1,5 +1,10 @@
 """What a party's map f_ij (equation 13) is made of: factors, reductions, images of rows.
 
+Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 2 and 3
+:mod:`.algorithms.spectral`; eq. 4 the terms' layout; eqs 5, 6, 13 and 14 the party's
+``FittedMap`` (:mod:`.party`) of what stands here; eqs 7 to 11 and 15 to 20
+:mod:`.common_space`; eq. 12 :mod:`.analyst`.
+
 X is n × m, one party's rows. Rows are read in batches; nothing of the size of X is
 formed but the reduced rows.
 

@@ -30,9 +30,9 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
 )
 from clustering_protocols.terms.preparation import Ranges
 
-from . import anchors, maths, messages, shared_anchors
+from . import anchors, maths, messages
+from .anchors import AnchorRows
 from .params import DataCollaboration, DcContext
-from .shared_anchors import AnchorRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +283,7 @@ def _with_one_less(
     context: DcContext, data: DataSource, drawn: FloatArray
 ) -> Rebuilt | None:
     """Return what would be rebuilt of rows less one dimension; None where none is left."""
-    if len(data.columns) < shared_anchors.LEAST_WIDTH:
+    if len(data.columns) < anchors.LEAST_WIDTH:
         return None
     given = {"dimensions": "all_but_one"}
     params = context.session.params.model_copy(update=given)
@@ -393,7 +393,7 @@ class _Predictor:
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
     if params.synthesises_anchors:
         return context.recall(AnchorRows).rows
-    n_rows = shared_anchors.n_anchors(context.session)
+    n_rows = anchors.n_anchors_of(context.session)
     stream = group_stream(context, "column", "anchors")
     if params.anchor.kind == "uniform":
         return anchors.uniform(_ranges(context, params), n_rows, stream)

@@ -243,9 +243,9 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def check_roster(self, session: DcSession) -> None:
         """Refuse anchors or clusters that the roster does not fit."""
-        from . import shared_anchors
+        from . import anchors
 
-        shared_anchors.check(session)
+        anchors.check_anchors(session)
 
     def cautions(
         self, params: DataCollaboration, layout: Layout, widths: Sequence[int]
@@ -312,7 +312,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         """Return secrets, alignment, statistics or anchors if needed, the upload."""
         from clustering_protocols.shared_stages import secrets
 
-        from . import messages, shared_anchors
+        from . import anchors, messages
 
         upload = Stage(
             name="upload",
@@ -330,7 +330,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             secrets.stage("row", "column"),
             alignment.stage(params, layout),
             *statistics.stages(layout, **_pooled_statistics(params)),
-            *([shared_anchors.stage()] if params.synthesises_anchors else []),
+            *([anchors.anchor_stage()] if params.synthesises_anchors else []),
             upload,
         )
 

@@ -20,7 +20,7 @@ from clustering_protocols.secrecy.masks import add_tagged
 
 from . import messages
 from .params import CoClustering, FccmSession
-from .starts import n_words
+from .site_state import n_words
 
 Given = Mapping[str, Record]
 

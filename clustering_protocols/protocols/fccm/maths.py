@@ -1,5 +1,8 @@
 """The equations of fuzzy co-clustering, on sparse co-occurrences.
 
+Honda, Oda, Tanaka, Notsu: eq. 1 is the criterion, eq. 2 the memberships u of objects,
+eq. 3 the memberships w of items. The paper numbers no others.
+
 Memberships are kept with objects (items) as rows: U (n, C), W (m, C), so that both
 products are sparse matrix times dense matrix. Several starts stand side by side, C
 columns each: what follows from one of them does not depend on the others, bit for bit.

@@ -17,9 +17,9 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_mark
 
-from . import maths, messages, round_bound, site_state, starts
+from . import maths, messages, site_state
 from .messages import Memberships
-from .params import CoClustering, FccmContext
+from .params import CoClustering, FccmContext, check_weights
 
 
 class FccmParty(
@@ -58,9 +58,9 @@ class FccmParty(
     ) -> Outcome:
         """Return labels, memberships of objects and of this site's items."""
         known, params = context.recall(Memberships), context.session.params
-        best = starts.best(known)
-        travelled = starts.part(known.objects, [best], params.n_clusters)
-        W = starts.part(known.items, [best], params.n_clusters)
+        best = site_state.best_lane(known)
+        travelled = site_state.lane_part(known.objects, [best], params.n_clusters)
+        W = site_state.lane_part(known.items, [best], params.n_clusters)
         U = context.recall(RowOrder).restore(travelled)
         sizes = _sizes(U)
         large = _list_told(params, sizes)
@@ -91,8 +91,8 @@ def _tell(context: FccmContext, task: messages.ReportSizes) -> Reply:
         raise ProtocolFailed("The analyst asks for sizes while starts are under way.")
     # noise if the last total was not all's
     site_state.check_total(context, task, known)
-    best = starts.best(known)
-    U = starts.part(known.objects, [best], params.n_clusters)
+    best = site_state.best_lane(known)
+    U = site_state.lane_part(known.objects, [best], params.n_clusters)
     sizes = _sizes(U)
     mark = group_mark(context, "row", "told", np.append(sizes, best).tobytes())
     n_iterations, none = int(known.n_iterations[best]), sizes[:0]
@@ -116,7 +116,7 @@ def _tell(context: FccmContext, task: messages.ReportSizes) -> Reply:
 def _figures(context: FccmContext, known: Memberships, best: int) -> Figures:
     """Return what the best start came to; no centroids, so no distances to them."""
     params = context.session.params
-    U = starts.part(known.objects, [best], params.n_clusters)
+    U = site_state.lane_part(known.objects, [best], params.n_clusters)
     n_clusters = int(np.count_nonzero(_sizes(U)))
     return Figures(
         n_clusters=n_clusters,
@@ -144,7 +144,7 @@ def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
 def _share(
     context: FccmContext, known: Memberships, R: csr_array
 ) -> messages.SiteShare:
-    round_bound.check_weights(context, known.weights)
+    check_weights(context, known.weights)
     over = site_state.overflows(context, known)
     nothing = {"weights": np.zeros_like(known.weights)}
     added = known.model_copy(update=nothing) if over.any() else known
@@ -160,7 +160,7 @@ def _share(
         overflows=overflows,
         n_iterations=n_iterations,
         moved=float(f"{moved:.2g}") if n_iterations else None,
-        under_way=starts.under_way(context, known),
+        under_way=site_state.lanes_under_way(context, known),
     )
 
 

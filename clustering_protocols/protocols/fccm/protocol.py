@@ -25,7 +25,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
-from .params import CoClustering, FccmSession
+from .params import CoClustering, FccmSession, rounds_excess
 
 LEARNS: Final = {
     "analyst": (
@@ -74,16 +74,16 @@ class CoClusteringSizes(Sizes[CoClustering]):
 
     def upload_bytes(self, params: CoClustering, extent: Extent) -> int:
         """Return the bytes of all updates, if no start rests before the last."""
-        from . import starts
+        from . import site_state
 
-        words = starts.n_words(params, extent.rows, params.n_init)
+        words = site_state.n_words(params, extent.rows, params.n_init)
         return WORD * words * (params.max_iter + 1)
 
     def memory_bytes(self, params: CoClustering, extent: Extent) -> int:
         """Return the bytes of a total and the shares on their way to it."""
-        from . import starts
+        from . import site_state
 
-        return WORD * _TOTALS * starts.n_words(params, extent.rows, params.n_init)
+        return WORD * _TOTALS * site_state.n_words(params, extent.rows, params.n_init)
 
 
 METHODS = (
@@ -144,11 +144,9 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def check_roster(self, session: FccmSession) -> None:
         """Refuse so few items that totals of so many rounds could be solved for them."""
-        from . import round_bound
-
         k = sum(run.n_clusters for run in session.runs)
         widths = [session.member(slot).n_columns for slot in session.slots]
-        excess = round_bound.excess(session.params, k, widths)
+        excess = rounds_excess(session.params, k, widths)
         if excess:
             raise ProtocolFailed(excess)
 

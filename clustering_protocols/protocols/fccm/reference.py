@@ -23,7 +23,7 @@ from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, A
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
 
-from . import maths, messages, starts as lanes
+from . import maths, messages, site_state as lanes
 from .params import CoClustering
 
 _N_INIT: Final = 10
@@ -107,7 +107,7 @@ def objectives(
     if known is None or not params.is_global:
         return None
     ten = params.model_copy(update={"n_init": _N_INIT})
-    own = float(known.criteria[lanes.best(known)])
+    own = float(known.criteria[lanes.best_lane(known)])
     best = run(ten, X, None)
     agreement = adjusted_rand(best.objects.argmax(axis=1), clustered[0])
     return Objectives(best.criterion, own, agreement)

@@ -6,7 +6,12 @@ cluster, chosen so that the sum lies between a coarse and an overflowing one. Th
 know U and the totals, so all choose alike and nothing is said about it, but for the
 lanes of which a site's own share would overflow.
 
-Arrays hold C clusters of each lane, side by side.
+Lanes are starts that share rounds and one masked vector, each in a block of C columns.
+Those under way go in step: an iteration of one is an iteration of all, and sums are
+asked for again of all, with other shifts for those alone that need them. A lane that has
+come to rest keeps its memberships, and its words leave the vector with the next sums.
+Which have is the leader's word, for the others' exp need not agree in the last digit;
+each site knows it too, within a margin, and continues with no other lanes.
 """
 
 from __future__ import annotations
@@ -16,18 +21,19 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
+from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 
-from . import maths, messages, starts
+from . import maths, messages
 from .messages import Memberships
 from .params import CoClustering, FccmContext, FccmSession
-from .starts import Mask
 
 HEADROOM: Final = 512.0
 """How much larger than before Σ exp may become without a repeat."""
@@ -201,7 +207,7 @@ def check_total(
     Raises ProtocolFailed if it names other lanes than those under way, hides that a
         share of this site overflowed, or is not what the sites sent.
     """
-    starts.check(context, known, asked.lanes)
+    check_lanes(context, known, asked.lanes)
     own = np.asarray(known.lanes)[overflows(context, known)]
     if not set(own.tolist()) <= set(asked.overflowed) <= set(known.lanes):
         raise ProtocolFailed("The analyst says of other sums that they overflowed.")
@@ -211,7 +217,7 @@ def check_total(
     return None
 
 
-def overflows(context: FccmContext, known: Memberships) -> starts.Mask:
+def overflows(context: FccmContext, known: Memberships) -> Mask:
     """Return of which lanes (A,) this site's own share cannot be encoded."""
     if not context.session.params.is_global:  # weights sum to 1
         return np.zeros(len(known.lanes), dtype=bool)
@@ -221,7 +227,7 @@ def overflows(context: FccmContext, known: Memberships) -> starts.Mask:
 def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> ItemTotals:
     session, params = context.session, context.session.params
     n_rows, n_columns = len(known.objects), len(known.shifts)
-    asked.require({"before": starts.n_words(params, n_rows, len(known.lanes))})
+    asked.require({"before": n_words(params, n_rows, len(known.lanes))})
     of = sum_of(context, known.number, known.transcript)
     of_sums, of_beside = encodings(session)
     n_sums = n_rows * n_columns
@@ -249,12 +255,12 @@ def _select_lanes(
     kept = [known.lanes.index(lane) for lane in named]
     changes = {
         "lanes": named,
-        "weights": starts.part(known.weights, kept, k),
-        "shifts": starts.part(known.shifts, kept, k),
+        "weights": lane_part(known.weights, kept, k),
+        "shifts": lane_part(known.shifts, kept, k),
     }
     if total is not None:
-        beside = starts.part(total.beside, kept, k if params.is_global else 1)
-        total = ItemTotals(starts.part(total.sums, kept, k), beside)
+        beside = lane_part(total.beside, kept, k if params.is_global else 1)
+        total = ItemTotals(lane_part(total.sums, kept, k), beside)
     return Memberships.model_validate(dict(known) | changes), total
 
 
@@ -266,17 +272,17 @@ def _iterate(
     Z = total.beside if params.is_global else np.ones(len(known.shifts))
     blocks = (len(known.objects), len(on), params.n_clusters)
     sums = (total.sums / Z).reshape(blocks)
-    before = starts.part(known.objects, on, params.n_clusters).reshape(blocks)
+    before = lane_part(known.objects, on, params.n_clusters).reshape(blocks)
     U = maths.object_memberships(sums, params.fuzziness[0])
     taken = known.n_iterations[on] + 1
     moved = np.abs(U - before).max(axis=(0, 2))
     criteria = np.zeros(len(on))
-    rest = starts.may_rest(params, taken, moved)
+    rest = may_rest(params, taken, moved)
     if rest.any():
         logarithms = _logarithms(context, known, total)[rest]
         steps = (sums[:, rest], before[:, rest], U[:, rest])
         criteria[rest] = maths.criteria(*steps, logarithms, params.fuzziness)
-    columns = starts.columns(on, params.n_clusters)
+    columns = lane_columns(on, params.n_clusters)
     changes = {
         "n_iterations": _replace_at(known.n_iterations, on, taken),
         "moved": _replace_at(known.moved, on, moved),
@@ -301,7 +307,7 @@ def _logarithms(
 def _safe_again(
     context: FccmContext, known: Memberships, asked: messages.Add
 ) -> FloatArray:
-    U = starts.part(known.objects, known.lanes, context.session.params.n_clusters)
+    U = lane_part(known.objects, known.lanes, context.session.params.n_clusters)
     over = np.isin(known.lanes, asked.overflowed)
     return _choose_columns(context, over, safe(context.session, U), known.shifts)
 
@@ -322,7 +328,7 @@ def under_way(
 ) -> Memberships:
     """Return the same with the weights from which the next sums come."""
     params = context.session.params
-    U = starts.part(known.objects, known.lanes, params.n_clusters)
+    U = lane_part(known.objects, known.lanes, params.n_clusters)
     exponents = maths.item_exponents(R, U, params.fuzziness[1])
     if params.is_global:
         with np.errstate(over="ignore"):  # a share that overflows says so
@@ -342,7 +348,7 @@ def under_way(
 
 
 def _choose_columns(
-    context: FccmContext, mask: starts.Mask, chosen: FloatArray, others: FloatArray
+    context: FccmContext, mask: Mask, chosen: FloatArray, others: FloatArray
 ) -> FloatArray:
     """Return columns (A·C,) of the lanes of a mask (A,) from one array, else another."""
     return np.where(np.repeat(mask, context.session.params.n_clusters), chosen, others)
@@ -355,3 +361,94 @@ def _replace_at(array: A, places: Sequence[int] | IntArray, values: A) -> A:
     found = array.copy()
     found[..., places] = values
     return found
+
+
+Mask = NDArray[np.bool_]
+
+_OTHER_MACHINE: Final = 1e-9
+"""How far sites may differ in what moved: their exp need not agree in the last digit."""
+
+
+def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
+    """Return the size of a share: its ring elements, and a tag.
+
+    Sums of each object and cluster; ``global``: a normaliser of each cluster. ``site``:
+    what no sums of others tell, and the criterion needs: one number of each lane.
+    """
+    beside = params.n_clusters if params.is_global else 1
+    return n_lanes * (n_rows * params.n_clusters + beside) + 1
+
+
+def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
+    """Return the columns of lanes, in their order."""
+    first = np.asarray(lanes, dtype=np.int64)[:, None] * n_clusters
+    return (first + np.arange(n_clusters)).reshape(-1)
+
+
+def lane_part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray:
+    """Return the columns of lanes of an array (..., L·C): itself where these are all.
+
+    Row by row in memory, since sums over it take their order from there: a lane shall
+    have the same bits whichever others are under way.
+    """
+    if len(lanes) * n_clusters == array.shape[-1]:
+        return array
+    return np.take(array, lane_columns(lanes, n_clusters), axis=-1)
+
+
+def lanes_under_way(context: FccmContext, known: Memberships) -> list[int]:
+    """Return the lanes that continue."""
+    resting = _find_resting_lanes(context.session.params, known)
+    return [lane for lane, rests in zip(known.lanes, resting, strict=True) if not rests]
+
+
+def check_lanes(context: FccmContext, known: Memberships, named: Sequence[int]) -> None:
+    """Refuse other lanes than those that are still under way.
+
+    Raises ProtocolFailed if one is named that has come to rest, or none of those under
+        way, or one that is under way is left out: the leader allows no other list than
+        its own.
+    """
+    params = context.session.params
+    leads = context.session.slots[0] == context.slot.name
+    margin = 0.0 if leads else _OTHER_MACHINE
+    lanes = np.asarray(known.lanes, dtype=np.int64)
+    goes_on = np.isin(lanes, named)
+    if list(named) != lanes[goes_on].tolist():
+        raise ProtocolFailed("The analyst names starts that are not under way.")
+    if (goes_on & _find_resting_lanes(params, known, -margin)).any():
+        raise ProtocolFailed(
+            "The analyst continues with a start that has come to rest."
+        )
+    if (~goes_on & ~_find_resting_lanes(params, known, margin)).any():
+        raise ProtocolFailed(
+            "The analyst leaves out a start before its memberships have come to rest."
+        )
+
+
+def may_rest(params: CoClustering, taken: IntArray, moved: FloatArray) -> Mask:
+    """Return which lanes (A,) the leader may see at rest, by their last iteration."""
+    return _is_last(params, taken, moved, _OTHER_MACHINE)
+
+
+def _find_resting_lanes(
+    params: CoClustering, known: Memberships, margin: float = 0.0
+) -> Mask:
+    """Return of which lanes (A,) under way the last complete iteration was the last.
+
+    Of none while sums are asked for again: that was said before.
+    """
+    taken, moved = known.n_iterations[known.lanes], known.moved[known.lanes]
+    return _is_last(params, taken, moved, margin) & (known.repeats == 0)
+
+
+def _is_last(
+    params: CoClustering, taken: IntArray, moved: FloatArray, margin: float
+) -> Mask:
+    last = (taken >= params.max_iter) | (moved <= params.tol + margin)
+    return last & (taken > 0)
+
+
+def best_lane(known: Memberships) -> int:
+    """Return the lane with the largest criterion; of equals the lowest."""
+    return int(strongest(known.criteria[None], maths.TIE)[0])

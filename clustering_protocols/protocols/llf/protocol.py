@@ -280,10 +280,10 @@ class LlfSizes(Sizes[LosslessFederated]):
         """Return how many updates of every run fit the audit of hard clusters."""
         if params[0].fuzzy or layout.n_column_groups > 1:
             return None
-        from . import row_audit  # not above: anyone who asks for bytes needs no kernels
+        from . import rows_round
 
         k = sum(run.n_clusters - 1 for run in params) + 1
-        return row_audit.updates_that_fit(n_rows, k, params[0].n_init)
+        return rows_round.updates_that_fit(n_rows, k, params[0].n_init)
 
 
 def _words(params: LosslessFederated, extent: Extent) -> int:

@@ -13,7 +13,7 @@ come to rest; those sums are then not used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -25,10 +25,9 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.shared_stages.statistics import magnitudes
 
-from . import closing_sums, messages, participants
-from .maths import Encoding, rows_of, scaler
+from . import maths, messages
+from .maths import Encoding, mark_members, members_of, rows_of, scaler, share_of_slots
 from .params import LlfSession, LosslessFederated
-from .participants import members_of, replace_fields
 
 Given = Mapping[str, Record]
 _BY_LABEL: Final = ("closed_in", "closed_by", "closing")
@@ -52,10 +51,10 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
         members = members_of(session, state.cohort)
         absent = [slot for slot in members if slot not in contributions]
         if absent:
-            left = participants.without(session, state, absent)
+            left = without(session, state, absent)
             again = _ASKS[state.phase](session, left)
             return Reopen(state=left, reason="Parties missed the deadline.", ask=again)
-        now = participants.record_answers(state)
+        now = record_answers(state)
         if now.phase == "update":
             return _follow_update(session, now, contributions)
         if now.phase == "close":
@@ -114,7 +113,7 @@ def _append_total(
 ) -> messages.UpdateState:
     """Return the state with the total of this update, for those who have not got it."""
     made = np.array([[now.number, leader.round, leader.attempt]])
-    now = participants.prune_totals(now)
+    now = prune_totals(now)
     return replace_fields(
         now,
         updates=np.concatenate([now.updates, made]),
@@ -159,7 +158,7 @@ def _finish_session(
     figures = shown.pop("figures")
     results = {
         slot: messages.FinalTotals(
-            **participants.select_missing_totals(now, index),
+            **select_missing_totals(now, index),
             **_kept_as(now, _BY_LABEL + _AROUND),
         )
         for index, slot in enumerate(session.slots)
@@ -180,25 +179,21 @@ def _kept_as(now: messages.UpdateState, names: tuple[str, ...]) -> dict[str, Any
 def _ask_update(session: LlfSession, now: messages.UpdateState, number: int) -> Ask:
     return _update_task(
         session,
-        replace_fields(
-            participants.draw(session, now, number), number=number, phase="update"
-        ),
+        replace_fields(draw(session, now, number), number=number, phase="update"),
     )
 
 
 def _ask_close(session: LlfSession, now: messages.UpdateState) -> Ask:
-    return _close_task(
-        session, replace_fields(participants.everybody(session, now), phase="close")
-    )
+    return _close_task(session, replace_fields(everybody(session, now), phase="close"))
 
 
 def _ask_gather(session: LlfSession, now: messages.UpdateState) -> Ask:
-    now = participants.everybody(session, now)
+    now = everybody(session, now)
     return _gather_task(session, replace_fields(now, phase="gather"))
 
 
 def _ask_tell(session: LlfSession, now: messages.UpdateState) -> Ask:
-    now = participants.everybody(session, now)
+    now = everybody(session, now)
     return _tell_task(session, replace_fields(now, phase="tell"))
 
 
@@ -219,7 +214,7 @@ def _close_task(session: LlfSession, now: messages.UpdateState) -> Ask:
         session,
         now,
         lambda members, lacking: messages.Close(members=members, **lacking),
-        n_words=closing_sums.n_words_of_labels(session.params, width),
+        n_words=maths.n_words_of_labels(session.params, width),
     )
 
 
@@ -230,7 +225,7 @@ def _gather_task(session: LlfSession, now: messages.UpdateState) -> Ask:
         lambda members, lacking: messages.Gather(
             members=members, **lacking, **_kept_as(now, _BY_LABEL)
         ),
-        n_words=closing_sums.n_words_around(session.params),
+        n_words=maths.n_words_around(session.params),
     )
 
 
@@ -263,7 +258,7 @@ def _ask(
     members = members_of(session, now.cohort)
     params = session.params
     tasks = {
-        slot: task(members, participants.select_missing_totals(now, index))
+        slot: task(members, select_missing_totals(now, index))
         for index, slot in enumerate(session.slots)
         if slot in members
     }
@@ -278,3 +273,76 @@ def _ask(
             "moved": [float(moved) for moved in now.tolerances],
         },
     )
+
+
+def draw(
+    session: LlfSession, now: messages.UpdateState, number: int
+) -> messages.UpdateState:
+    """Return the state with the cohort of an update: a share γ of those at hand."""
+    now = everybody(session, now)
+    return replace_fields(now, cohort=share_of_slots(session, now.cohort, number))
+
+
+def everybody(session: LlfSession, now: messages.UpdateState) -> messages.UpdateState:
+    """Return the state with all slots in the cohort that are not left out."""
+    at_hand = now.sits_out == 0
+    if at_hand.sum() < session.params.least_parties:
+        at_hand = np.ones_like(at_hand)  # ask those who were away rather than end
+    rest = np.maximum(now.sits_out - 1, 0)
+    return replace_fields(now, cohort=at_hand.astype(np.uint8), sits_out=rest)
+
+
+def without(
+    session: LlfSession, now: messages.UpdateState, absent: Sequence[str]
+) -> messages.UpdateState:
+    """Return the state in which a round is opened again for those who answered.
+
+    Who misses a deadline is asked again in the next round; who misses several in a row
+    sits out 1, 3, 7 … rounds, so that a party that is gone does not cost every round a
+    deadline.
+
+    Raises ProtocolFailed if too few are left.
+    """
+    gone = mark_members(session, absent).astype(bool)
+    left = now.cohort.astype(bool) & ~gone
+    if left.sum() < session.params.least_parties:
+        raise ProtocolFailed(f"Only {int(left.sum())} parties answered in time.")
+    misses = now.misses + gone
+    sits_out = np.where(gone, 2 ** np.maximum(misses - 1, 0) - 1, now.sits_out)
+    return replace_fields(
+        now, cohort=left.astype(np.uint8), misses=misses, sits_out=sits_out
+    )
+
+
+def record_answers(now: messages.UpdateState) -> messages.UpdateState:
+    """Return the state after all of the cohort answered: they have all totals so far."""
+    there = now.cohort.astype(bool)
+    given = now.number - 1 if now.phase == "update" else now.number
+    seen = np.where(there, np.maximum(now.seen, given), now.seen)
+    return replace_fields(now, seen=seen, misses=np.where(there, 0, now.misses))
+
+
+def select_missing_totals(now: messages.UpdateState, slot_index: int) -> dict[str, Any]:
+    """Return the fields of :class:`messages.Totals` for one slot."""
+    lacks = now.updates[:, 0] > now.seen[slot_index]
+    return {
+        "updates": now.updates[lacks],
+        "cohorts": now.cohorts[lacks],
+        "totals": now.totals[lacks],
+    }
+
+
+def prune_totals(now: messages.UpdateState) -> messages.UpdateState:
+    """Return the state without totals that every slot has got."""
+    kept = now.updates[:, 0] > now.seen.min()
+    return replace_fields(
+        now,
+        updates=now.updates[kept],
+        cohorts=now.cohorts[kept],
+        totals=now.totals[kept],
+    )
+
+
+def replace_fields(now: messages.UpdateState, **changes: Any) -> messages.UpdateState:
+    """Return the state with some fields replaced, checked again."""
+    return messages.UpdateState.model_validate(dict(now) | changes)

@@ -1,14 +1,39 @@
-"""A party of split rows: update after update, then labels, closing sums, result."""
+"""A party of split rows: a race of starts, updates, then labels, closing sums, result.
+
+In the race every start makes one update, whose sums all parties read; with them goes the
+sum of squared distances to the start, so that all know the inertia after the update,
+
+    Σ_i ‖x_i - v_c(1)‖² = Σ_i ‖x_i - v_c(0)‖² - Σ_c n_c ‖v_c(1) - v_c(0)‖²,
+
+c the cluster of a row around the start. For fuzzy c-means the same of Σ_c Σ_i μ_ci^λ d²,
+with memberships around the start. Each party takes the start of least value (the lowest
+of equals) and keeps nothing of the others. The analyst reads nothing of it.
+
+| round of the race | task → contribution: masked share |
+|---|---|
+| 1 | `add-up` → `share`: sums of one update of each start |
+| 2 | `add-up` → `share`, empty: each party reads the total and chooses |
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, cast
 
 import numpy as np
 
-from clustering_protocols.algorithms.coincidence import n_coinciding
+from clustering_protocols.algorithms.coincidence import (
+    equalise_coordinates,
+    n_coinciding,
+)
 from clustering_protocols.common.errors import GuardRefused, NotReady, ProtocolFailed
-from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
+from clustering_protocols.contract import (
+    Outcome,
+    PartyRole,
+    Placement,
+    Reply,
+    SessionContext,
+)
 from clustering_protocols.contract.cluster_order import (
     ClusterOrder,
     order_by_size,
@@ -16,23 +41,34 @@ from clustering_protocols.contract.cluster_order import (
 )
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.masked_sums import check_members
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.masked_sums import CheckedSum, check_members
 from clustering_protocols.shared_stages.secrets import group_mark
-
-from . import (
-    closing_sums,
-    kernels,
-    messages,
-    participants,
-    round_bound,
-    row_audit,
-    rows_round,
+from clustering_protocols.shared_stages.sums import (
+    Findings,
+    Sum,
+    SumProgram,
+    Sums,
+    members,
 )
-from .maths import Scaler, check_ranges, digest, may_stop, stops
-from .params import LlfContext, LosslessFederated
-from .rows_round import RowsRound, around_sum, labels_sum, update_sum
+
+from . import kernels, maths, messages, round_bound, rows_round, starts
+from .maths import (
+    Scaler,
+    batches,
+    check_ranges,
+    check_weights,
+    digest,
+    draw_members,
+    may_stop,
+    move,
+    rows_of,
+    stops,
+)
+from .params import FROM_PARTIES, LlfContext, LlfSession, LosslessFederated
+from .rows_round import RowsRound, around_sum, assign_rows, labels_sum, update_sum
 
 _Task = messages.Update | messages.Close | messages.Gather | messages.ReportDigest
 
@@ -79,7 +115,7 @@ def _check_members(here: RowsRound, task: _Task) -> None:
         return
     drawn = list(session.slots)
     if isinstance(task, messages.Update):
-        drawn = participants.draw_members(session, task.number)
+        drawn = draw_members(session, task.number)
     if task.members != drawn:
         raise ProtocolFailed("The analyst names other members than the terms draw.")
 
@@ -87,7 +123,7 @@ def _check_members(here: RowsRound, task: _Task) -> None:
 def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     known = here.follow(task)
     _check_order(here, task.number, known)
-    history = row_audit.audit_sums(here, data, [known.centroids], task.number)
+    history = rows_round.audit_sums(here, data, [known.centroids], task.number)
     sums, weights = local_sums(here, data, known.centroids)
     words = here.share(
         here.encoding.encode(sums, weights), task.members, update_sum(task.number)
@@ -185,7 +221,7 @@ def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     """Label the rows, and return the share of sums and counts by label."""
     known = _last(here, task)
     rows = rows_round.final_rows(here, data, known.centroids)
-    history = row_audit.audit_final_sums(here, rows.labels, known.number)
+    history = rows_round.audit_final_sums(here, rows.labels, known.number)
     sums, counts = rows_round.sums_of_labels(here, data, rows.labels)
     code = here.labels_encoding()
     words = code.encode(np.rint(sums * code.sums.unit), counts)
@@ -197,7 +233,7 @@ def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
     return Reply(
         contribution=share,
         remember=[here.start(), known, rows, history],
-        notes=row_audit.notes(history, data.n_rows),
+        notes=rows_round.history_notes(history, data.n_rows),
     )
 
 
@@ -227,9 +263,7 @@ def tell(here: RowsRound, task: messages.ReportDigest) -> Reply:
         if here.params.publish != "nothing":
             figures = totals.figures.round_values()
     else:
-        shown = closing_sums.build_empty_publication(
-            here.scale.offset.size, known.number
-        )
+        shown = maths.build_empty_publication(here.scale.offset.size, known.number)
     told = messages.DigestReport(
         **dict(shown),
         digest=group_mark(here.context, "column", "told", mark),
@@ -244,18 +278,18 @@ def _publication(
     here: RowsRound,
     task: messages.FinalTotals,
     known: messages.Centroids,
-    totals: closing_sums.ClosingTotals,
+    totals: maths.ClosingTotals,
 ) -> messages.PublishedResult:
     """Return what the leader says of the result: every party can say it."""
     final = here.means(task, known)
     session, scale = here.context.session, here.scale
-    return closing_sums.build_publication(session, scale, known, final, totals)
+    return maths.build_publication(session, scale, known, final, totals)
 
 
 def _order(
     here: RowsRound,
     known: messages.Centroids,
-    totals: closing_sums.ClosingTotals,
+    totals: maths.ClosingTotals,
     published: messages.PublishedResult,
 ) -> IntArray:
     """Return the clusters in the order of their numbers: by what is published.
@@ -327,11 +361,11 @@ class _Nearest:
 
 def _read_final_state(
     here: RowsRound, result: messages.FinalTotals, data: DataSource | None
-) -> tuple[messages.Centroids, messages.FinalRows, closing_sums.ClosingTotals]:
+) -> tuple[messages.Centroids, messages.FinalRows, maths.ClosingTotals]:
     recall = here.context.recall
     sizes = here.context.memory.get(messages.FinalSizes)
     if sizes is not None:  # the transcripts of an earlier run, or stage, are gone
-        totals = closing_sums.ClosingTotals(sizes=sizes.sizes, figures=recall(Figures))
+        totals = maths.ClosingTotals(sizes=sizes.sizes, figures=recall(Figures))
         known = recall(messages.Centroids)
         if result.updates[:, 0].max(initial=0) > known.number:
             raise ProtocolFailed(_MOVED)
@@ -391,3 +425,164 @@ def _find_final_rows(
     if data is None:
         raise NotReady("The rows are not labelled yet: run again with data.")
     return rows_round.final_rows(here, data, known.centroids)
+
+
+Updates = list[tuple[FloatArray, FloatArray]]
+
+_DIGITS: Final = 9
+"""Values that agree to so many are equal, so that no rounding decides who wins."""
+
+
+def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
+    """Choose the start that is best after one update; forget the others."""
+    here = RowsRound.of(context)
+    racing = context.memory.get(messages.RacingStarts)
+    lanes = _lanes(here) if racing is None else racing.centroids
+    objectives = _objectives(here, lanes)
+
+    def begin() -> list[Record]:
+        check_ranges(context, data)
+        round_bound.check_values(context, data)
+        history = rows_round.audit_sums(here, data, list(lanes), 0)
+        return [messages.RacingStarts(centroids=lanes), *history]
+
+    def add_lanes() -> WordArray:
+        sums = [here.encoding.encode(*local_sums(here, data, V)) for V in lanes]
+        values = np.array([_objective(here, data, V) for V in lanes])
+        return np.concatenate([*sums, objectives.encode(values)])
+
+    def split(words: WordArray) -> tuple[WordArray, WordArray]:
+        """Return the elements of each start's update, and of the values around each."""
+        updates = words[: -len(lanes)].reshape(len(lanes), here.encoding.n_words)
+        return updates, words[-len(lanes) :]
+
+    def decode_updates(words: WordArray) -> Updates:
+        return list(map(here.encoding.decode, split(words)[0]))
+
+    def fits(words: WordArray) -> bool:
+        updates, values = split(words)
+        return objectives.fits(values) and all(map(here.encoding.fits, updates))
+
+    updates, values = yield from Sum(
+        "race",
+        local=add_lanes,
+        fits=fits,
+        decode=lambda words: (
+            decode_updates(words),
+            objectives.decode(split(words)[1]),
+        ),
+        compare=lambda total, own: _check_updates(
+            here, decode_updates(total), decode_updates(own)
+        ),
+        remember=begin,
+    )
+    after = [_value(here, *lane) for lane in zip(lanes, updates, values, strict=True)]
+    best = int(np.argmin(after))  # the first of equals
+    sums, weights = updates[best]
+    first = messages.Centroids(
+        number=0,
+        centroids=lanes[best],
+        moved=None,
+        members=list(members(context)),
+        sums=sums,
+        weights=weights,
+    )
+    start = messages.StartCentroids(centroids=lanes[best])
+    return Findings([start, first, *_forget_starts(context)])
+
+
+def _lanes(here: RowsRound) -> FloatArray:
+    """Return V(0) of each start (lanes, k, F), as its first update begins with it."""
+    params, context = here.params, here.context
+    if params.start in FROM_PARTIES:
+        lanes = list(context.recall(messages.LaneStarts).centroids)
+    else:
+        lanes = [
+            starts.without_messages(context, here.scale, lane)
+            for lane in range(params.n_init)
+        ]
+    return np.array([equalise_coordinates(V, here.scale.step) for V in lanes])
+
+
+def _objectives(here: RowsRound, lanes: FloatArray) -> FixedPoint:
+    """Return how the values around each start stand as ring elements."""
+    n_rows = rows_of(here.context.session, here.context.session.slots)
+    farthest = [here.scale.farthest_from(V) for V in lanes]
+    return FixedPoint.of(n_rows * np.array(farthest))
+
+
+def _objective(here: RowsRound, data: DataSource, V: FloatArray) -> float:
+    """Return Σ_c Σ_i μ_ci^λ ‖x_i - v_c‖² of own rows; 0 and 1 for c-means."""
+    found, params = 0.0, here.params
+    for _, batch in batches(data, len(V)):
+        _, U, D = assign_rows(here, batch, V)
+        degrees = U**params.exponent if params.fuzzy else U
+        found += float((degrees * D).sum())
+    return found
+
+
+def _value(
+    here: RowsRound,
+    V: FloatArray,
+    update: tuple[FloatArray, FloatArray],
+    before: float,
+) -> float:
+    """Return what a start comes to with its update, to nine digits."""
+    (sums, weights), params = update, here.params
+    n_rows = rows_of(here.context.session, here.context.session.slots)
+    check_weights(params, weights, n_rows)
+    still = np.zeros_like(V)
+    moved = move(V, sums, weights, still, here.scale.step, params.least_rows_moved)
+    gained = float(weights @ np.square(moved.centroids - V).sum(axis=1))
+    return float(f"{before - gained:.{_DIGITS}g}")
+
+
+def _forget_starts(context: LlfContext) -> list[Record]:
+    """Return the records of all starts, without the starts."""
+    none = context.recall(messages.RacingStarts).centroids[:0]
+    emptied: list[Record] = [messages.RacingStarts(centroids=none)]
+    if context.memory.get(messages.LaneStarts) is not None:
+        emptied.append(messages.LaneStarts(centroids=none))
+    proposed = context.memory.get(messages.ProposedByAll)
+    if proposed is not None:
+        emptied.append(proposed.drop_clusters())
+    return emptied
+
+
+def _check_updates(here: RowsRound, updates: Updates, own: Updates) -> None:
+    """Refuse totals of different rows, or of fewer than this party has."""
+    named = members(here.context)
+    totals = [
+        rows_round.MemberSums(members=named, sums=sums, counts=weights)
+        for sums, weights in updates
+    ]
+    for total, (_, weights) in zip(totals, own, strict=True):
+        rows_round.check_own(total.counts, weights)
+    if here.params.fuzzy:
+        return
+    first, *raced = totals
+    for total in raced:
+        rows_round.check_same_rows([first], total, here.slack)
+    others = rows_round.of_same_members(here.of_other_runs(), first)
+    rows_round.check_same_rows(others, first, here.slack)
+
+
+def _all_slots(session: SessionContext) -> list[tuple[str, ...]]:
+    return [tuple(session.slots)]
+
+
+def _race_sizes(session: SessionContext, slot: str) -> list[int]:
+    """Return the size of the sum: for each start an update, and one number."""
+    params = cast("LlfSession", session).params
+    width = session.member(slot).n_columns
+    return [params.n_init * (params.n_clusters * (width + 1) + 1)]
+
+
+def _choose_hiding(context: LlfContext) -> CheckedSum:
+    params = context.session.params
+    return CheckedSum(scope="column", minimum_members=params.least_parties)
+
+
+RACE: Final = SumProgram(
+    "race", 1, race_starts, _race_sizes, _all_slots, hiding=_choose_hiding
+)

@@ -11,40 +11,54 @@ Rows stay where they are, and so in every honest session
   Σ_c Σ_i ‖x_i - v_c‖² is Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
 
 A share that is no sum over rows has to foresee the sums of others to meet all three.
+
+Everybody together can know all of a party's sums over clusters, by taking their own off
+the totals. So no sum is answered after which more than ``sums_limit`` of own rows follow
+from all sums answered: of all updates, starts and runs, of the closing, and of earlier
+sessions over the same table. Sums of degrees (fuzzy c-means) are bounded by
+:mod:`.round_bound` instead; the sums of their final labels are audited like all. Means of
+five rows in a start are not counted: the terms name them as a risk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.algorithms.row_kernels import bring_nearer
-from clustering_protocols.common.errors import InvalidData, ProtocolFailed
-from clustering_protocols.contract import Placement
+from clustering_protocols.common.errors import GuardRefused, InvalidData, ProtocolFailed
+from clustering_protocols.contract import (
+    DegreeSums,
+    PartyContext,
+    Placement,
+    RowHistory,
+)
+from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.quality.block_sums import BlockSums, add_by_label, of_block
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
+from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
-from . import closing_sums, kernels, messages, starts
-from .closing_sums import Around
+from . import kernels, maths, messages, round_bound, starts
 from .maths import (
+    Around,
     Encoding,
     Scaler,
     batches,
     check_counts,
     check_weights,
+    members_of,
     move,
     nudge,
     rows_of,
     scaler_of,
 )
 from .params import FROM_PARTIES, LlfContext, LosslessFederated
-from .participants import members_of
 
 _ROUNDING: Final = 1e-9
 
@@ -185,7 +199,7 @@ class RowsRound:
         if before := self.context.memory.get(messages.FinalMeans):
             return before
         session = self.context.session
-        n_words = closing_sums.n_words_of_labels(self.params, self.scale.offset.size)
+        n_words = maths.n_words_of_labels(self.params, self.scale.offset.size)
         task.require({"closing": n_words})
         members = members_of(session, task.closed_by)
         of = self.sum_of(members, labels_sum(known), *map(int, task.closed_in))
@@ -195,32 +209,32 @@ class RowsRound:
         )
         check_counts(counts, rows_of(session, members))
         self._check_closing(known, sums, counts, members)
-        return closing_sums.means_of(sums, counts, known.centroids)
+        return maths.means_of(sums, counts, known.centroids)
 
     def totals(
         self, task: messages.FinalTotals, known: messages.Centroids
-    ) -> closing_sums.ClosingTotals:
+    ) -> maths.ClosingTotals:
         """Return sizes and figures of the result."""
         session, means = self.context.session, self.means(task, known).means
-        task.require({"gathered": closing_sums.n_words_around(self.params)})
+        task.require({"gathered": maths.n_words_around(self.params)})
         members = members_of(session, task.gathered_by)
         of = self.sum_of(members, around_sum(known), *map(int, task.gathered_in))
         code = self.around_encoding(known, means)
         words = self._checked_sum.read(self.context, task.gathered, of, code.fits)
         total = code.decode(words, rows_of(session, members))
-        return closing_sums.totals_of(self.params, known, means, total)
+        return maths.totals_of(self.params, known, means, total)
 
     def labels_encoding(self) -> Encoding:
         """Return how sums of the final labels stand as ring elements."""
         k, n_rows = self.params.n_clusters, self._all_rows()
-        return closing_sums.encoding_of_labels(self.scale, k, n_rows)
+        return maths.encoding_of_labels(self.scale, k, n_rows)
 
     def around_encoding(
         self, known: messages.Centroids, means: FloatArray
-    ) -> closing_sums.AroundEncoding:
+    ) -> maths.AroundEncoding:
         """Return how sums around the means of the final labels do."""
         fixed = (self.scale, known.centroids, means, self._all_rows())
-        return closing_sums.AroundEncoding.of(self.params, *fixed)
+        return maths.AroundEncoding.of(self.params, *fixed)
 
     def _all_rows(self) -> int:
         return rows_of(self.context.session, self.context.session.slots)
@@ -463,3 +477,108 @@ def _fuzzy_sums(here: RowsRound, data: DataSource, V: FloatArray) -> FloatArray:
         degrees = np.square(U)
         found += (degrees * D).sum(), degrees.sum()
     return found
+
+
+def audit_sums(
+    here: RowsRound, data: DataSource, around: Sequence[FloatArray], number: int
+) -> list[RowHistory] | list[DegreeSums]:
+    """Return the history once sums around centroids (k, F), of each start, are answered.
+
+    number: of the update; 0 for that of starts that race.
+
+    Raises GuardRefused if too many own rows would follow; it names the updates that
+        fit.
+    """
+    if here.params.fuzzy:
+        return [_count_degrees(here, len(around))]
+    history = known_history(here.context, data.n_rows)
+    for V in around:
+        history = history.after(_labels(here, data, V))
+    check_history(here.context, history, data.n_rows, number - 2)
+    return [history]
+
+
+def _count_degrees(here: RowsRound, n_sums: int) -> DegreeSums:
+    """Return what sums of degrees tell with so many more; two that close count at first."""
+    session, k = here.context.session, here.params.n_clusters
+    before, width = here.context.memory.get(DegreeSums), len(here.scale.offset)
+    each = k * (width + 1) / (round_bound.fewest_others(session) * width)
+    told = 2 * each if before is None else before.equations
+    return DegreeSums(equations=told + n_sums * each)
+
+
+def audit_final_sums(here: RowsRound, labels: IntArray, number: int) -> RowHistory:
+    """Return the history once the sums of final labels are answered, after an update.
+
+    Raises GuardRefused: as :func:`audit_sums`.
+    """
+    history = known_history(here.context, len(labels)).after(labels)
+    check_history(here.context, history, len(labels), number - 1)
+    return history
+
+
+def known_history(context: PartyContext, n_rows: int) -> RowHistory:
+    """Return in which sums own rows stood so far, in the run that came last."""
+    runs = range(len(context.session.runs))
+    kept = [context.memory.scope_to_run(run).get(RowHistory) for run in runs]
+    found = [each for each in kept if each is not None]
+    none = RowHistory.of_none(n_rows)
+    return max(found, key=lambda each: each.n_sums, default=none)
+
+
+def check_history(
+    context: LlfContext, history: RowHistory, n_rows: int, n_updates: int
+) -> None:
+    """Refuse a history of so many own rows from which more follow than may.
+
+    n_updates: how many updates of this session would have fitted.
+    """
+    share = _share(context)
+    most = most_following(share, n_rows)
+    following = history.n_following(most)
+    if following <= most:
+        return
+    fits = f"max_iter {n_updates} would fit" if n_updates > 0 else "take fewer clusters"
+    runs = list(context.session.runs)
+    done = runs[: runs.index(context.session.params)]
+    if done:
+        fits = (
+            f"Your rows fit n_clusters {', '.join(str(run.n_clusters) for run in done)}"
+        )
+    raise GuardRefused(
+        f"{following} of your {n_rows} rows could be computed from the sums that you "
+        f"have answered and these; 'sums_limit' is {share:g}, {most} rows. {fits}."
+    )
+
+
+def history_notes(history: RowHistory, n_rows: int) -> dict[str, Any]:
+    """Return what the operator reads of the audit."""
+    most = min(history.n_following(n_rows), n_rows)
+    return {"own rows that all others together could compute, at most": most}
+
+
+def updates_that_fit(
+    n_rows: int, n_clusters: int, n_init: int, share: float = SHARE
+) -> int:
+    """Return how many updates fit in any case, whatever the clusters are.
+
+    Each adds k - 1 sums that do not follow from the others, as the starts that race and
+    the final labels do; the sum of all rows is one more.
+    """
+    raced = n_init if n_init > 1 else 0
+    each = max(n_clusters - 1, 1)
+    return max((most_following(share, n_rows) - 1) // each - raced - 1, 0)
+
+
+def _share(context: PartyContext) -> float:
+    share = context.choices.get(SUMS_LIMIT, SHARE)
+    if not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise GuardRefused(f"{SUMS_LIMIT!r} must be a share, from 0 to 1.")
+    return float(share)
+
+
+def _labels(here: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
+    """Return the cluster of each row; of tables of which no history is kept, any."""
+    if data.n_rows > MOST_ROWS:
+        return np.arange(here.params.n_clusters)
+    return nearest(here, data, V)

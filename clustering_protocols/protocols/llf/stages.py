@@ -55,8 +55,8 @@ def _start_of_rows(params: LosslessFederated) -> Stage:
 def _race() -> Stage:
     return Stage(
         name="race",
-        analyst=_role("race:PROGRAM.analyst"),
-        party=_role("race:PROGRAM.party"),
+        analyst=_role("rows_party:RACE.analyst"),
+        party=_role("rows_party:RACE.party"),
         exchanges=(sums.exchange(1),),
         each_run=True,
     )

@@ -51,8 +51,7 @@ from clustering_protocols.shared_stages.secrets import Scope, group_stream
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import messages
-from .closing_sums import steps_of
-from .maths import Scaler, check_ranges, scaler_of
+from .maths import Scaler, check_ranges, scaler_of, steps_of
 from .params import LEAST_OWN_ROWS, LlfContext, LlfSession, LosslessFederated
 
 N_NEIGHBOURS: Final = 5

@@ -13,7 +13,7 @@ from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy.field import LIMB, LOW_LIMB, add_limbs, reduce
 
-from .limits import n_pairs
+from .maths import n_pairs
 
 _ROWS: Final = 16  # of a tile in C
 _GROUP: Final = 4  # features per pass in C
@@ -23,7 +23,7 @@ _PAIRS: Final = 1 << 21  # of a stripe, about: 16 MB
 def field_distances(
     Z: WordArray, engine: Engine = ONE_THREAD, first: int | None = None
 ) -> WordArray:
-    """Return Σ_f (Z_if - Z_i'f)² mod p for all pairs i < i', or those of the first rows.
+    """Return Σ_f (Z_if - Z_i'f)² mod p of pairs i < i', all or of the first rows (eq. 4).
 
     Z: uint64 (n, width); residues in [0, p).
     engine: works on stripes of rows with about as many pairs each.

@@ -14,6 +14,7 @@ from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 from clustering_protocols.terms.terms import Layout
 
 from . import maths
+from .maths import n_landmarks, n_pairs
 from .params import OmniFC, OmniSession
 
 
@@ -96,16 +97,6 @@ def check_roster(session: OmniSession) -> None:
         )
     if params.n_clusters is not None and params.n_clusters > n:
         raise ProtocolFailed(f"n_clusters is {params.n_clusters}; there are {n} rows.")
-
-
-def n_pairs(n: int) -> int:
-    """Return n (n - 1) / 2."""
-    return n * (n - 1) // 2
-
-
-def n_landmarks(n_features: int) -> int:
-    """Return L = d + 1, the least that span d dimensions."""
-    return n_features + 1
 
 
 def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:

@@ -22,15 +22,19 @@ import numpy as np
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS, told_of_groups
 from clustering_protocols.contract import Outcome, PartyRole, PeerMessage, Reply
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy import field
 from clustering_protocols.shared_stages import dominance, masked_sums
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.secrets import group_stream
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.shared_stages.statistics.moments import PooledReach
+from clustering_protocols.terms.preparation import Ranges
 
-from . import landmarks, limits, maths, messages, scaling, units
+from . import limits, maths, messages, units
 from .distances import field_distances
 from .maths import add_combination, blocks
 from .params import OmniContext, OmniFC
@@ -47,12 +51,12 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
             raise ProtocolFailed("The analyst asks for shares a second time.")
         params, session = context.session.params, context.session
         _check_memory(context)
-        scale = scaling.build_agreed_scale(context, params)
+        scale = build_agreed_scale(context, params)
         bits = units.bits_for(params.bits, scale.ranges)
         order = context.recall(RowOrder).order
-        rows = scaling.scaled_rows(params, scale, data)[order]
+        rows = scaled_rows(params, scale, data)[order]
         asked = dominance.check(context, data.columns, lambda: [rows])
-        segments = maths.cut(units.quantise(rows, bits), params.segments)
+        segments = maths.cut(maths.quantise(rows, bits), params.segments)
         noise = _noise(context, segments)
         matrix = maths.build_encoding_matrix(
             params.segments, params.noise, len(session.slots)
@@ -162,7 +166,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         params = context.session.params
         held = context.recall(messages.HeldShares)
         if params.distances == "landmarks":
-            ours = landmarks.shares(context, held.bits)
+            ours = landmark_shares(context, held.bits)
             both = np.concatenate([ours, held.shares])
             distances = field_distances(both, context.engine, first=len(ours))
         else:
@@ -207,3 +211,65 @@ def _weight(context: OmniContext) -> int:
     points = maths.share_points(len(session.slots))
     weights = maths.build_decoding_weights(session.params.segments, points)
     return weights[session.slots.index(context.slot.name)]
+
+
+def landmark_shares(context: OmniContext, bits: int) -> WordArray:
+    """Return this party's shares (d + 1, width) of the landmarks."""
+    params, session = context.session.params, context.session
+    ranges = build_agreed_scale(context, params).ranges
+    drawn = maths.draw_landmarks(
+        ranges, bits, group_stream(context, "column", "landmarks")
+    )
+    segments = maths.cut(drawn, params.segments)
+    silent = [np.zeros_like(segments[0])] * params.noise
+    matrix = maths.build_encoding_matrix(
+        params.segments, params.noise, len(session.slots)
+    )
+    own = matrix[session.slots.index(context.slot.name)]
+    return maths.encode([own], segments + silent)[0].reshape(len(drawn), -1)
+
+
+def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
+    """Return the scale that follows from the dictionary or from pooled statistics.
+
+    Pooled moments come with a power of two that no value's distance from the mean
+    reaches: a range at most four times too wide, which costs two binary digits and
+    shows nobody's own values.
+    """
+    n_features = context.session.member(context.slot.name).n_columns
+    if params.scaling == "unit_norm":
+        ones = np.ones(n_features)
+        return units.Scale(factor=ones, minimum=-ones, maximum=ones, unit_norm=True)
+    if params.ranges == "declared":
+        return units.build_declared_scale(
+            params.scaling, context.session.bounds(context.slot.name)
+        )
+    known = context.recall(PooledMoments)
+    if params.scaling == "minmax":
+        low, high, spread = known.minimum, known.maximum, np.ones(n_features)
+    else:
+        reach = np.ldexp(1.0, context.recall(PooledReach).powers)
+        low, high = known.mean - reach, known.mean + reach
+        spread = context.session.units(context.slot.name, known.spread)
+    return units.Scale(
+        factor=units.factors(params.scaling, spread, high - low),
+        minimum=low,
+        maximum=high,
+        unit_norm=False,
+    )
+
+
+def scaled_rows(params: OmniFC, scale: units.Scale, data: DataSource) -> FloatArray:
+    """Return a party's scaled rows.
+
+    Raises InvalidData if a value lies outside its range in the dictionary: its
+        distances could wrap around the field. ProtocolFailed if it lies outside the
+        pooled range, which holds the values of all parties.
+    """
+    if params.ranges == "declared":
+        Ranges(scale.minimum, scale.maximum).check(data)
+    X = matrix(data)
+    outside = ((scale.minimum > X) | (scale.maximum < X)).any()
+    if params.scaling == "minmax" and outside:
+        raise ProtocolFailed("The pooled ranges leave out values of this party.")
+    return scale(X)

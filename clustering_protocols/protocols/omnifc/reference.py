@@ -17,7 +17,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 
-from . import clustering, messages, units
+from . import analyst, messages, units
 from .params import OmniFC, OmniSession
 
 
@@ -39,9 +39,9 @@ def cluster_pooled(
 
     if params.algorithm == "nmf":
         Z = Z - Z.min(axis=0)  # no negative numbers
-        return clustering.of_rows(params, Z, generators, starts).labels
-    seen = clustering.build_clustering_input(params, None, Z)
-    return clustering.clusters(params, seen, generators, starts).labels
+        return analyst.clusters_of_rows(params, Z, generators, starts).labels
+    seen = analyst.build_clustering_input(params, None, Z)
+    return analyst.clusters(params, seen, generators, starts).labels
 
 
 def scale(

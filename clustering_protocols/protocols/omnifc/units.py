@@ -15,7 +15,7 @@ from math import ceil
 import numpy as np
 
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms.preparation import Ranges
 
@@ -102,8 +102,3 @@ def bits_for(given: int | None, ranges: FloatArray) -> int:
 def _bound(ranges: FloatArray, bits: int) -> int:
     """Return Σ_f (2^q R_f + 1)² in whole numbers, rounded up."""
     return sum((ceil(Fraction(float(R)) * 2**bits) + 1) ** 2 for R in ranges)
-
-
-def quantise(rows: FloatArray, bits: int) -> WordArray:
-    """Return x̃ (n, n_features) of rows without negative numbers."""
-    return np.rint(rows * 2.0**bits).astype(np.uint64)

@@ -15,8 +15,8 @@ from clustering_protocols.quality.runs import across
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
 
-from . import messages, subspaces
-from .params import PqmdsSession, ProductQuantisation
+from . import messages
+from .params import PqmdsSession, ProductQuantisation, n_codes_of
 
 
 class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
@@ -30,7 +30,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
             messages.Encode(),
             dims={
                 slot: {"n": n_rows, "s": count}
-                for slot, count in subspaces.counts(session).items()
+                for slot, count in n_codes_of(session).items()
             },
         )
 
@@ -65,7 +65,7 @@ def _build_run(session: PqmdsSession, found: Clustering, figures: Figures) -> Ru
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0
-    for slot, count in subspaces.counts(session).items():
+    for slot, count in n_codes_of(session).items():
         results[slot] = messages.Clusters(
             labels=found.labels,
             cluster_sizes=sizes,

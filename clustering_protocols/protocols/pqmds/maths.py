@@ -1,5 +1,10 @@
 """What a party's codes are made of: scaling, a codebook per subspace, its coordinates.
 
+Wang, Zhang, Chen number steps, not equations. Decomposition is
+:func:`.params.cut_features`; k-means of a subspace :func:`quantise`; one-dimensional MDS
+of its centres (the paper's Algorithm 2) :func:`coordinates`; their normalisation
+:func:`unit_range`; the codes :func:`encode`; the server's k-means :mod:`.analyst`.
+
 Clusters of sorted values are intervals, so k-means of one feature is exact: the shortest
 path with k links from 0 to m, where the link (i, j) costs the squared deviations of the
 values i … j-1, three prefix sums. These costs satisfy the quadrangle inequality, and so
@@ -29,8 +34,7 @@ from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from . import subspaces
-from .params import ProductQuantisation
+from .params import ProductQuantisation, subspaces_of
 
 MAX_ITERATIONS: Final = 25
 _LANES: Final = 4  # features per pass in C; the rest is zeros
@@ -314,7 +318,7 @@ def encode(
     Z = scale_rows(params, X, units)
     books = [
         codebook(params, Z[:, features], stream, width)
-        for features, width in subspaces.of(params, X.shape[1])
+        for features, width in subspaces_of(params, X.shape[1])
     ]
     return EncodedRows.of([book.coordinates[book.codes] for book in books], books)
 

@@ -24,9 +24,9 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.terms.session_risks import ONE_FIELD
 
-from . import maths, messages, release, subspaces
+from . import maths, messages, release
 from .maths import EncodedRows
-from .params import PqmdsContext, Privacy, ProductQuantisation
+from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subspaces_of
 
 _SAMPLE: Final = 4096  # rows: enough for two digits, and no time beside the codebooks
 _FEW_ROWS: Final = 20  # per centre: with fewer, a cell is a handful of people
@@ -139,7 +139,7 @@ class Encoder(
             )
         X = matrix(data)
         encoded, released = _encode_rows(context, X)
-        cells = subspaces.of(params, X.shape[1])
+        cells = subspaces_of(params, X.shape[1])
         found = compute_recovery(X, released, cells)
         largest = int(encoded.sizes.max())
         order = context.recall(RowOrder).order
@@ -162,7 +162,7 @@ class Encoder(
         """Return the labels in the order of the party's own rows."""
         order = context.recall(RowOrder)
         sizes = context.recall(messages.CodebookSizes).sizes
-        width = subspaces.counts(context.session)[context.slot.name]
+        width = n_codes_of(context.session)[context.slot.name]
         result.require({"n": len(order.order), "s": width})
         return Outcome(
             labels=order.restore(result.labels),

@@ -25,8 +25,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
-from . import subspaces
-from .params import PqmdsSession, ProductQuantisation
+from .params import PqmdsSession, ProductQuantisation, check_roster, subspaces_of
 
 LEARNS: Final = {
     "analyst": (
@@ -109,7 +108,7 @@ class PqmdsSizes(Sizes[ProductQuantisation]):
 
 def _codes(params: ProductQuantisation, extent: Extent) -> int:
     """Return how many numbers a party sends for each row."""
-    return sum(width for _, width in subspaces.of(params, extent.party_features))
+    return sum(width for _, width in subspaces_of(params, extent.party_features))
 
 
 METHODS = (
@@ -163,22 +162,18 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def check_roster(self, session: PqmdsSession) -> None:
         """Refuse more clusters than rows."""
-        from . import subspaces
-
-        subspaces.check_roster(session)
+        check_roster(session)
 
     def cautions(
         self, params: ProductQuantisation, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
         """Say where noise drowns the codes: they deviate by half their range at most."""
-        from . import subspaces
-
         if params.privacy.mechanism == "none":
             return ()
         n_codes = sum(
             codes * len(layout.column_group(column))
             for column, width in enumerate(widths)
-            for _, codes in subspaces.of(params, width)
+            for _, codes in subspaces_of(params, width)
         )
         least = 2**0.5 * n_codes / params.privacy.epsilon  # of laplace noise
         if least <= _CODES:

@@ -24,9 +24,9 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.budget import Account, PrivacyCost, noise, noise_scale
 from clustering_protocols.terms.preparation import Ranges
 
-from . import maths, subspaces
+from . import maths
 from .maths import EncodedRows
-from .params import PqmdsContext, Privacy, ProductQuantisation
+from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subspaces_of
 
 _PER_CENTRE: Final = 16  # rows that are drawn for each centre of a codebook
 
@@ -57,7 +57,7 @@ def encode(
     )
     drawn_rows = _PER_CENTRE * params.codebook_size
     books, codes = [], []
-    for features, width in subspaces.of(params, X.shape[1]):
+    for features, width in subspaces_of(params, X.shape[1]):
         size = features.stop - features.start
         even = stream.uniform(drawn_rows * size).reshape(drawn_rows, size)
         even = low[features] + even * (high[features] - low[features])
@@ -106,9 +106,9 @@ def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
 
 def own_share(context: PqmdsContext, privacy: Privacy) -> PrivacyCost:
     """Return what this party's codes cost of the budget of a session."""
-    share = subspaces.counts(context.session)[context.slot.name] / _n_codes(context)
+    share = n_codes_of(context.session)[context.slot.name] / _n_codes(context)
     return PrivacyCost(privacy.epsilon * share, privacy.delta * share)
 
 
 def _n_codes(context: PqmdsContext) -> int:
-    return sum(subspaces.counts(context.session).values())
+    return sum(n_codes_of(context.session).values())

@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration, messages, party
-from clustering_protocols.protocols.dc.shared_anchors import AnchorRows
+from clustering_protocols.protocols.dc.anchors import AnchorRows
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session, number_rows
 from clustering_protocols.terms.terms import Layout, Slot

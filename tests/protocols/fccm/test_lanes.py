@@ -20,7 +20,6 @@ from clustering_protocols.protocols.fccm import (
     messages,
     reference as pooled,
     site_state,
-    starts,
 )
 from clustering_protocols.records.arrays import FloatArray
 
@@ -208,8 +207,8 @@ def test_the_best_start_is_that_of_the_pooled_run(seed: int) -> None:
     run = simulation.run(params, layout, data, seed)
     order = run.orders["r1c1"]
     reference = pooled.run(params, R[order], run.trace)
-    starts = pooled.starts(params, len(R), run.trace)
-    each = [pooled.run_from(params, csr_array(R[order]), U) for U in starts]
+    site_state = pooled.starts(params, len(R), run.trace)
+    each = [pooled.run_from(params, csr_array(R[order]), U) for U in site_state]
     assert reference.criterion == pytest.approx(max(e.criterion for e in each))
     W = np.hstack([run.outcomes[slot].item_memberships for slot in layout.names])
     assert np.abs(W - reference.items.T).max() <= 1e-6
@@ -243,12 +242,12 @@ def test_of_equal_criteria_the_lowest_start_wins(
 ) -> None:
     s = Session(made(n_init=3, max_iter=1), X, GROUPS).follow()
     known = memory(s).model_copy(update={"criteria": np.array(criteria)})
-    assert starts.best(known) == best
+    assert site_state.best_lane(known) == best
 
 
 def test_a_criterion_is_sent_if_a_start_may_have_converged() -> None:
     """Its move may be at most the tolerance there, and a last digit more here."""
     params = made(tol=1e-6, max_iter=9)
     moved = 1e-6 + np.array([0.0, 0.9e-9, 1.1e-9, 1.0])
-    found = starts.may_rest(params, np.array([3, 3, 3, 9]), moved)
+    found = site_state.may_rest(params, np.array([3, 3, 3, 9]), moved)
     assert found.tolist() == [True, True, False, True]

@@ -23,7 +23,6 @@ from clustering_protocols.protocols.fccm import (
     analyst,
     messages,
     site_state,
-    starts,
 )
 
 GROUPS = (10, 8, 6)
@@ -150,7 +149,7 @@ def test_no_iteration_follows_the_last_one(
 def on(s: Session) -> list[int]:
     """Return the starts of which the leader says that they are under way."""
     known = s.recall("r1c1", messages.Memberships)
-    return starts.under_way(s.context("r1c1"), known)
+    return site_state.lanes_under_way(s.context("r1c1"), known)
 
 
 # Overflows
@@ -259,11 +258,11 @@ def test_marks_cover_which_start_won() -> None:
     s = at_the_end(n_init=2, min_cluster_rows=1)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     known = s.recall("r1c3", messages.Memberships)
-    twice = np.tile(known.objects[:, starts.best(known) * 3 :][:, :3], 2)
-    other = np.roll([2.0, 1.0], 1 - starts.best(known))
+    twice = np.tile(known.objects[:, site_state.best_lane(known) * 3 :][:, :3], 2)
+    other = np.roll([2.0, 1.0], 1 - site_state.best_lane(known))
     same_sizes = known.model_copy(update={"objects": twice, "criteria": other})
     s.memories["r1c3"] = Memory(s.memories["r1c3"].entries).remember([same_sizes])
-    assert starts.best(same_sizes) != starts.best(known)
+    assert site_state.best_lane(same_sizes) != site_state.best_lane(known)
     given["r1c3"] = s.answer("r1c3").contribution
     with pytest.raises(ProtocolFailed, match="do not agree"):
         s.advance(given)

@@ -31,7 +31,6 @@ from clustering_protocols.protocols.fccm import (
     maths,
     messages,
     site_state,
-    starts,
 )
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import FloatArray, WordArray
@@ -257,10 +256,10 @@ def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
     s = session(max_iter=2)
     s.until(messages.ReportSizes)
     here, known = s.context("r1c1"), s.recall("r1c1", messages.Memberships)
-    assert starts.under_way(here, known) == []
+    assert site_state.lanes_under_way(here, known) == []
     for repeats in (1, 2):
         again = known.model_copy(update={"repeats": repeats})
-        assert starts.under_way(here, again) == [0]
+        assert site_state.lanes_under_way(here, again) == [0]
 
 
 def test_a_mark_of_sizes_is_that_of_no_guess() -> None:

@@ -26,7 +26,6 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
-    row_audit,
     rows_party,
     rows_round,
 )
@@ -69,7 +68,7 @@ def unsteady() -> Iterator[None]:
 def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
     """Let one party send what a liar says, and skip every check of its own."""
     sums, moved = rows_party.local_sums, RowsRound._move_centroids
-    answered, check = row_audit.audit_sums, RowsRound._check_steady
+    answered, check = rows_round.audit_sums, RowsRound._check_steady
 
     def local_sums(here: RowsRound, data: Any, V: FloatArray) -> Any:
         own = sums(here, data, V)
@@ -90,7 +89,7 @@ def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
         patch.setattr(rows_party, "local_sums", local_sums)
         patch.setattr(RowsRound, "_move_centroids", follow)
         patch.setattr(
-            row_audit,
+            rows_round,
             "audit_sums",
             lambda here, *a: [] if is_liar(here) else answered(here, *a),
         )
@@ -189,7 +188,7 @@ def refusal_after(n_updates: int) -> str:
     history = RowHistory.of_none(4).after(np.arange(4))
     here: Any = SimpleNamespace(choices={"sums_limit": 0.0})
     with pytest.raises(GuardRefused) as refused:
-        row_audit.check(here, history, 4, n_updates)
+        rows_round.check_history(here, history, 4, n_updates)
     return str(refused.value)
 
 
@@ -204,7 +203,7 @@ def test_where_no_update_fits_the_refusal_names_none() -> None:
 def test_so_many_updates_fit_in_any_case_and_one_more_may_not(
     n_rows: int, k: int, n_init: int
 ) -> None:
-    fit = row_audit.updates_that_fit(n_rows, k, n_init)
+    fit = rows_round.updates_that_fit(n_rows, k, n_init)
     most, raced = most_following(0.25, n_rows), n_init if n_init > 1 else 0
     history, numbers = RowHistory.of_none(n_rows), []
     rng = np.random.default_rng(0)
@@ -236,14 +235,14 @@ def test_all_sums_of_a_session_are_in_the_history() -> None:
         choices=unaudited(LAYOUT),
     )
     around: list[FloatArray] = []
-    labels = row_audit._labels
+    labels = rows_round._labels
 
     def seen(here: RowsRound, data: Any, V: FloatArray) -> Any:
         around.extend([V] * (here.context.slot.name == VICTIM))
         return labels(here, data, V)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_audit, "_labels", seen)
+        patch.setattr(rows_round, "_labels", seen)
         run = s.to_the_end()
     n_updates = sum(figures.n_iter or 0 for figures in run.figures)
     # two starts of each run, and its updates: the leader says stop with one more

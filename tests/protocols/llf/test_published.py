@@ -16,7 +16,7 @@ from clustering_protocols import simulation
 from clustering_protocols.catalogue import risks_of
 from clustering_protocols.protocols.llf import (
     LosslessFederated,
-    closing_sums,
+    maths,
     messages,
     starts,
 )
@@ -119,7 +119,7 @@ def test_candidates_of_a_party_reveal_no_exact_size() -> None:
     """The leader knows sizes in fives, and that values are whole numbers of tenths."""
     found = np.mean([size_read_off(rows) for rows in own_clusters()])
     with pytest.MonkeyPatch.context() as patch:  # the control: steps with all digits
-        patch.setattr(closing_sums, "round_up", lambda steps: steps)
+        patch.setattr(maths, "round_up", lambda steps: steps)
         exactly = np.mean([size_read_off(rows) for rows in own_clusters()])
     assert exactly > 0.5
     assert found <= 0.2
@@ -182,12 +182,12 @@ def _published(
         params=params, layout=LAYOUT, weights=lambda _, width: np.ones(width)
     )
     figures: Any = None
-    found = closing_sums.build_publication(
+    found = maths.build_publication(
         context,
         scale,
         messages.Centroids(number=1, centroids=means, moved=0.0, sums=means[:0]),
         messages.FinalMeans(counts=counts, means=means),
-        closing_sums.ClosingTotals(sizes=counts, figures=figures),
+        maths.ClosingTotals(sizes=counts, figures=figures),
     )
     return np.asarray(found.centroids[0])
 

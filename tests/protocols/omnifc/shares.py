@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.omnifc import distances, maths, party
+from clustering_protocols.protocols.omnifc import maths, party
+from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.secrecy import field
 
 Words = NDArray[np.uint64]
@@ -31,7 +32,7 @@ def shares(
 
 def answers(held: Sequence[Words]) -> list[Words]:
     """Return each party's unmasked answer."""
-    return [distances.field_distances(share) for share in held]
+    return [field_distances(share) for share in held]
 
 
 def hidden(plain: Sequence[Words], segments: int, session: int = 0) -> list[Words]:

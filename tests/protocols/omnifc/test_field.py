@@ -13,7 +13,8 @@ from support.repeats import thorough
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.omnifc import distances, maths, units
+from clustering_protocols.protocols.omnifc import maths, units
+from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.secrecy import field
 from clustering_protocols.secrecy.prime import P
 from tests.protocols.omnifc.shares import (
@@ -146,14 +147,14 @@ def test_a_weight_may_be_zero() -> None:
 )
 def test_field_distances_are_integer_distances_mod_p(Z: Any) -> None:
     expected = [value % P for value in integer_distances(Z)]
-    assert distances.field_distances(Z).tolist() == expected
+    assert field_distances(Z).tolist() == expected
 
 
 @pytest.mark.parametrize(("n", "width"), [(300, 3), (257, 8), (17, 70)])
 def test_tiles_of_the_distances_have_no_seams(n: int, width: int) -> None:
     Z = field.draw(stream(width), n * width).reshape(n, width)
     expected = [value % P for value in integer_distances(Z)]
-    assert distances.field_distances(Z).tolist() == expected
+    assert field_distances(Z).tolist() == expected
 
 
 @st.composite
@@ -164,7 +165,7 @@ def coded(draw: st.DrawFn) -> tuple[Any, int, int, int]:
     n, d = draw(st.integers(1, 6)), draw(st.integers(1, 9))
     bits = draw(st.integers(0, units.largest_bits(np.ones(d))))
     X = draw(hnp.arrays(np.float64, (n, d), elements=st.floats(0, 1)))
-    return units.quantise(X, bits), segments, noise, parties
+    return maths.quantise(X, bits), segments, noise, parties
 
 
 @given(coded())
@@ -215,7 +216,7 @@ def test_the_largest_bits_leave_no_distance_to_wrap_around(
     bits = units.largest_bits(R)
     X = np.array([[random.random() * r for r in R], np.zeros_like(R), R])
     if bits >= 0:
-        assert max(integer_distances(units.quantise(X, bits))) < P
+        assert max(integer_distances(maths.quantise(X, bits))) < P
     if bits < 25:  # one more may wrap around
         steps = sum((int(r * 2.0 ** (bits + 1)) + 2) ** 2 for r in R)
         assert steps >= P

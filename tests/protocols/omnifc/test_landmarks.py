@@ -23,11 +23,11 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
-    clustering,
-    landmarks,
+    analyst,
     limits,
     maths,
     messages,
+    party,
     units,
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
@@ -95,13 +95,13 @@ def test_landmark_distances_do_not_wrap_and_determine_the_rows(
     ranges, bits, seed = box
     corners = np.array([np.zeros_like(ranges), ranges])
     inside = np.random.default_rng(seed).random((6, len(ranges))) * ranges
-    rows = units.quantise(np.concatenate([corners, inside]), bits)
-    marks = landmarks.draw(ranges, bits, stream(seed))
+    rows = maths.quantise(np.concatenate([corners, inside]), bits)
+    marks = maths.draw_landmarks(ranges, bits, stream(seed))
     assert marks.shape == (len(ranges) + 1, len(ranges))
     assert marks.max() < P
     squared = measured(marks, rows)
     assert max(squared) < P
-    X = landmarks.coordinates(
+    X = maths.rows_from_landmarks(
         np.array(squared, float).__getitem__, len(rows), len(ranges)
     )
     found, real = pdist(X), np.sqrt(np.array(integer_distances(rows), float))
@@ -109,11 +109,11 @@ def test_landmark_distances_do_not_wrap_and_determine_the_rows(
 
 
 def test_equal_rows_get_equal_coordinates_wherever_they_stand() -> None:
-    rows = np.tile(units.quantise(SETS["iris"][0][:5], 20), (1000, 1))
-    marks = landmarks.draw(np.full(4, 8.0), 20, stream(1))
+    rows = np.tile(maths.quantise(SETS["iris"][0][:5], 20), (1000, 1))
+    marks = maths.draw_landmarks(np.full(4, 8.0), 20, stream(1))
     squared = np.array([np.square(steps(m) - rows.astype(float)).sum(1) for m in marks])
     between = in_order(steps(marks), squared)
-    X = landmarks.coordinates(between.__getitem__, len(rows), 4).reshape(1000, 5, 4)
+    X = maths.rows_from_landmarks(between.__getitem__, len(rows), 4).reshape(1000, 5, 4)
     assert (X[0] == X).all()
 
 
@@ -130,7 +130,7 @@ def in_order(marks: Any, from_rows: Any) -> Any:
 
 def test_landmarks_are_a_regular_simplex_of_secret_orientation() -> None:
     first, second = (
-        steps(landmarks.draw(np.array([1.0, 50.0, 3.0]), 20, stream(seed)))
+        steps(maths.draw_landmarks(np.array([1.0, 50.0, 3.0]), 20, stream(seed)))
         for seed in (1, 2)
     )
     for marks in (first, second):
@@ -140,10 +140,8 @@ def test_landmarks_are_a_regular_simplex_of_secret_orientation() -> None:
 
 def test_every_direction_is_as_likely() -> None:
     """A point that is uniform on a sphere has a uniform height (Archimedes)."""
-    source, simplex = stream(4), landmarks._simplex(3)
-    turned = np.array(
-        [landmarks._map_orthogonally(simplex, source) for _ in range(3000)]
-    )
+    source, simplex = stream(4), maths._simplex(3)
+    turned = np.array([maths._map_orthogonally(simplex, source) for _ in range(3000)])
     for corner in range(4):
         for axis in range(3):
             heights = turned[:, corner, axis]
@@ -256,7 +254,7 @@ def test_the_analyst_sees_no_landmark_and_no_share_of_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []
-    share, draw = landmarks.shares, landmarks.draw
+    share, draw = party.landmark_shares, maths.draw_landmarks
 
     def recording(call: Any) -> Any:
         def recorded(*given: Any) -> Any:
@@ -265,8 +263,8 @@ def test_the_analyst_sees_no_landmark_and_no_share_of_one(
 
         return recorded
 
-    monkeypatch.setattr(landmarks, "shares", recording(share))
-    monkeypatch.setattr(landmarks, "draw", recording(draw))
+    monkeypatch.setattr(party, "landmark_shares", recording(share))
+    monkeypatch.setattr(maths, "draw_landmarks", recording(draw))
     X = np.random.default_rng(1).normal(size=(36, 3))
     parts = simulation.split(X, Layout.lattice(5), seed=0)
     params = params_of("kmeans", 2, noise=2)
@@ -289,13 +287,13 @@ def test_each_session_has_landmarks_of_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made: list[Any] = []
-    draw = landmarks.draw
+    draw = maths.draw_landmarks
 
     def recorded(*given: Any) -> Any:
         made.append(draw(*given))
         return made[-1]
 
-    monkeypatch.setattr(landmarks, "draw", recorded)
+    monkeypatch.setattr(maths, "draw_landmarks", recorded)
     X, _ = SETS["iris"]
     parts = simulation.split(X, Layout.lattice(3), 1)
     for seed in (1, 2):
@@ -305,8 +303,8 @@ def test_each_session_has_landmarks_of_its_own(
 
 def test_known_landmarks_locate_all_rows() -> None:
     """The residual risk, as its sentence says: a party that tells them opens all rows."""
-    rows = units.quantise(np.random.default_rng(0).random((9, 3)), 20)
-    marks = steps(landmarks.draw(np.ones(3), 20, stream(5)))
+    rows = maths.quantise(np.random.default_rng(0).random((9, 3)), 20)
+    marks = steps(maths.draw_landmarks(np.ones(3), 20, stream(5)))
     squared = np.array([np.square(m - rows.astype(float)).sum(1) for m in marks])
     A = 2.0 * (marks[0] - marks[1:])
     lengths = np.square(marks.astype(float)).sum(axis=1)
@@ -318,12 +316,14 @@ def test_known_landmarks_locate_all_rows() -> None:
 @pytest.mark.threat(84)
 def test_a_corrupt_answer_that_breaks_the_simplex_is_found() -> None:
     """Masked answers of all rows cannot be checked; landmarks are known to be regular."""
-    rows = units.quantise(np.random.default_rng(0).random((9, 3)), 20)
-    squared = np.array(measured(landmarks.draw(np.ones(3), 20, stream(6)), rows), float)
-    assert landmarks.coordinates(squared.__getitem__, 9, 3).shape == (9, 3)
+    rows = maths.quantise(np.random.default_rng(0).random((9, 3)), 20)
+    squared = np.array(
+        measured(maths.draw_landmarks(np.ones(3), 20, stream(6)), rows), float
+    )
+    assert maths.rows_from_landmarks(squared.__getitem__, 9, 3).shape == (9, 3)
     squared[0] = 12345.0
     with pytest.raises(ProtocolFailed, match="at least one answer is corrupt"):
-        landmarks.coordinates(squared.__getitem__, 9, 3)
+        maths.rows_from_landmarks(squared.__getitem__, 9, 3)
 
 
 # Sizes
@@ -331,7 +331,7 @@ def test_a_corrupt_answer_that_breaks_the_simplex_is_found() -> None:
 
 def squared_of(X: Any) -> Any:
     """Return distances to the corners of a simplex, as decoded."""
-    marks = landmarks._simplex(X.shape[1])
+    marks = maths._simplex(X.shape[1])
     return in_order(marks, np.array([np.square(X - mark).sum(1) for mark in marks]))
 
 
@@ -341,10 +341,10 @@ def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
     X = np.random.default_rng(0).normal(size=(900, 4))
 
     def step(n: int) -> None:
-        rows = landmarks.coordinates(squared_of(X[:n]).__getitem__, n, 4)
-        seen = clustering.build_clustering_input(params, None, rows)
+        rows = maths.rows_from_landmarks(squared_of(X[:n]).__getitem__, n, 4)
+        seen = analyst.build_clustering_input(params, None, rows)
         rng = np.random.default_rng(1)
-        figures_of(rows, clustering.clusters(params, seen, lambda _: rng))
+        figures_of(rows, analyst.clusters(params, seen, lambda _: rng))
 
     step(60)  # what is compiled or imported once does not count
     tracemalloc.start()

@@ -27,12 +27,11 @@ from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
     analyst,
-    clustering,
     limits,
     maths,
     messages,
+    party,
     reference as pooled,
-    scaling as scales,
     units,
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
@@ -85,13 +84,13 @@ def agreement(first: Any, second: Any) -> float:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Squared distances as the analyst decoded them."""
     kept: list[Any] = []
-    see = clustering.build_clustering_input
+    see = analyst.build_clustering_input
 
     def recording(params: Any, squared: Any, X: Any) -> Any:
         kept.append(squared.copy())
         return see(params, squared, X)
 
-    monkeypatch.setattr(clustering, "build_clustering_input", recording)
+    monkeypatch.setattr(analyst, "build_clustering_input", recording)
     return kept
 
 
@@ -171,10 +170,10 @@ def test_pooled_ranges_have_to_hold_own_rows() -> None:
     data = MatrixSource(IRIS, list("abcd"))
     low, high = IRIS.min(axis=0), IRIS.max(axis=0)
     fits = units.build_declared_scale("minmax", Ranges(low, high))
-    assert scales.scaled_rows(params, fits, data).max() == 1.0
+    assert party.scaled_rows(params, fits, data).max() == 1.0
     narrow = units.build_declared_scale("minmax", Ranges(low + 0.1, high))
     with pytest.raises(ProtocolFailed, match="leave out values of this party"):
-        scales.scaled_rows(params, narrow, data)
+        party.scaled_rows(params, narrow, data)
 
 
 # What comes back
@@ -348,8 +347,8 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
         rng = np.random.default_rng(1)
         squared = pdist(X[:n], "sqeuclidean")
         rows = classical_scaling(squared, 4)
-        seen = clustering.build_clustering_input(params, squared, rows)
-        found = clustering.clusters(params, seen, lambda _: rng)
+        seen = analyst.build_clustering_input(params, squared, rows)
+        found = analyst.clusters(params, seen, lambda _: rng)
         figures_of(rows, found)
 
     step(60)  # what is compiled or imported once does not count

@@ -25,8 +25,8 @@ from clustering_protocols.protocols.pqmds import (
     messages,
     party,
     release,
-    subspaces,
 )
+from clustering_protocols.protocols.pqmds.params import subspaces_of
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
@@ -114,7 +114,7 @@ def test_the_number_of_coordinates_follows_terms_and_features(
     n_features: int, sub_dim: int, coordinates: int, widths: list[int]
 ) -> None:
     params = several(coordinates, sub_dim)
-    assert [w for _, w in subspaces.of(params, n_features)] == widths
+    assert [w for _, w in subspaces_of(params, n_features)] == widths
 
 
 @pytest.mark.parametrize("rows", ["as they are", "all equal", "on a line"])
@@ -200,7 +200,7 @@ def known_rows(name: str, coordinates: int, sub_dim: int, known: int) -> FloatAr
     X, codes = SETS[name], codes_of(name, coordinates, sub_dim)
     rows = np.random.default_rng(1).choice(len(X), known, replace=False)
     found, begin = [], 0
-    for features, width in subspaces.of(several(coordinates, sub_dim), X.shape[1]):
+    for features, width in subspaces_of(several(coordinates, sub_dim), X.shape[1]):
         own, begin = codes[:, begin : begin + width], begin + width
         guess = LinearRegression().fit(own[rows], X[rows, features]).predict(own)
         error = ((guess - X[:, features]) ** 2).mean(axis=0)
@@ -232,7 +232,7 @@ def test_the_self_check_says_what_least_squares_recovers(name: str) -> None:
     codes = packets.read(answer.contribution).arrays["codes"]
     rows = matrix(running.data["r1c1"])[running.recall("r1c1", RowOrder).order]
     expected, begin = [], 0
-    for features, width in subspaces.of(several(2, 2), rows.shape[1]):
+    for features, width in subspaces_of(several(2, 2), rows.shape[1]):
         own, begin = codes[:, begin : begin + width], begin + width
         model = LinearRegression().fit(own, rows[:, features])
         guess = model.predict(own)

@@ -21,8 +21,8 @@ from clustering_protocols.protocols.pqmds import (
     maths,
     messages,
     party,
-    subspaces,
 )
+from clustering_protocols.protocols.pqmds.params import cut_features, subspaces_of
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
 
@@ -238,7 +238,7 @@ def test_subspaces_of_one_feature_keep_distances_up_to_cells() -> None:
 def test_no_feature_is_left_over_alone(
     n_features: int, sub_dim: int, sizes: list[int]
 ) -> None:
-    cut = subspaces.cut(n_features, sub_dim)
+    cut = cut_features(n_features, sub_dim)
     assert [features.stop - features.start for features in cut] == sizes
     assert cut[0].start == 0
     assert cut[-1].stop == n_features
@@ -292,7 +292,7 @@ def test_subspaces_of_one_feature_are_a_risk_and_a_warning() -> None:
     found = {}
     for params in (single, single.model_copy(update={"sub_dim": 4})):
         codes = maths.encode(params, WINE, stream()).codes
-        cells = subspaces.of(params, WINE.shape[1])
+        cells = subspaces_of(params, WINE.shape[1])
         found[params.sub_dim] = party.compute_recovery(WINE, codes, cells)
     assert np.median(found[1]) > 0.9
     assert np.median(found[4]) < 0.5
