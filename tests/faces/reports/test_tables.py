@@ -13,27 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.verdicts import RIGHT, Verdict, check, right
 from xlsxwriter import Workbook
 
 from tests.faces.reports.conftest import Command
-
-THOUSANDS: dict[str, Verdict] = {"point": RIGHT, "comma": RIGHT}
-"""By the sign in 9.370 beside 967: whether the number is read as meant, or asked about."""
-QUOTES: dict[str, Verdict] = {"two cells": RIGHT, "one cell": RIGHT}
-"""By cells that hold one quotation mark: whether rows that vanish in it are told."""
-SHEETS: dict[str, Verdict] = {
-    "hidden": RIGHT,
-    "percent": RIGHT,
-    "formula": RIGHT,
-    "error": RIGHT,
-}
-"""By what a person sees and the file does not say: whether a word names it."""
-MINUS: dict[str, Verdict] = {"\u2212{}": RIGHT, "{}-": RIGHT, "({})": RIGHT}
-"""By how a number below zero is written: whether it is read, or the minus is named."""
-SEXES: dict[str, Verdict] = {"H and M": RIGHT, "F and M": RIGHT}
-"""By Spanish levels: whether M is drafted as a man only where it is one."""
-
 
 Report = Callable[..., dict[str, Any]]
 Hints = Callable[..., str]
@@ -49,23 +31,22 @@ def largest_of(report: dict[str, Any], name: str) -> float:
     return float(column["largest"])
 
 
-@pytest.mark.parametrize("sign", THOUSANDS)
+@pytest.mark.parametrize("sign", [".", ","])
 def test_a_sign_of_thousands_is_not_a_decimal_sign(
     tmp_path: Path, table_report: Report, hints: Hints, sign: str
 ) -> None:
-    mark = {"point": ".", "comma": ","}[sign]
     counts = [9370, 967, 776, 4709, 9079, 856, 8101, 6966, 463, 18_991] * 4
-    cells = [f"{count:,}".replace(",", mark) for count in counts]
+    cells = [f"{count:,}".replace(",", sign) for count in counts]
     lines = [f"P{row:02};{20 + row * 17 % 61};{cell}" for row, cell in enumerate(cells)]
     path = tmp_path / "blood.csv"
     path.write_text("\n".join(["id;age;leuko", *lines]))
     report = table_report(path, "--id-column", "id")
     said = hints(path, "--id-column", "id")
     told = "three digits" in said or "thousand" in said
-    check(right(largest_of(report, "leuko") == 18_991 or told), THOUSANDS[sign])
+    assert told or largest_of(report, "leuko") == 18_991
 
 
-@pytest.mark.parametrize("case", QUOTES)
+@pytest.mark.parametrize("case", ["two cells", "one cell"])
 def test_rows_inside_a_stray_quotation_mark_are_told(
     tmp_path: Path, table_report: Report, hints: Hints, case: str
 ) -> None:
@@ -78,10 +59,10 @@ def test_rows_inside_a_stray_quotation_mark_are_told(
     path.write_text("\n".join(["age,note", *lines]))
     report = table_report(path, "--columns", "age")
     told = hints(path, "--columns", "age")
-    check(right(report["rows"] == 40 or "quotation mark" in told), QUOTES[case])
+    assert report["rows"] == 40 or "quotation mark" in told
 
 
-@pytest.mark.parametrize("case", SHEETS)
+@pytest.mark.parametrize("case", ["hidden", "percent", "formula", "error"])
 def test_a_workbook_is_read_as_a_person_sees_it(
     tmp_path: Path, hints: Hints, case: str
 ) -> None:
@@ -105,10 +86,10 @@ def test_a_workbook_is_read_as_a_person_sees_it(
         for row in (4, 5, 6):
             sheet.set_row(row, None, None, {"hidden": True})
     book.close()
-    check(right(case in hints(path).lower()), SHEETS[case])
+    assert case in hints(path).lower()
 
 
-@pytest.mark.parametrize("form", MINUS)
+@pytest.mark.parametrize("form", ["\u2212{}", "{}-", "({})"])
 def test_a_minus_is_named_and_never_made_a_missing_value(
     tmp_path: Path, command: Command, form: str
 ) -> None:
@@ -121,11 +102,10 @@ def test_a_minus_is_named_and_never_made_a_missing_value(
     path.write_text("\n".join(["age,excess", *lines]), encoding="utf-8")
     said = command("table", path).output
     assert "40 rows" in said or "excess" in said, "rows vanish without a word"
-    is_read = "problem" not in said
-    check(right(is_read or ("minus" in said and "missing=" not in said)), MINUS[form])
+    assert "problem" not in said or ("minus" in said and "missing=" not in said)
 
 
-@pytest.mark.parametrize("case", SEXES)
+@pytest.mark.parametrize("case", ["H and M", "F and M"])
 def test_the_draft_of_a_mapping_is_certain_of_m_only_as_a_man(
     tmp_path: Path, command: Command, case: str
 ) -> None:
@@ -144,5 +124,4 @@ def test_the_draft_of_a_mapping_is_certain_of_m_only_as_a_man(
     certain, _, _ = said.partition("guess:")
     assert "sexo" in said
     # hombre and mujer: M is the woman
-    taken = "'M' (6 rows) is 'm'" in certain
-    check(right(taken == (case == "F and M")), SEXES[case])
+    assert ("'M' (6 rows) is 'm'" in certain) == (case == "F and M")
