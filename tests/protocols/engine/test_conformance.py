@@ -228,7 +228,6 @@ def test_every_parameter_has_a_description_and_survives_json(name: str) -> None:
 def test_every_folder_explains_itself(name: str) -> None:
     readme = (FOLDER / name / "README.md").read_text()
     assert readme.startswith(f"# `{name}`")
-    assert "| round |" in readme, "the message table is missing"
     assert "Who learns what" in readme
 
 
