@@ -74,6 +74,7 @@ def of_result(
     report: Mapping[str, Any],
     figures: Figures | None,
     sizes: Sequence[int] | None,
+    runs: Sequence[Figures] = (),
 ) -> list[str]:
     """Return what a result shows by itself.
 
@@ -81,7 +82,10 @@ def of_result(
     report: what the protocol told the operator.
     figures: of that run.
     sizes: rows of each cluster, over all parties.
+    runs: the figures of all runs, where there are several.
     """
+    from clustering_protocols.quality.gap import says_one  # numpy: pages need none
+
     known = catalogue.protocol_of(params)
     k = getattr(params, "n_clusters", None)
     alike = int(report.get("n_coinciding") or 0)
@@ -99,6 +103,11 @@ def of_result(
     counts = [] if sizes is None else list(sizes)
     if not found:
         found += _of_sizes(counts)
+    if says_one(runs):
+        found.append(
+            "No clusters: the gap statistic says that all rows are one cluster; what was "
+            "found are parts of it."
+        )
     if figures is not None and figures.converged is False:
         after = "" if figures.n_iter is None else f" after {figures.n_iter} updates"
         found.append(f"Clusters still moved{after}: raise max_iter.")

@@ -6,6 +6,8 @@ et al., "Density-based clustering based on hierarchical density estimates", 2013
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN, HDBSCAN
@@ -13,6 +15,9 @@ from sklearn.cluster import DBSCAN, HDBSCAN
 from clustering_protocols.algorithms.dbscan import knee_of
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray
+
+_EQUAL: Final = 1e-9
+"""Of the widest column: what rows that are equal differ by in rounding."""
 
 
 def dbscan_of_rows(
@@ -49,6 +54,8 @@ def knee_of_rows(X: FloatArray, min_samples: int) -> float:
 def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     """Return labels (n,) of rows X (n, width); noise is -1.
 
+    Ties may part equal rows: they get the label that most of them have.
+
     min_cluster_size: fewer rows are no cluster.
     min_samples: neighbours by whose distance density is measured, the row itself among
         them.
@@ -60,4 +67,12 @@ def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
         copy=True,
     ).fit(X)
     labels: IntArray = found.labels_.astype(np.int64)
-    return labels
+    step = _EQUAL * np.ptp(X, axis=0).max(initial=0.0) or 1.0
+    _, equal = np.unique(np.round(X / step), axis=0, return_inverse=True)
+    (groups, found_in), counts = np.unique([equal, labels], axis=1, return_counts=True)
+    order = np.lexsort((counts, groups))
+    usual = np.empty(len(X), dtype=np.int64)
+    usual[groups[order]] = found_in[
+        order
+    ]  # the last of each group is the most frequent
+    return usual[equal]

@@ -15,6 +15,8 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:
     """Return labels (n,): the tree of merges, cut where n_clusters are left.
 
+    Equal rows stay together: of fewer different rows there are fewer clusters.
+
     condensed: float64 (n (n - 1) / 2,); distances (not squared, for ward too); copied
         once.
     n_clusters: at most n.
@@ -25,7 +27,8 @@ def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> In
     n = n_rows(condensed)
     # it copies on entry whatever is asked; False spares a second copy
     merges = fastcluster.linkage(condensed, linkage, preserve_input=False)
-    kept = merges[: n - n_clusters, :2].astype(np.int64)
+    n_equal = np.count_nonzero(merges[:, 2] == 0)
+    kept = merges[: max(n - n_clusters, n_equal), :2].astype(np.int64)
     made = n + np.arange(len(kept))
     edges = (np.concatenate([kept[:, 0], kept[:, 1]]), np.concatenate([made, made]))
     size = n + len(kept)

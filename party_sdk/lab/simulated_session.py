@@ -384,6 +384,7 @@ def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[s
             report=outcome.report,
             figures=outcome.figures[outcome.chosen] if outcome.figures else None,
             sizes=None if sizes is None else sizes.tolist(),
+            runs=simulated.figures or (),
         )
 
 

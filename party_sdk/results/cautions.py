@@ -108,4 +108,5 @@ def result_cautions(terms: Terms, result: Result) -> list[str]:
         report=result.report,
         figures=result.figures[result.chosen] if result.figures else None,
         sizes=None if sizes is None else sizes.tolist(),
+        runs=result.figures,
     )

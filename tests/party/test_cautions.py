@@ -198,3 +198,22 @@ def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
         assert earlier["dimensions"] == dimensions, (
             "a session that is repeated names it"
         )
+
+
+@pytest.mark.filterwarnings("ignore:The clusters are others")
+def test_no_clusters_is_said_where_several_numbers_are_compared() -> None:
+    ball = np.random.default_rng(3).normal(size=(240, 3))
+    several = Evaluation(n_clusters=(2, 3, 4))
+    params = DataCollaboration(n_clusters=4)
+    with pytest.warns(UserWarning, match="No clusters: the gap statistic"):
+        session = simulate(params, ball, (3, 1), evaluation=several)
+    [first, *_] = session.results
+    said = result_warnings.of_result(
+        session.params,
+        layout=session.layout,
+        report={},
+        figures=first.figures[first.chosen],
+        sizes=None,
+        runs=first.figures,
+    )
+    assert any("No clusters" in sentence for sentence in said), "a party reads it too"
