@@ -102,7 +102,7 @@ bench: $(READY)
 # Writes the pages as a site, build/site, with search and the Python API.
 docs: $(VENV)/docs
 	rm -rf build/pages && mkdir -p build/pages
-	git ls-files '*.md' '*.ipynb' '*.png' '*.svg' docs spec | grep -v '\.py$$' | \
+	git ls-files '*.md' '*.ipynb' '*.png' '*.svg' docs spec | \
 	  tar cf - -T - | tar xf - -C build/pages
 	printf '# Python API\n\n::: coterie\n' > build/pages/api.md
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet

@@ -143,24 +143,19 @@ def _cell(rows: Sequence[Row], figure: str, worst: str, extreme: Any) -> str:
 
 
 def _printed(measured: Measured) -> Iterator[str]:
-    texts = {
-        "tables": "## The papers' tables beside ours\n\nCommands with options repeat less "
-        "than by default. One that ends with 1 missed a bar, which is likelier with few "
-        "repeats or few rows.",
-        "speed": "## Speed\n\nRatios to a named primitive of the same run, beside their "
-        "goals. Other work on the machine moves them.",
-    }
-    for part, text in texts.items():
-        yield text
-        lines = ["| protocol | command | exit code | output |", "|---|---|---|---|"]
+    yield "## The papers' tables beside ours, and speed"
+    yield (
+        "Speed is told as ratios to a named primitive of the same run, beside goals. "
+        "Commands with options repeat less than by default; one that ends with 1 missed "
+        "a goal, which is likelier with few repeats or on a busy machine."
+    )
+    lines = ["| command | exit code | output |", "|---|---|---|"]
+    notes = []
+    for part in ("tables", "speed"):
         for name, each in measured[part].items():
-            code = each.get("exit", "")
             file = f"{name}-{part}.txt"
             output = each.get("left_out") or f"[{file}](evidence/{file})"
-            lines.append(f"| `{name}` | `{each['command']}` | {code} | {output} |")
-        yield "\n".join(lines)
-        yield from (
-            f"`{name}`: {each['note']}"
-            for name, each in measured[part].items()
-            if "note" in each
-        )
+            lines.append(f"| `{each['command']}` | {each.get('exit', '')} | {output} |")
+            notes += [f"`{file}`: {each['note']}"] if "note" in each else []
+    yield "\n".join(lines)
+    yield from notes

@@ -1,17 +1,17 @@
-"""The exercise of docs/one-upload.md: seven files make a protocol that runs."""
+"""The example of docs/protocol-package.md: seven files make a protocol that runs."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "one-upload.md"
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "docs" / "examples"
 PROGRAM = """
 import json
 import numpy as np
@@ -34,16 +34,10 @@ print(json.dumps([run.rounds, adjusted_rand_score(found, pooled)]))
 def test_a_protocol_of_one_upload_takes_few_files_and_finds_the_pooled_clusters(
     tmp_path: Path,
 ) -> None:
-    blocks = re.findall(
-        r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(), re.DOTALL
-    )
-    files = dict(blocks)
-    assert len(files) == len(blocks) <= 8
-    assert sum(text.count("\n") for text in files.values()) <= 350
-    for folder in ("coterie_oneshot", "coterie_oneshot-1.0.dist-info"):
-        (tmp_path / folder).mkdir()
-    for name, text in files.items():
-        (tmp_path / "coterie_oneshot" / name).write_text(text)
+    files = sorted(EXAMPLES.glob("coterie_oneshot/*.py"))
+    assert len(files) <= 8
+    assert sum(path.read_text().count("\n") for path in files) <= 350
+    (tmp_path / "coterie_oneshot-1.0.dist-info").mkdir()
     about = tmp_path / "coterie_oneshot-1.0.dist-info"
     about.joinpath("METADATA").write_text(
         "Metadata-Version: 2.1\nName: coterie-oneshot\nVersion: 1.0\n"
@@ -53,7 +47,8 @@ def test_a_protocol_of_one_upload_takes_few_files_and_finds_the_pooled_clusters(
     )
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM],
-        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PAGE.parents[1]}"},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(map(str, (tmp_path, EXAMPLES, ROOT)))},
         capture_output=True,
         text=True,
         check=False,

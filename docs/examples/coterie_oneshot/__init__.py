@@ -1,0 +1,86 @@
+"""The protocol of one upload (Dennis, Li and Smith, "Heterogeneity for the win", 2021).
+
+Each party uploads the centres of its own clusters, the analyst clusters the centres, and
+each party finds its labels at home. Roles are named by strings, so that a process which
+only reads messages imports no mathematics.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Disclosure,
+    Exchange,
+    Kind,
+    PooledReference,
+    Reader,
+    Stage,
+    roles_of,
+    to,
+)
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.terms import Layout
+
+from .params import OneShot
+
+__all__ = ["PROTOCOL", "OneShot"]
+
+_role = roles_of(__name__)
+_LEARNS = {"analyst": "Centres and sizes of each party.", "party": "All centres."}
+
+
+class OneShotProtocol(ClusteringProtocol[OneShot]):
+    """Clusters of centres."""
+
+    title = "One shot"
+    summary = "Each party uploads the centres of its rows, once."
+    params = OneShot
+    partitionings = ("horizontal",)
+    learns: ClassVar = _LEARNS
+    risks: ClassVar = {
+        "by-design": Risk(
+            level=RiskLevel.DESIGN,
+            harm=Harm.STATISTICS,
+            sentence="The analyst reads means of your rows by cluster, and their number.",
+            remedy="llf, whose sums are masked.",
+            readers=tuple(_LEARNS.items()),
+        )
+    }
+
+    def check(self, params: OneShot, layout: Layout) -> None:
+        """Refuse split columns."""
+        if layout.n_column_groups > 1:
+            raise InvalidParameters("oneshot takes split rows.")
+
+    def risks_of(self, params: OneShot, layout: Layout) -> Sequence[str]:
+        """Return the one risk code."""
+        return list(self.risks)
+
+    def shows(self, params: OneShot, layout: Layout) -> frozenset[Disclosure]:
+        """Return means, to analyst and parties."""
+        return to(Reader.OUTSIDE, Kind.MEANS) | to(Reader.GROUP, Kind.MEANS)
+
+    def stages(self, params: OneShot, layout: Layout) -> Sequence[Stage]:
+        """Return the one stage."""
+        from . import messages
+
+        upload = Stage(
+            name="upload",
+            analyst=_role("analyst:Merger"),
+            party=_role("party:Uploader"),
+            exchanges=(Exchange(messages.Upload, messages.Centres),),
+            results=(messages.Result,),
+            results_to="all",
+        )
+        return (upload,)
+
+    def reference(self) -> PooledReference[OneShot]:
+        """Return the example, and the pooled run."""
+        from . import reference
+
+        return reference
+
+
+PROTOCOL = OneShotProtocol()

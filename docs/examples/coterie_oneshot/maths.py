@@ -1,0 +1,25 @@
+"""The equations, called by the roles and the reference alike."""
+
+import numpy as np
+
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
+from clustering_protocols.records.arrays import FloatArray, IntArray
+
+
+def cluster(X: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
+    """Return the centres (k, m) of rows (n, m)."""
+    return kmeans(X, draw_starts(X, k, 10, rng), 300).centroids
+
+
+def merge(centres: FloatArray, sizes: FloatArray, k: int) -> FloatArray:
+    """Return the means (k, m) of groups of centres, weighted by their sizes."""
+    rng = np.random.default_rng(0)
+    labels = nearest(centres, cluster(centres, k, rng))
+    members: FloatArray = (labels == np.arange(k)[:, None]) * sizes
+    means: FloatArray = members @ centres / members.sum(axis=1, keepdims=True)
+    return means
+
+
+def label(X: FloatArray, centres: FloatArray) -> IntArray:
+    """Return the nearest centre of each row."""
+    return nearest(X, centres)
