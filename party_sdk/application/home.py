@@ -34,15 +34,14 @@ from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy, remember
-from party_sdk.party.join import preview_terms
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.leave import decline, leave
 from party_sdk.party.notifications import OwnReceivers
-from party_sdk.party.participant import Party
+from party_sdk.party.participant import Party, preview_terms
 from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import Meeting, Roster
-from party_sdk.party.watch import OnProgress
+from party_sdk.party.rounds import OnProgress
 
 if TYPE_CHECKING:
     from coterie_pages.models import RunReport, TermsSheet

@@ -26,7 +26,7 @@ from party_sdk.application.home import Home
 from party_sdk.desk.form_answers import page_above, see_other
 from party_sdk.desk.visits import DeskVisitor, Openings, Visits
 from party_sdk.home.files import read_secret_variable
-from party_sdk.supervisor import Orders, Supervisor
+from party_sdk.supervisor import PartyOrder, Supervisor
 
 _PATIENCE: Final = 10.0  # seconds: a person waits for the page
 _UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
@@ -106,10 +106,9 @@ class Desk:
     stop: Event = field(default_factory=Event)
     rooms: Sequence[Room] = ()
 
-    @property
-    def orders(self) -> Orders:
-        """Return the orders of this home."""
-        return Orders(self.home)
+    def orders(self, session: str, slot: str) -> PartyOrder:
+        """Return the order of one party of this home."""
+        return PartyOrder(self.home, session, slot)
 
     @property
     def own_home(self) -> Home:

@@ -6,33 +6,56 @@ and everything that it asks of the analyst may be asked again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import os
+import secrets
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
 
 from clustering_protocols import engine
 from clustering_protocols.catalogue import check_choices, limits_of
 from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    CoterieError,
     GuardRefused,
+    InvalidArray,
+    KeyNotAuthentic,
     NotReady,
     SessionOver,
     ShapeConflict,
     Unauthenticated,
+    Unavailable,
 )
 from clustering_protocols.contract import Outcome
+from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.session_terms import check_terms
-from clustering_protocols.shared_stages.row_selection import Arrival
+from clustering_protocols.shared_stages.row_selection import AdmittedRows, Arrival
+from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.session_risks import SHOWN_TOGETHER
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.session_risks import SHOWN_TOGETHER, SUMS_LIMIT
+from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
+from party_sdk.admission.table_admission import (
+    SlotFields,
+    agreed_in,
+    arrival_of,
+    open_by,
+    select_clustered,
+    units_of,
+)
 from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -41,29 +64,37 @@ from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
-from party_sdk.party.join import check_again, first_time, take_slot
 from party_sdk.party.leave import check_staying, go_on, telling_refusals, telling_stops
 from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
-from party_sdk.party.party_at_home import PartyAtHome
 from party_sdk.party.party_session import Document, Identity, PartySession
-from party_sdk.party.resume_checks import (
-    check_same_rows,
-    data_digest,
-    fingerprint,
-    same_choices,
-)
 from party_sdk.party.roster import Meeting, OnRoster
-from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder
-from party_sdk.party.watch import OnProgress, SessionWatch
+from party_sdk.party.rounds import (
+    Confirm,
+    OnNotes,
+    OnProgress,
+    Oversight,
+    Responder,
+    SessionWatch,
+)
+from party_sdk.results.trained_rows import (
+    VariableMoments,
+    measure_prepared,
+    measure_variables,
+)
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
+    from party_sdk.results.comparison import Comparison
+    from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables import IdColumns
     from party_sdk.tables.mapping import TableMapping
 
+_ATTEMPTS: Final = 5
+_OBJECT: Final = "an object"
 
-class Party(PartyAtHome):
+
+class Party:
     """One party of one session.
 
     Use :meth:`join` with an invitation, then :meth:`run` with a table. Both may be
@@ -81,8 +112,10 @@ class Party(PartyAtHome):
         oversight: Oversight,
         meeting: Meeting,
     ) -> None:
-        super().__init__(invitation, folder, policy, choices)
-        self.preview = preview
+        self.invitation, self.folder, self.preview = invitation, folder, preview
+        self._identity = folder.load_identity()
+        self._policy = policy.accept_risks(self._identity.accepted_risks)
+        self._choices = choices
         self._analyst = analyst
         self._oversight = oversight
         self._meeting = meeting
@@ -176,17 +209,29 @@ class Party(PartyAtHome):
         known = self.folder.load_identity()
         if known.token is None:  # what was accepted then is accepted
             self._policy.check_terms(self.terms)
-        arrival, digest = self._arrival(data), data_digest(data)
-        self._check_table(arrival, digest)
+        terms, rows_digest = self.terms, data_digest(data)
+        arrival = arrival_of(terms, self.invitation.slot, data)
+        self._policy.check_rows(terms, arrival.data.n_rows)
+        check_choices(terms.protocol.name, self._choices)
+        check_same_rows(known.data_digest, rows_digest)
+        self._check_history(arrival.data)
         if known.token is not None:
             self._identity = known
-            limits = limits_of(self.terms.protocol.name)
+            limits = limits_of(terms.protocol.name)
             self._choices = same_choices(self._identity.choices, self._choices, limits)
             return arrival
-        member = known.member or self._enter_roster(data, arrival)
+        member = known.member or roster_entries.enrol(
+            self.invitation.secret,
+            self._identity.terms.encode(),
+            self.folder.slot,
+            self._entropy,
+            self._meeting.institution,
+            n_rows=arrival.data.n_rows,
+            n_columns=len(terms.columns(self.folder.slot, data.columns)),
+        )
         update = {
             "member": member,
-            "data_digest": digest,
+            "data_digest": rows_digest,
             "columns": tuple(data.columns),
             "choices": fingerprint(self._choices),
         }
@@ -206,14 +251,6 @@ class Party(PartyAtHome):
         self._remember(self._identity.model_copy(update={"token": token}))
         return arrival
 
-    def _check_table(self, arrival: Arrival, digest: str) -> None:
-        """Refuse rows that may not take part, or are not those that joined."""
-        terms, data = self.terms, arrival.data
-        self._policy.check_rows(terms, data.n_rows)
-        check_choices(terms.protocol.name, self._choices)
-        check_same_rows(self.folder.load_identity().data_digest, digest)
-        self._check_history(data)
-
     def _check_history(self, data: DataSource) -> None:
         """Refuse rows that earlier sessions have shown too much of; linked ones later."""
         terms, folder, history = self.terms, self.folder, self.folder.history
@@ -227,18 +264,6 @@ class Party(PartyAtHome):
             update["sums"] = False  # who is in them follows from the ids
         use, allowed = use.model_copy(update=update), self._allows_shown_together
         history.check(use, rows, self._policy, allowed=allowed)
-
-    def _enter_roster(self, data: DataSource, arrival: Arrival) -> Member:
-        """Return this party's line of the roster."""
-        return roster_entries.enrol(
-            self.invitation.secret,
-            self._identity.terms.encode(),
-            self.folder.slot,
-            self._entropy,
-            self._meeting.institution,
-            n_rows=arrival.data.n_rows,
-            n_columns=len(self.terms.columns(self.folder.slot, data.columns)),
-        )
 
     @property
     def _intersection(self) -> Use | None:
@@ -288,8 +313,7 @@ class Party(PartyAtHome):
                 arrival = self.enrol(data)
                 with telling_stops(self.folder, self._analyst):
                     outcome = self._to_the_end(arrival, on_progress)
-        found = self._result_of(outcome, data)
-        return self._complete(found)
+        return self._result_of(outcome, data)
 
     def tell_refusals(self) -> AbstractContextManager[None]:
         """Tell the others which check refuses the table, as long as the slot is free."""
@@ -392,3 +416,377 @@ class Party(PartyAtHome):
     def _remember(self, identity: Identity) -> None:
         self.folder.save_identity(identity)
         self._identity = identity
+
+    # As it stands on this disk: the analyst is asked nothing
+
+    @property
+    def terms(self) -> Terms:
+        """Return the terms that were previewed."""
+        return read_terms(self._identity.terms.encode())
+
+    def _open(
+        self,
+        table: Any,
+        id_column: IdColumns,
+        columns: list[str] | None,
+        mapping: TableMapping | None,
+        *,
+        keeps: bool = True,
+    ) -> DataSource:
+        """Return a table as rows, by the mapping that counts; keep that if it is new."""
+        if isinstance(table, DataSource):
+            return table
+        counts = self.folder.mappings.choose(mapping, lambda _: False)
+        data = open_by(self.slot_fields, table, id_column, columns, counts)
+        if keeps:
+            self.keep_mapping(counts, data)
+        return data
+
+    def keep_mapping(
+        self, mapping: TableMapping | None, data: DataSource | None = None
+    ) -> None:
+        """Keep a mapping of this party's table: from now on it counts.
+
+        data: the table as it makes it.
+
+        Raises GuardRefused if the party joined with other data.
+        """
+        if mapping is None:
+            return
+        kept, ledger = self.folder.mappings, self.folder.ledger
+        if mapping != kept.last():
+            if data is not None and self._identity.data_digest is not None:
+                check_same_rows(self._identity.data_digest, data_digest(data))
+            kept.keep(mapping)
+        digest = kept.digest(mapping)
+        # a process that was killed in between wrote none
+        if ledger.mapping_digest != digest:
+            ledger.note_mapping(kept.version, digest)
+
+    @property
+    def slot_fields(self) -> SlotFields:
+        """Return what the terms say of the fields of this party's table, if they do."""
+        return agreed_in(self.terms, self.invitation.slot)
+
+    def select_clustered(
+        self, data: DataSource, labels: IntArray
+    ) -> tuple[DataSource, IntArray]:
+        """Return rows as the columns that were clustered, and their labels.
+
+        Once the session is over. Rows without a value that they need are left out.
+        """
+        memory = self.folder.load_state().answered.after
+        return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
+
+    def units(self, data: DataSource) -> FloatArray:
+        """Return by what the session divided each column (m,) of clustered rows."""
+        memory = self.folder.load_state().answered.after
+        return units_of(self.terms, self.invitation.slot, memory, data)
+
+    def result(
+        self,
+        table: Any = None,
+        *,
+        id_column: IdColumns = None,
+        columns: list[str] | None = None,
+        mapping: TableMapping | None = None,
+    ) -> Result:
+        """Return the result of a completed session, from what is kept on this disk.
+
+        table, id_column, columns, mapping: as for :meth:`run`: what the party joined
+            with, whose ids then stand beside the labels. No id is kept: without the
+            table rows are numbered, in its order.
+
+        Raises NotReady if there is no result yet.
+        Raises GuardRefused if it is another table, or its rows are in another order.
+        """
+        kept = self.folder.result
+        if kept is None:
+            raise NotReady("This party has no result yet: run it to the end.")
+        data = None
+        if table is not None:
+            data = self._open(table, id_column, columns, mapping, keeps=False)
+            check_same_rows(self._identity.data_digest, data_digest(data))
+        return self._result_of(self._conclude(kept, None), data)
+
+    def _result_of(self, outcome: Outcome, data: DataSource | None) -> Result:
+        """Return an outcome with the ids of this party's rows beside it.
+
+        It reads other tables as this party's own was read.
+        """
+        from party_sdk.results.results import Result
+
+        dictionary, preparation, _ = self.slot_fields
+        columns = self._identity.columns
+        result = Result.of(outcome, data, columns, dictionary, preparation)
+        mapping = self.folder.mappings.last()
+        return replace(result, _compare=self._compare, _mapping=mapping)
+
+    def predict(
+        self,
+        table: Any,
+        *,
+        id_column: IdColumns = None,
+        agree: Callable[[str], bool] | None = None,
+    ) -> NewRows:
+        """Label new rows with the result that is kept here; nothing is sent.
+
+        table, id_column, agree: as for :meth:`Result.predict`.
+
+        Raises CoterieError: as of :meth:`result` and :meth:`Result.predict`.
+        """
+        return self.result().predict(table, id_column=id_column, agree=agree)
+
+    def _keep_moments(self, data: DataSource) -> None:
+        """Store moments of clustered rows, to compare new rows with them."""
+        if check_terms(self.terms).describes:
+            return
+        rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
+        is_prepared = self.terms.plan(self.invitation.slot) is not None
+        variables = measure_variables(data) if is_prepared else None
+        self.folder.save(Document.MOMENTS, measure_prepared(rows).encode())
+        if variables is not None:
+            self.folder.save(Document.VARIABLES, variables.encode())
+
+    def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
+        """Return new rows beside the trained ones.
+
+        sizes: int64 (k,); own trained rows in each cluster.
+
+        Raises NotReady if nothing of the trained rows is stored here.
+        Raises InvalidData if no row has the values that it needs.
+        """
+        from party_sdk.results.comparison import Comparison  # only for new rows
+
+        trained = self.folder.load(Document.MOMENTS)
+        if trained is None:
+            raise NotReady("This home keeps no summary of the trained rows.")
+        variables = self.folder.load(Document.VARIABLES)
+        numbers = np.arange(data.n_rows, dtype=np.int64)
+        rows, numbers = self.select_clustered(data, numbers)
+        return Comparison(
+            terms=self.terms,
+            slot=self.invitation.slot,
+            trained=OwnMoments.decode(trained),
+            variables=None if variables is None else VariableMoments.decode(variables),
+            sizes=sizes,
+            table=data,
+            rows=rows,
+            numbers=numbers,
+        )
+
+    def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
+        """Return what a result says, in the order of the table; data as they arrived."""
+        party = self._engine(self.folder.agreement or b"")
+        last = self.folder.load_state()
+        outcome = party.conclude(
+            last.journal,
+            last.answered.after,
+            result,
+            data,
+            acknowledged=self.folder.ledger.has_receipt(last.answered.place),
+        )
+        member = self._identity.member
+        if member is not None and len(outcome.labels) != member.n_rows:
+            raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
+        admitted = self._admitted_rows
+        return outcome if admitted is None else admitted.put_back(outcome)
+
+    @property
+    def _admitted_rows(self) -> AdmittedRows | None:
+        """Return which rows of the table the session sees; None for all, as they are.
+
+        By these labels go back to the rows without the table.
+        """
+        stored = self.folder.load(Document.ADMITTED_ROWS)
+        return None if stored is None else AdmittedRows.decode(stored)
+
+    def foresee(self) -> list[Outcome | None]:
+        """Return what this party knows of each run by itself, in the order of its table.
+
+        None of a run that is not done, or whose labels come with the result.
+        """
+        party = self._engine(self.folder.agreement or b"")
+        last = self.folder.load_state()
+        admitted = self._admitted_rows
+        return [
+            each if each is None or admitted is None else admitted.put_back(each)
+            for each in party.foresee(last.journal, last.answered.after)
+        ]
+
+    def _engine(self, agreement: bytes) -> engine.PartyEngine:
+        return engine.PartyEngine(
+            agreement=agreement,
+            slot=self.invitation.slot,
+            entropy=self._entropy,
+            choices={**self._choices, SUMS_LIMIT: self._sums_limit},
+            engine=LocalEngine(os.cpu_count() or 1),
+        )
+
+    @property
+    def _sums_limit(self) -> float:
+        """Return the share of rows that may follow: as chosen, or as the policy says."""
+        limit: float = self._choices.get(SUMS_LIMIT, self._policy.sums_limit)
+        return limit
+
+    @property
+    def _entropy(self) -> bytes:
+        return bytes.fromhex(self._identity.entropy)
+
+
+# Joining
+
+
+def first_time(
+    parsed: Invitation,
+    folder: PartySession,
+    analyst: Analyst,
+    policy: Policy,
+    meeting: Meeting,
+) -> Preview:
+    """Return the preview of an invitation that the policy covers; remember it."""
+    try:
+        policy.check_inviter(parsed.url, parsed.coordinator, meeting.trusted_keys)
+        preview, terms = preview_terms(analyst, parsed)
+        policy.check_terms(terms)
+        meeting.check_seat(terms, parsed.slot)
+    except CoterieError:
+        analyst.close()
+        raise
+    drawn = meeting.entropy or secrets.token_bytes(32)
+    identity = Identity(
+        invitation=str(parsed),
+        entropy=drawn.hex(),
+        terms=preview.terms,
+        accepted_risks=tuple(sorted(terms.risks)),  # the policy covers all of them
+    )
+    with folder.lock():
+        if not folder.exists:  # of two that join at once the first one's draw counts
+            folder.save_identity(identity)
+    return preview
+
+
+def check_again(later: Invitation, folder: PartySession, *, accept_moved: bool) -> None:
+    """Refuse a second invitation that would lead this party to somebody else."""
+    identity = folder.load_identity()
+    first = Invitation.parse(identity.invitation)
+    if later.secret != first.secret:
+        raise GuardRefused(
+            "This party joined with another invitation of this session and slot, which "
+            "has another session secret: this one is not from the same coordinator. If it "
+            "is meant for another session of this id, take part from another home "
+            "(--home), or 'coterie party forget' the earlier one."
+        )
+    if (later.terms, later.coordinator) != (first.terms, first.coordinator):
+        raise GuardRefused("This invitation is for other terms than were accepted.")
+    if later.is_of_same_analyst(first):
+        return
+    if not accept_moved:
+        raise GuardRefused(
+            f"This party joined at {first.url}; this invitation names {later.url}. Its "
+            "token is not sent there. If the coordinator confirms that the analyst has "
+            "moved, say so to 'coterie party join': --moved, or accept_moved=True."
+        )
+    with folder.lock():
+        folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
+
+
+def take_slot(
+    analyst: Analyst, parsed: Invitation, entropy: bytes, member: Member
+) -> str:
+    """Join with a line of the roster, and return the token.
+
+    The proof covers how often the slot was joined before: a repeat after a lost answer
+    comes too late for its proof, and needs another.
+
+    Raises KeyNotAuthentic if the analyst takes a proof of the right number for false.
+    Raises Unavailable if others join the slot all the time.
+    """
+    for _ in range(_ATTEMPTS):
+        joins = analyst.preview(parsed.code).joins
+        proof = roster_entries.prove(
+            entropy, parsed.session, member, parsed.code, joins
+        )
+        try:
+            return analyst.join(parsed.code, member, proof)
+        except KeyNotAuthentic:
+            if analyst.preview(parsed.code).joins == joins:
+                raise
+    raise Unavailable(
+        "Others join this slot all the time.",
+        remedy="Ask who else runs a command for this slot, and run it once more alone.",
+    )
+
+
+def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]:
+    """Return what the analyst previews of an invitation, and its terms.
+
+    Raises AgreementMismatch if they are not those that the coordinator signed, for this
+        session and slot.
+    """
+    preview = analyst.preview(parsed.code)
+    if digest(preview.terms.encode()) != parsed.terms:
+        raise AgreementMismatch(
+            "The analyst shows other terms than the coordinator signed."
+        )
+    terms = read_terms(preview.terms.encode())
+    if terms.identities.coordinator != parsed.coordinator:
+        raise AgreementMismatch(
+            "Somebody else than the terms' coordinator signed them."
+        )
+    if (terms.session, preview.slot) != (parsed.session, parsed.slot):
+        raise AgreementMismatch("The analyst previews another session or slot.")
+    return preview, terms
+
+
+# What must be unchanged when a party resumes: its data and its choices
+
+
+def data_digest(data: DataSource) -> str:
+    """Return a SHA-256 over columns, ids and rows, in their order."""
+    digest = sha256(length_prefixed(*data.columns))
+    digest.update(length_prefixed(*(data.ids or ())))
+    for batch in data.batches():
+        # one form of no value: readers write it with different bits
+        rows = np.where(np.isnan(batch), np.nan, batch)
+        digest.update(np.ascontiguousarray(rows).reshape(-1).data)
+    return digest.hexdigest()
+
+
+def check_same_rows(kept: str | None, digest: str) -> None:
+    """Refuse other data than a party joined with.
+
+    kept: the digest of these; None where it has not joined.
+    """
+    if kept not in {None, digest}:
+        raise GuardRefused(
+            "This party joined with other data: rows, ids, columns or their order have "
+            "changed since. Name the table as at first, --id-column and --columns too."
+        )
+
+
+def fingerprint(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of choices: values, and of objects that there was one."""
+    plain = bool | int | float | str | None
+    return {n: v if isinstance(v, plain) else _OBJECT for n, v in choices.items()}
+
+
+def same_choices(
+    kept: Mapping[str, Any], given: Mapping[str, Any], limits: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the choices of a party that continues: those that it began with.
+
+    Values need not be given again; an object (a fitted transformer) must be. ``limits``
+    are the names of those that say no more than whether an answer may leave: who was
+    stopped by one may lift it.
+
+    Raises GuardRefused if another value is given, or an object is missing.
+    """
+    again = {**kept, **fingerprint(given)}
+    changed = {name for name, mark in again.items() if kept.get(name) != mark}
+    changed.difference_update(limits)
+    absent = {n for n, mark in kept.items() if mark == _OBJECT and n not in given}
+    if changed | absent:
+        named = ", ".join(sorted(changed | absent))
+        raise GuardRefused(f"This party chose otherwise when it joined: {named}.")
+    return {**kept, **given}

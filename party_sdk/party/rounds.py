@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import (
@@ -25,7 +26,7 @@ from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Terms
-from clustering_protocols.wire.answers import Receipt
+from clustering_protocols.wire.answers import Receipt, SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
 from party_sdk.disclosures.history import Rows
@@ -35,6 +36,10 @@ from party_sdk.home.policy import Policy
 from party_sdk.party.consents import WITHDRAWN
 from party_sdk.party.party_session import AnsweredRound, DurableState, PartySession
 
+_LOOK_SECONDS: Final = 1.0
+_LEAST_SECONDS: Final = 0.2  # between two questions whether there is a task
+
+OnProgress = Callable[[SessionStatus], None]
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
 
@@ -271,3 +276,49 @@ class Responder:
         if receipt is not None:
             place = self._state.answered.place
             self.folder.ledger.note_receipt(place, receipt)
+
+
+class SessionWatch:
+    """Tells the operator whenever the session has moved."""
+
+    def __init__(
+        self, analyst: Analyst, session: str, on_progress: OnProgress | None
+    ) -> None:
+        self._analyst = analyst
+        self._session = session
+        self._on_progress = on_progress
+        self._last: SessionStatus | None = None
+        self._looked = -_LOOK_SECONDS
+
+    def look(self) -> SessionStatus:
+        """Return where the session stands; tell if that is news."""
+        status = self._analyst.session(self._session)
+        if self._on_progress is not None and status != self._last:
+            self._on_progress(status)
+        self._last = status
+        return status
+
+    def tell(self, *, busy: bool = False) -> None:
+        """Look, if there is anybody to tell; of a ``busy`` party once a second."""
+        now = time.monotonic()
+        is_due = not busy or now >= self._looked + _LOOK_SECONDS
+        if self._on_progress is not None and is_due:
+            self.look()
+            self._looked = now
+
+    def task(self) -> bytes | None:
+        """Return the open task; None if there is no task now or the session is complete.
+
+        The analyst holds the request for a while; one that does not is asked again after
+        a moment. :class:`SessionOver` if the session ended without a result.
+        """
+        asked = time.monotonic()
+        try:
+            task = self._analyst.task(self._session, LONG_POLL_SECONDS)
+        except SessionOver as over:
+            if over.state != SessionState.COMPLETED:
+                raise
+            return None
+        if task is None:
+            time.sleep(max(0.0, asked + _LEAST_SECONDS - time.monotonic()))
+        return task

@@ -26,7 +26,7 @@ from coterie_pages.models import (
 from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
-from party_sdk.party.resume_checks import data_digest
+from party_sdk.party.participant import data_digest
 from party_sdk.party.roster import Roster
 from party_sdk.results.cautions import oddities, result_cautions
 from party_sdk.results.manifests import describe_session

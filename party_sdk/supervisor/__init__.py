@@ -6,15 +6,14 @@ A party that is to run without anybody at a terminal has an *order* in its home:
 :class:`PendingQuestion` for a person to decide before anything continues, and every
 :class:`Decision` that was given. A no stands.
 
-:class:`Orders` is what a page calls: it never starts anything. :class:`Supervisor` is the
-thread that runs them.
+:class:`PartyOrder` and :func:`place_order` are what a page calls: they never start
+anything. :class:`Supervisor` is the thread that runs orders.
 """
 
 from party_sdk.supervisor.orders import (
     Decision,
     Order,
     OrderedTable,
-    Orders,
     OrderState,
     OrderStatus,
     PartyOrder,
@@ -22,6 +21,7 @@ from party_sdk.supervisor.orders import (
     QuestionKind,
     Trouble,
     orders_in,
+    place_order,
 )
 from party_sdk.supervisor.supervisor import Supervisor
 
@@ -31,11 +31,11 @@ __all__ = [
     "OrderState",
     "OrderStatus",
     "OrderedTable",
-    "Orders",
     "PartyOrder",
     "PendingQuestion",
     "QuestionKind",
     "Supervisor",
     "Trouble",
     "orders_in",
+    "place_order",
 ]

@@ -368,6 +368,56 @@ class PartyOrder:
                 (self.folder.id_in(database), decision.model_dump_json()),
             )
 
+    def answer(
+        self, question_id: str, *, yes: bool, reason: str = "", rest: bool = False
+    ) -> OrderStatus:
+        """Decide; a no stands, and ends the order.
+
+        rest: whether a yes is to the rest of the kind of contribution too.
+
+        A no before the slot is taken is for the others to read, with the reason.
+
+        Raises NotReady if this is not what is asked now.
+        """
+        with self.store.transaction():
+            asked = self.question()
+            if asked is None or asked.id != question_id:
+                raise NotReady("This question is not open: it was answered already.")
+            decision = Decision(
+                question=asked.id,
+                kind=asked.kind,
+                yes=yes,
+                rest=yes and rest,
+                reason=reason,
+                at=now(),
+            )
+            self.add_decision(decision)
+            self.save_question(None)
+            # a no is executed by the order's own process: it tells the others
+            return self.tell(state=OrderState.QUEUED, question=None)
+
+    def withdraw(self, reason: str = "") -> OrderStatus:
+        """End an order for good: decline a slot that is free, leave one that is taken.
+
+        Nothing more is sent, whether the others can be told or not. Where its process is
+        at work, the supervisor stops it first.
+
+        Raises NotReady if it is completed.
+        Raises CoterieError if the analyst cannot be told; the order is withdrawn all
+            the same.
+        """
+        with self.store.transaction():
+            if self.status().state is OrderState.COMPLETED:
+                raise NotReady("This session is completed: nothing more is sent.")
+            order = self.order().model_copy(update={"withdrawn": reason})
+            self.save_order(order)
+            self.save_question(None)
+            self.tell(question=None)
+            order = self.take()
+        if self.folder.is_free:
+            execute_withdrawal(self, order)
+        return self.status()
+
     def drop_refusals(self) -> None:
         """Erase answers that said no: they are asked again."""
         with self.store.transaction() as database:
@@ -398,119 +448,37 @@ def order_versions(home: Path) -> dict[tuple[str, str], int]:
     return {(session, slot): version for session, slot, version in found}
 
 
-class Orders:
-    """The orders of a home.
+def place_order(home: Path, order: Order) -> OrderStatus:
+    """Store an order of a home, to be run by the supervisor; return where it stands.
 
-    home: the folder that holds the parties.
+    An order that failed, was declined or waits is placed anew: what was answered with yes
+    stands, a no is asked again. A party that left before its slot was taken comes back by
+    that.
+
+    Raises InvalidParameters if the invitation is none, or a file of the table is not
+        there.
+    Raises GuardRefused if there is an order with another invitation.
+    Raises NotReady if an order is under way, or completed.
     """
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-
-    def place(self, order: Order) -> OrderStatus:
-        """Store an order, to be run by the supervisor; return where it stands.
-
-        An order that failed, was declined or waits is placed anew: what was answered
-        with yes stands, a no is asked again. A party that left before its slot was taken
-        comes back by that.
-
-        Raises InvalidParameters if the invitation is none, or a file of the table is
-            not there.
-        Raises GuardRefused if there is an order with another invitation.
-        Raises NotReady if an order is under way, or completed.
-        """
-        invitation = Invitation.parse(order.invitation)
-        files = PartyOrder(self.home, invitation.session, invitation.slot)
-        order = order.model_copy(update={"invitation": str(invitation)})
-        if order.table is not None:
-            update = {"table_digest": digest_of(order.table.path)}
-            order = order.model_copy(update=update)
-        with files.store.transaction():
-            if files.exists:
-                check_same_invitation(files, invitation)
-                state = files.status().state
-                if state in {OrderState.RUNNING, OrderState.COMPLETED}:
-                    raise NotReady(f"This order is {state.value}.")
-            come_back(files.folder)
-            files.save_order(order)
-            files.drop_refusals()
-            files.save_question(None)
-            at = now()
-            fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
-            return files.tell(state=OrderState.QUEUED, placed_at=at, **fresh)
-
-    def status(self, session: str, slot: str) -> OrderStatus:
-        """Return where an order stands; :class:`NotReady` if there is none."""
-        return self._files(session, slot).status()
-
-    def question(self, session: str, slot: str) -> PendingQuestion | None:
-        """Return what a person has to decide, or None if nothing."""
-        return self._files(session, slot).question()
-
-    def answer(
-        self,
-        session: str,
-        slot: str,
-        question_id: str,
-        yes: bool,  # noqa: FBT001  the desk passes what a form said
-        reason: str = "",
-        *,
-        rest: bool = False,
-    ) -> OrderStatus:
-        """Decide; a no stands, and ends the order.
-
-        rest: whether a yes is to the rest of the kind of contribution too.
-
-        A no before the slot is taken is for the others to read, with the reason.
-
-        Raises NotReady if this is not what is asked now.
-        """
-        files = self._files(session, slot)
-        with files.store.transaction():
-            asked = files.question()
-            if asked is None or asked.id != question_id:
-                raise NotReady("This question is not open: it was answered already.")
-            decision = Decision(
-                question=asked.id,
-                kind=asked.kind,
-                yes=yes,
-                rest=yes and rest,
-                reason=reason,
-                at=now(),
-            )
-            files.add_decision(decision)
-            files.save_question(None)
-            # a no is executed by the order's own process: it tells the others
-            return files.tell(state=OrderState.QUEUED, question=None)
-
-    def withdraw(self, session: str, slot: str, reason: str = "") -> OrderStatus:
-        """End an order for good: decline a slot that is free, leave one that is taken.
-
-        Nothing more is sent, whether the others can be told or not. Where its process is
-        at work, the supervisor stops it first.
-
-        Raises NotReady if it is completed.
-        Raises CoterieError if the analyst cannot be told; the order is withdrawn all
-            the same.
-        """
-        files = self._files(session, slot)
-        with files.store.transaction():
-            if files.status().state is OrderState.COMPLETED:
-                raise NotReady("This session is completed: nothing more is sent.")
-            order = files.order().model_copy(update={"withdrawn": reason})
-            files.save_order(order)
-            files.save_question(None)
-            files.tell(question=None)
-            order = files.take()
-        if files.folder.is_free:
-            execute_withdrawal(files, order)
-        return files.status()
-
-    def _files(self, session: str, slot: str) -> PartyOrder:
-        files = PartyOrder(self.home, session, slot)
-        if not files.exists:
-            raise NotReady(f"There is no order for {session} {slot}.")
-        return files
+    invitation = Invitation.parse(order.invitation)
+    files = PartyOrder(home, invitation.session, invitation.slot)
+    order = order.model_copy(update={"invitation": str(invitation)})
+    if order.table is not None:
+        update = {"table_digest": digest_of(order.table.path)}
+        order = order.model_copy(update=update)
+    with files.store.transaction():
+        if files.exists:
+            check_same_invitation(files, invitation)
+            state = files.status().state
+            if state in {OrderState.RUNNING, OrderState.COMPLETED}:
+                raise NotReady(f"This order is {state.value}.")
+        come_back(files.folder)
+        files.save_order(order)
+        files.drop_refusals()
+        files.save_question(None)
+        at = now()
+        fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
+        return files.tell(state=OrderState.QUEUED, placed_at=at, **fresh)
 
 
 def check_same_invitation(files: PartyOrder, invitation: Invitation) -> None:

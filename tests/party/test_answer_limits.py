@@ -27,7 +27,7 @@ from party_sdk.analyst_client.diagnosis import look_at_analyst
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.transport import open_http
 from party_sdk.coordinator.coordinator import Coordinator
-from party_sdk.party.watch import SessionWatch
+from party_sdk.party.rounds import SessionWatch
 
 MEBIBYTE = 1 << 20
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.drawn_terms import drawn
 
-from clustering_protocols.catalogue import name_of
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.session_terms import draw_up
+from clustering_protocols.terms.canonical import canonical_json
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
-from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
+from clustering_protocols.terms.terms import Layout
 from coterie_pages.models import TermsSheet
 from coterie_pages.pages import page
 from coterie_pages.terminal_text import sheet_lines
@@ -48,15 +48,9 @@ def sheet(
         if n_groups == 1
         else [Schema(fields=fields[g::n_groups]) for g in range(n_groups)]
     )
-    proposal = SessionRequest(
-        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
-        layout=layout,
-        dictionary=tuple(groups),
-        preparation=None if preparation is None else (preparation,) * n_groups,
-        seed=0,
-    )
-    text = draw_up("s", proposal)
-    return sheet_of(text, read_terms(text), {})
+    prepared = None if preparation is None else (preparation,) * n_groups
+    terms = drawn(params, layout, dictionary=tuple(groups), preparation=prepared)
+    return sheet_of(canonical_json(terms), terms, {})
 
 
 def naming(said: tuple[str, ...], name: str) -> list[str]:

@@ -20,7 +20,13 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms.terms import Layout
 from party_sdk.application.home import Home
 from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor import Order, OrderedTable, Orders, PartyOrder, QuestionKind
+from party_sdk.supervisor import (
+    Order,
+    OrderedTable,
+    PartyOrder,
+    QuestionKind,
+    place_order,
+)
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
 from party_sdk.tables.mapping import (
     TableMapping,
@@ -179,7 +185,7 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
     given = mapping_file(online)
     home = online.folder / "home"
-    Orders(home).place(mapped_order(invitation, table, given))
+    place_order(home, mapped_order(invitation, table, given))
     files = PartyOrder(home, session, "r1c1")
     ordered = files.order().table
     assert ordered is not None
@@ -199,7 +205,7 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     assert asked.kind is QuestionKind.MAPPING
     assert "x: unit; y: levels" in asked.sentence
     assert "geheimwort" not in asked.model_dump_json()
-    Orders(home).answer(session, "r1c1", asked.id, yes=True)
+    PartyOrder(home, session, "r1c1").answer(asked.id, yes=True)
     files.take()
     chosen = here.map_rows(files.folder, named_table).table_mapping
     assert chosen == named_table.table_mapping

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
-from support.in_process import in_process
 
 from clustering_protocols.common.errors import GuardRefused, NotReady
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -27,7 +25,7 @@ from party_sdk.application.exports import own_runs
 from party_sdk.tables import open_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 KS = (2, 3, 4)
 LAYOUT = Layout.lattice(3)
@@ -43,12 +41,6 @@ def tables() -> list[pd.DataFrame]:
     ids = [f"p{n}" for n in range(len(X))]
     frame = pd.DataFrame({"id": ids, "a": X[:, 0], "b": X[:, 1]})
     return [frame[:70], frame[70:130], frame[130:]]
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with in_process(tmp_path / "analyst", driven=True) as api:
-        yield House(api, tmp_path, fixed=False)
 
 
 def open_session(house: House, params: Any) -> Any:

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.drawn_terms import drawn
 from support.tables import blobs, parties
 
-from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
-from clustering_protocols.session_terms import draw_up
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from clustering_protocols.terms.terms import Layout, Terms
 from coterie import Policy
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
@@ -64,13 +63,8 @@ def test_row_groups_may_differ_in_size_if_ids_stay_unused() -> None:
 
 
 def terms(params: Any) -> Terms:
-    proposal = SessionRequest(
-        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
-        layout=Layout.lattice(1, 2),
-        seed=1,
-        dictionary=(numbers("ab", 0.0, 1.0), numbers("cd", 0.0, 1.0)),
-    )
-    return read_terms(draw_up("s", proposal))
+    dictionary = (numbers("ab", 0.0, 1.0), numbers("cd", 0.0, 1.0))
+    return drawn(params, Layout.lattice(1, 2), dictionary=dictionary)
 
 
 def noisy(epsilon: float) -> ProductQuantisation:

@@ -9,22 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.drawn_terms import drawn
 from support.terminal import ACCEPT, RISK, Terminal, opened
 
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import (
-    Identities,
-    Layout,
-    SessionRequest,
-    Terms,
-    read_terms,
-)
+from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import policy_file, read_policy, remember
 
@@ -133,21 +127,13 @@ COORDINATOR = Institution("University", bytes(32))
 
 
 def terms(weight: float = 1.0) -> Terms:
-    treated = Preparation(fields=(Treatment(name="x", weight=weight),))
-    proposal = SessionRequest(
-        protocol={
-            "name": "dc",
-            "params": DataCollaboration(
-                n_clusters=2, dimensions="all_but_one"
-            ).model_dump(mode="json"),
-        },
-        layout=Layout.lattice(1),
-        seed=0,
+    return drawn(
+        DataCollaboration(n_clusters=2, dimensions="all_but_one"),
+        Layout.lattice(1),
         dictionary=(numbers(["x", "y"], -9, 9),),
-        preparation=(treated,),
+        preparation=(Preparation(fields=(Treatment(name="x", weight=weight),)),),
         identities=Identities(coordinator=COORDINATOR.key),
     )
-    return read_terms(draw_up("s", proposal))
 
 
 URL = "https://analyst.example"

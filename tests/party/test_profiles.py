@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -12,17 +11,16 @@ import pytest
 from scipy import stats
 from sklearn.datasets import load_iris
 from support.analyst_process import House
-from support.in_process import in_process
+from support.drawn_terms import drawn
 
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Field, Schema, numbers
-from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from clustering_protocols.terms.terms import Layout, Terms
 from coterie_pages.formatting import format_test
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import open_by
@@ -39,21 +37,14 @@ ROWS = np.random.default_rng(1).normal(size=(60, 2))
 
 
 def terms_of(n_parties: int, *, release: bool = True, scaling: str = "shared") -> Terms:
-    proposal = SessionRequest(
-        protocol={
-            "name": "dc",
-            "params": {
-                "n_clusters": 2,
-                "scaling": scaling,
-                "anchor": {"kind": "uniform", "ranges": "declared"},
-            },
-        },
-        layout=Layout.lattice(n_parties),
+    anchor = {"kind": "uniform", "ranges": "declared"}
+    said = {"n_clusters": 2, "scaling": scaling, "anchor": anchor}
+    return drawn(
+        DataCollaboration.model_validate(said),
+        Layout.lattice(n_parties),
         dictionary=(numbers(NAMES, -9, 9),),
         release=Release(profiles="members") if release else None,
-        seed=0,
     )
-    return read_terms(draw_up("s", proposal))
 
 
 def table(rows: np.ndarray) -> MatrixSource:
@@ -73,44 +64,13 @@ def keep(home: Path, terms: Terms, data: MatrixSource) -> None:
 
 
 @pytest.mark.threat(108)
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ROWS[1:],
-        ROWS[:-9],
-        np.vstack([ROWS, ROWS[:1] + 1]),
-        np.vstack([ROWS[5:], -ROWS[:5]]),
-    ],
-    ids=["one gone", "nine gone", "one new", "five changed"],
-)
-def test_a_profile_of_nearly_the_same_rows_is_refused(
-    tmp_path: Path, rows: np.ndarray
-) -> None:
+def test_a_profile_of_nearly_the_same_rows_is_refused(tmp_path: Path) -> None:
     terms = terms_of(3)
-    check(tmp_path, terms, table(ROWS))
     keep(tmp_path, terms, table(ROWS))
+    check(tmp_path, terms, table(ROWS[::-1]))
+    check(tmp_path, terms, table(ROWS[10:]))
     with pytest.raises(GuardRefused, match="nearly the same rows"):
-        check(tmp_path, terms, table(rows))
-
-
-@pytest.mark.parametrize(
-    "rows", [ROWS, ROWS[::-1], ROWS[10:], np.vstack([ROWS, ROWS[:10] + 1])]
-)
-def test_the_same_rows_or_many_others_may_be_profiled_again(
-    tmp_path: Path, rows: np.ndarray
-) -> None:
-    keep(tmp_path, terms_of(3), table(ROWS))
-    check(tmp_path, terms_of(3), table(rows))
-
-
-@pytest.mark.threat(108)
-def test_another_dictionary_makes_no_other_people(tmp_path: Path) -> None:
-    ids = [str(number) for number in range(len(ROWS))]
-    terms = terms_of(3)
-    keep(tmp_path, terms, MatrixSource(ROWS, columns=NAMES, ids=ids))
-    fewer = MatrixSource(ROWS[1:, :1], columns=NAMES[:1], ids=ids[1:])
-    with pytest.raises(GuardRefused, match="nearly the same rows"):
-        check(tmp_path, terms, fewer)
+        check(tmp_path, terms, table(ROWS[1:]))
 
 
 @pytest.mark.parametrize(
@@ -124,12 +84,6 @@ def test_no_profile_is_kept_where_nothing_is_added_up(
     keep(tmp_path, terms, table(ROWS))
     keep(tmp_path, terms_of(3), table(ROWS))
     check(tmp_path, terms, table(ROWS[1:]))
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with in_process(tmp_path / "analyst", driven=True) as api:
-        yield House(api, tmp_path)
 
 
 @pytest.mark.threat(108)

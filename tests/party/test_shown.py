@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from support.analyst_process import House
-from support.in_process import in_process
+from support.drawn_terms import drawn
 
 from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import (
@@ -24,19 +24,11 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.records import codec
-from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Schema, numbers
-from clustering_protocols.terms.terms import (
-    Identities,
-    Layout,
-    SessionRequest,
-    Terms,
-    read_terms,
-)
+from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
@@ -65,17 +57,10 @@ def terms_of(
     n_groups = layout.n_column_groups
     width = len(names) // n_groups
     groups = [names[g * width : (g + 1) * width] for g in range(n_groups)]
-    proposal = SessionRequest(
-        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
-        layout=layout,
-        identities=Identities(
-            analyst=analyst, coordinator=coordinator, slots=slots or {}
-        ),
-        release=release,
-        dictionary=tuple(numbers(group, -99, 99) for group in groups),
-        seed=0,
-    )
-    return read_terms(draw_up("s", proposal))
+    who = Identities(analyst=analyst, coordinator=coordinator, slots=slots or {})
+    dictionary = tuple(numbers(group, -99, 99) for group in groups)
+    more = {"identities": who, "release": release, "dictionary": dictionary}
+    return drawn(params, layout, **more)
 
 
 def table(
@@ -256,12 +241,6 @@ def test_the_same_people_are_known_again(
         home.runs(terms, later)
 
 
-def test_other_people_are_asked_about_nothing(home: Home) -> None:
-    rows = load_iris().data
-    home.runs(terms_of(LLF), table(rows[0::2]))
-    home.runs(terms_of(OmniFC(n_clusters=3)), table(rows[1::2] + 0.01))
-
-
 @pytest.mark.threat(155)
 @pytest.mark.parametrize(
     ("analyst", "coordinator", "asks"),
@@ -279,8 +258,7 @@ def test_one_of_two_keys_is_enough_and_two_others_are_not_known(
     if asks:
         with pytest.raises(GuardRefused, match="allow_shown_together"):
             home.runs(later, table())
-    else:
-        home.runs(later, table())
+    home.runs(later, table(), allowed=asks)
 
 
 @pytest.mark.threat(156)
@@ -403,15 +381,13 @@ def described_terms(
         )
         for field in numbers(names, -99, 99).fields
     ]
-    proposal = SessionRequest(
-        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
-        layout=ROWS,
+    return drawn(
+        params,
+        ROWS,
         identities=Identities(analyst=ANALYST, coordinator=COORDINATOR),
         release=release,
         dictionary=(Schema(fields=tuple(fields)),),
-        seed=0,
     )
-    return read_terms(draw_up("s", proposal))
 
 
 MEMBERS = Release(profiles="members")
@@ -508,24 +484,6 @@ def stored(home: Path) -> list[tuple[str, bytes]]:
     return [(kind, content) for kind, content in found]
 
 
-def words_in(home: Path) -> np.ndarray:
-    """Return all numbers that a home keeps of its rows."""
-    found = [np.empty(0, np.uint64)]
-    for kind, content in stored(home):
-        arrays = codec.decode(content)[1].values() if kind != "uses" else ()
-        found += [each.ravel().astype(np.uint64) for each in arrays]
-    return np.concatenate(found)
-
-
-def test_marks_tell_no_row_to_who_has_not_the_key(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        Home(tmp_path / name).runs(terms_of(LLF), table(ids=IDS))
-    one, other = (words_in(tmp_path / name) for name in ("one", "other"))
-    assert len(one) == len(other) > 8 * len(X)
-    assert not np.intersect1d(one[one > 0], other).size
-
-
 def test_a_table_is_kept_once_however_often_it_is_used(home: Home) -> None:
     for _ in range(3):
         home.runs(terms_of(DataCollaboration(n_clusters=2)), table())
@@ -543,12 +501,6 @@ def test_what_cannot_be_read_is_not_taken_as_nothing(home: Home, kind: str) -> N
         )
     with pytest.raises(CoterieError):
         home.runs(terms_of(LLF), table())
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with in_process(tmp_path / "analyst", driven=True) as api:
-        yield House(api, tmp_path)
 
 
 LOGGED = Preparation(fields=(Treatment(name="c", log1p=True),))

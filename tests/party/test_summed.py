@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from support.analyst_process import House
-from support.in_process import in_process
+from support.drawn_terms import drawn
 
-from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import Cancelled, GuardRefused
 from clustering_protocols.contract import Params, RowHistory, row_history
 from clustering_protocols.contract.assignment import Assignment
@@ -23,24 +22,17 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.session_terms import draw_up
 from clustering_protocols.shared_stages.sums import RowsSummed
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from clustering_protocols.terms.terms import Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.sums import Summed, history_of, merge
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.party_session import PartySession
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with in_process(tmp_path / "analyst", driven=True) as api:
-        yield House(api, tmp_path)
 
 
 def summed(
@@ -157,14 +149,9 @@ def test_of_a_large_table_sums_are_counted(
 
 
 def terms_of(params: Params, *, readers: Any = None) -> Terms:
-    proposal = SessionRequest(
-        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
-        layout=Layout.lattice(3),
-        dictionary=(numbers("abc", -9, 9),),
-        release=Release(profiles=readers) if readers else None,
-        seed=0,
-    )
-    return read_terms(draw_up("s", proposal))
+    release = Release(profiles=readers) if readers else None
+    dictionary = (numbers("abc", -9, 9),)
+    return drawn(params, Layout.lattice(3), dictionary=dictionary, release=release)
 
 
 DC = DataCollaboration(n_clusters=2, dimensions="all_but_one")

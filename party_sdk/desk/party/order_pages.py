@@ -25,7 +25,7 @@ from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.leave import has_left
 from party_sdk.party.roster import Roster
-from party_sdk.supervisor import PendingQuestion, QuestionKind
+from party_sdk.supervisor import PendingQuestion, QuestionKind, place_order
 
 _SECONDS: Final = 1  # after which an order that continues is shown anew: it is near
 _LONGEST: Final = 200
@@ -106,14 +106,8 @@ def post_answer(request: Request) -> Response:
         if yes and missed:
             return at_work(request, kept, _MISSED, missed=missed)
         reason = form.one("reason").strip()[:_LONGEST]
-        kept.desk.orders.answer(
-            kept.session,
-            kept.slot,
-            form.one("question"),
-            yes,
-            reason,
-            rest=answer is Answer.ALL,
-        )
+        rest, question = answer is Answer.ALL, form.one("question")
+        kept.files.answer(question, yes=yes, reason=reason, rest=rest)
     except CoterieError as error:
         return at_work(request, kept, bad(error))
     return to(request, kept.address)
@@ -134,7 +128,7 @@ def post_again(request: Request) -> Response:
     kept = kept_of(request)
     try:
         order = kept.files.order().model_copy(update={"withdrawn": None})
-        kept.desk.orders.place(order)
+        place_order(kept.desk.home, order)
     except CoterieError as error:
         return at_work(request, kept, bad(error))
     return to(request, kept.address)
@@ -194,7 +188,7 @@ def post_decline(request: Request) -> Response:
     """End the order, with a reason that the others read where the slot is free."""
     kept, form = kept_of(request), form_of(request)
     try:
-        kept.desk.orders.withdraw(kept.session, kept.slot, form.one("reason").strip())
+        kept.files.withdraw(form.one("reason").strip())
     except CoterieError as error:
         # it is withdrawn all the same: what is said is why the others do not know
         return at_work(request, kept, bad(error))

@@ -25,7 +25,14 @@ from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity
 from party_sdk.party.party_index import KeptParty, kept_parties
-from party_sdk.supervisor import Order, OrderState, OrderStatus, PartyOrder, orders_in
+from party_sdk.supervisor import (
+    Order,
+    OrderState,
+    OrderStatus,
+    PartyOrder,
+    orders_in,
+    place_order,
+)
 from party_sdk.supervisor.orders import check_same_invitation
 
 _SECONDS: Final = 2  # after which what waits and what runs is shown anew
@@ -62,7 +69,7 @@ def _keep(desk: Desk, invitation: Invitation) -> None:
             return
         again = {"invitation": order.invitation, "withdrawn": None}
         order = kept.model_copy(update=again)
-    desk.orders.place(order)
+    place_order(desk.home, order)
 
 
 def _is_in(files: PartyOrder, status: OrderStatus) -> bool:

@@ -52,7 +52,7 @@ from party_sdk.desk.tables.named_file import (
 from party_sdk.home.policy import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.notifications import check_address
-from party_sdk.supervisor import Order, OrderedTable
+from party_sdk.supervisor import Order, OrderedTable, place_order
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import NamedTable
@@ -170,7 +170,7 @@ def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None
         "notify": chosen.addresses(),
         "withdrawn": None,
     }
-    kept.desk.orders.place(before.model_copy(update=update))
+    place_order(kept.desk.home, before.model_copy(update=update))
 
 
 def table_page(

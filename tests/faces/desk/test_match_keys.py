@@ -123,7 +123,7 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
     with supervised(Path(desk.desk.home)):
         wait_for(lambda: all(answered(desk, each.session)))
     for slot in ("north", "south"):
-        assert desk.desk.orders.status(last.session, slot).trouble is None
+        assert desk.desk.orders(last.session, slot).status().trouble is None
     page = desk.get(f"/parties/{last.session}/north/report")
     assert "Rows linked to nobody" in texts(page)
     found = desk.get(f"/parties/{last.session}/north/unlinked").text
@@ -144,8 +144,8 @@ def answered(desk: DeskBrowser, session: str) -> list[bool]:
     """Say yes to whatever is asked of either party; return which have ended."""
     orders, ended = desk.desk.orders, []
     for slot in ("north", "south"):
-        if (asked := orders.question(session, slot)) is not None:
-            orders.answer(session, slot, asked.id, yes=True, rest=True)
-        status = orders.status(session, slot)
+        if (asked := orders(session, slot).question()) is not None:
+            orders(session, slot).answer(asked.id, yes=True, rest=True)
+        status = orders(session, slot).status()
         ended.append(status.is_over)
     return ended

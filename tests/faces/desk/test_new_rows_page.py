@@ -16,7 +16,7 @@ from support.desks import DeskBrowser
 from support.standing import supervised
 from support.terminal import Terminal, read
 
-from party_sdk.supervisor import Orders
+from party_sdk.supervisor import PartyOrder
 
 SLOT = "r1c1"
 CREATE = (
@@ -60,15 +60,14 @@ class Ward:
         ordered = {"path": "old.csv", "seen": "1", "id": "patient", "column": columns}
         assert browser.post(f"{self.place}/order", ordered).status_code == 303
         with supervised(browser.desk.home):
-            orders = browser.desk.orders
-            wait_for(lambda: self._agrees(orders))
+            order = browser.desk.orders(self.session, SLOT)
+            wait_for(lambda: self._agrees(order))
 
-    def _agrees(self, orders: Orders) -> bool:
+    def _agrees(self, order: PartyOrder) -> bool:
         """Say yes to what is asked; return whether the order is over."""
-        asked = orders.question(self.session, SLOT)
-        if asked is not None:
-            orders.answer(self.session, SLOT, asked.id, yes=True, rest=True)
-        return orders.status(self.session, SLOT).is_over
+        if (asked := order.question()) is not None:
+            order.answer(asked.id, yes=True, rest=True)
+        return order.status().is_over
 
     def get(self, **fields: str) -> httpx.Response:
         return self.browser.get(f"{self.place}/new-rows?{urlencode(fields)}")

@@ -24,6 +24,7 @@ from party_sdk.supervisor import (
     PartyOrder,
     PendingQuestion,
     QuestionKind,
+    place_order,
 )
 
 PLACE = "/parties/{}/r1c1"
@@ -65,10 +66,10 @@ def ordered(
 def agreed(browser: DeskBrowser, session: str) -> OrderStatus:
     """Say yes to whatever is asked, once for each kind; return where the order stands."""
     orders = browser.desk.orders
-    asked = orders.question(session, "r1c1")
+    asked = orders(session, "r1c1").question()
     if asked is not None:
-        orders.answer(session, "r1c1", asked.id, yes=True, rest=True)
-    return orders.status(session, "r1c1")
+        orders(session, "r1c1").answer(asked.id, yes=True, rest=True)
+    return orders(session, "r1c1").status()
 
 
 def boxes(response: httpx.Response, name: str) -> Iterator[ElementTree.Element]:
@@ -183,7 +184,7 @@ def test_findings_say_lines_and_what_to_do(
     gaps = table(browser, "gaps.csv", gap=4)
     refused = ordered(browser, session, gaps)
     assert "line 6, x: empty" in texts(refused)
-    assert browser.desk.orders.status(session, "r1c1").state is not OrderState.RUNNING
+    assert browser.desk.orders(session, "r1c1").status().state is not OrderState.RUNNING
     for path, said in {
         "none.csv": "none.csv",
         "": "Name a table",
@@ -204,8 +205,8 @@ def test_what_leaves_is_asked_and_a_question_is_answered_once(
     orders = browser.desk.orders
 
     def asked() -> str:
-        wait_for(lambda: orders.question(session, "r1c1"))
-        question = orders.question(session, "r1c1")
+        wait_for(lambda: orders(session, "r1c1").question())
+        question = orders(session, "r1c1").question()
         assert question is not None
         return question.id
 
@@ -225,7 +226,7 @@ def test_what_leaves_is_asked_and_a_question_is_answered_once(
         )
         no = {"question": second, "answer": "no", "reason": "too much"}
         browser.follow(browser.post(f"{place}/answer", no))
-        wait_for(lambda: orders.status(session, "r1c1").is_over)
+        wait_for(lambda: orders(session, "r1c1").status().is_over)
     ended = texts(browser.get(place))
     assert "too much" in ended
     assert "Try again as it was" in ended
@@ -282,19 +283,19 @@ def test_risks_that_an_order_asks_about_are_ticked_one_by_one(
 ) -> None:
     """An order of the command line, whose risks nobody has accepted."""
     session, invitation = opened(online)
-    browser.desk.orders.place(an_order(invitation, rows))
+    place_order(browser.desk.home, an_order(invitation, rows))
     place, orders = PLACE.format(session), browser.desk.orders
     with supervised(browser.desk.home):
-        wait_for(lambda: orders.question(session, "r1c1"))
+        wait_for(lambda: orders(session, "r1c1").question())
         shown = browser.follow(browser.get(place))
         assert len(list(boxes(shown, "risk"))) == 2
         [question] = boxes(shown, "question")
         fields = {"question": question.attrib["value"], "answer": "yes"}
         missed = browser.post(f"{place}/answer", fields | {"risk": RISKS[:1]})
         assert "have no tick" in texts(missed)
-        assert orders.question(session, "r1c1") is not None
+        assert orders(session, "r1c1").question() is not None
         browser.follow(browser.post(f"{place}/answer", fields | {"risk": RISKS}))
-        wait_for(lambda: orders.status(session, "r1c1").state is OrderState.COMPLETED)
+        wait_for(lambda: orders(session, "r1c1").status().state is OrderState.COMPLETED)
 
 
 @pytest.mark.threat(114)

@@ -1,0 +1,557 @@
+"""Orders of the desk: run in the background, asked in the home, killed anywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from support.analyst_process import Analyst, wait_for
+from support.standing import Served, an_order, supervised
+from support.terminal import RISK, Terminal, opened, read
+
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidParameters,
+    NotReady,
+    StorageFull,
+)
+from party_sdk.application.home import Home
+from party_sdk.home.disk_room import no_room
+from party_sdk.home.store import HomeStore
+from party_sdk.party.participant import Party
+from party_sdk.supervisor import (
+    Order,
+    OrderState,
+    OrderStatus,
+    PartyOrder,
+    QuestionKind,
+    order_runner,
+    place_order,
+    supervisor,
+)
+from party_sdk.supervisor.order_runner import End, OrderRunner
+
+RISKS = 'accepted_risks = ["dummy.by-design", "house.open-slot"]\nleast_known = 0\n'
+SLOT = "r1c1"
+TWO = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+
+
+@pytest.fixture
+def home(online: Terminal) -> Path:
+    path = Path(online.environment["COTERIE_HOME"])
+    path.mkdir(exist_ok=True)
+    return path
+
+
+@pytest.fixture
+def accepting(home: Path) -> Path:
+    (home / "policy.toml").write_text(RISKS)
+    return home
+
+
+def run(home: Path, session: str, slot: str = SLOT) -> End:
+    """Run an order in this process, as far as it goes."""
+    return OrderRunner(home, session, slot).run()
+
+
+def state(home: Path, session: str, slot: str = SLOT) -> OrderState:
+    return PartyOrder(home, session, slot).status().state
+
+
+def opened_for_two(online: Terminal) -> tuple[str, str, str]:
+    """A session for two parties: its id and both invitations."""
+    document = online.json("session", "create", "W", "--protocol", "dummy", *TWO)
+    first, second = document["invitations"].values()
+    return document["id"], first, second
+
+
+def test_an_order_runs_to_labels_and_its_status_tells_no_secret(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    session, invitation = opened(online)
+    orders, labels = partial(PartyOrder, accepting), tmp_path / "out" / "labels.csv"
+    placed = place_order(accepting, an_order(invitation, rows, labels=labels))
+    assert placed.state is OrderState.QUEUED
+    assert run(accepting, session) is End.OVER
+    status = orders(session, SLOT).status()
+    assert (status.state, status.title) == (OrderState.COMPLETED, "Wards")
+    assert status.round is not None
+    assert status.ended_at is not None
+    assert len(read(labels)) == 12
+    with pytest.raises(NotReady, match="completed"):
+        place_order(accepting, an_order(invitation, rows))
+    told = status.model_dump_json()
+    secrets = invitation.partition("#")[2].split("/")
+    for hidden in ("p01", secrets[3], secrets[4], secrets[7]):
+        assert hidden not in told
+
+
+# Placed anew, or withdrawn, while it begins
+
+MOMENTS = {
+    "before it reads the terms": (Home, "offer"),
+    "before its table": (order_runner, "digest_of"),
+    "before it joins": (Party, "join"),
+}
+Begun = Callable[[str, str, Callable[[], object]], End]
+
+
+@pytest.fixture
+def begun(accepting: Path, monkeypatch: pytest.MonkeyPatch) -> Begun:
+    """Run an order; something else happens at a moment of its beginning."""
+
+    def run_with(session: str, moment: str, meanwhile: Callable[[], object]) -> End:
+        place, name = MOMENTS[moment]
+        real, left = getattr(place, name), [meanwhile]
+
+        def met(*given: Any, **named: Any) -> object:
+            if left:
+                left.pop()()
+            return real(*given, **named)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, met)
+            return run(accepting, session)
+
+    return run_with
+
+
+def test_a_newer_invitation_replaces_one_under_review(
+    online: Terminal, rows: Path, accepting: Path, begun: Begun
+) -> None:
+    """Anyone who began with the earlier one asks nothing and tells nothing any more."""
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, accepting)
+    place_order(accepting, an_order(invitation, rows))
+    later = ""
+
+    def invited_anew() -> None:
+        nonlocal later
+        orders(session, SLOT).withdraw("not now")
+        later = online.json("session", "invite", session, "--slot", SLOT)[SLOT]
+        place_order(accepting, an_order(later, rows))
+
+    assert begun(session, "before its table", invited_anew) is End.STOPPED
+    assert PartyOrder(accepting, session, SLOT).order().invitation == later
+    assert state(accepting, session) is OrderState.QUEUED
+    assert run(accepting, session) is End.OVER
+    assert state(accepting, session) is OrderState.COMPLETED
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
+    online: Terminal, rows: Path, accepting: Path, begun: Begun, moment: str
+) -> None:
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, accepting)
+    place_order(accepting, an_order(invitation, rows))
+    ended = begun(session, moment, lambda: orders(session, SLOT).withdraw("not now"))
+    assert ended is End.STOPPED
+    ledger = PartyOrder(accepting, session, SLOT).folder.ledger
+    assert list(ledger.read()) == []
+    status = orders(session, SLOT).status()
+    assert status.state is OrderState.DECLINED
+    assert status.trouble is not None
+    assert "not now" in status.trouble.detail
+    assert orders(session, SLOT).question() is None
+    assert "not now" in online("session", "show", session).stdout
+
+
+def test_an_order_that_is_withdrawn_at_work_leaves_the_session(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, accepting)
+    place_order(accepting, an_order(invitation, rows))
+    files = PartyOrder(accepting, session, SLOT)
+    with Home(path=accepting).join(invitation, policy_of(accepting)) as party:
+        party.enrol(files.order().table.to_named_table().open())  # type: ignore[union-attr]  # it has one
+    with files.folder.lock():  # its process is at work
+        assert orders(session, SLOT).withdraw("never mind").state is OrderState.QUEUED
+    assert run(accepting, session) is End.OVER
+    assert state(accepting, session) is OrderState.DECLINED
+    resume = ("party", "run", session, SLOT, "--data", rows, "--id-column", "id")
+    assert "You left" in online(*resume, expect=3).stderr
+
+
+def policy_of(home: Path) -> Any:
+    return order_runner.read_policy(home)
+
+
+def test_of_two_that_tell_at_once_neither_is_lost(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, other = PartyOrder(home, "s", SLOT), PartyOrder(home, "s", SLOT)
+    slow.save_order(Order(invitation=""))
+    slow.tell(title="Wards")
+    status, has_read, others_turn = slow.status, Event(), Event()
+
+    def read_slowly() -> OrderStatus:
+        found = status()
+        has_read.set()
+        others_turn.wait(0.2)
+        return found
+
+    monkeypatch.setattr(slow, "status", read_slowly)
+    with ThreadPoolExecutor() as threads:
+        telling = threads.submit(slow.tell, round=1)
+        assert has_read.wait(10)
+        other.tell(state=OrderState.DECLINED)
+        others_turn.set()
+        telling.result()
+    found = other.status()
+    assert (found.round, found.state) == (1, OrderState.DECLINED)
+
+
+# Questions
+
+
+def test_risks_are_a_question_and_a_yes_goes_on(
+    online: Terminal, rows: Path, home: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, home)
+    place_order(home, an_order(invitation, rows))
+    assert run(home, session) is End.AWAITS_A_PERSON
+    asked = orders(session, SLOT).question()
+    assert asked is not None
+    assert asked.kind is QuestionKind.RISKS
+    assert set(asked.risks) == {RISK, "house.open-slot"}
+    [listed] = online.json("party", "list")
+    assert (listed["state"], listed["following"]) == ("waiting-for-you", "coterie ui")
+    orders(session, SLOT).answer(asked.id, yes=True)
+    with pytest.raises(NotReady, match="answered"):
+        orders(session, SLOT).answer(asked.id, yes=True)
+    assert run(home, session) is End.OVER
+    assert state(home, session) is OrderState.COMPLETED
+
+
+def test_each_contribution_can_be_declined_and_ends_the_sending(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, accepting)
+    place_order(accepting, an_order(invitation, rows, confirm=True))
+    kinds = []
+    for yes in (True, False):
+        assert run(accepting, session) is End.AWAITS_A_PERSON
+        asked = orders(session, SLOT).question()
+        assert asked is not None
+        kinds.append(asked.kind)
+        orders(session, SLOT).answer(asked.id, yes=yes)
+    assert kinds == [QuestionKind.AGREEING, QuestionKind.CONTRIBUTION]
+    assert asked.contribution is not None
+    assert asked.contribution.n_bytes > 0
+    assert run(accepting, session) is End.OVER
+    assert state(accepting, session) is OrderState.DECLINED
+    resume = ("party", "run", session, SLOT, "--data", rows, "--id-column", "id")
+    assert "--confirm" in online(*resume, expect=3).stderr
+    # placed anew, a person is asked again
+    place_order(accepting, an_order(invitation, rows))
+    assert run(accepting, session) is End.AWAITS_A_PERSON
+
+
+def test_a_declined_safety_number_sends_nothing(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    (accepting / "policy.toml").write_text(RISKS.replace("known = 0", "known = 1"))
+    session, first, second = opened_for_two(online)
+    other, orders = tmp_path / "other", partial(PartyOrder, accepting)
+    other.mkdir()
+    (other / "policy.toml").write_text(RISKS)
+    place_order(accepting, an_order(first, rows))
+    place_order(other, an_order(second, rows))
+    with ThreadPoolExecutor(1) as pool:
+        theirs = pool.submit(run, other, session, "r2c1")
+        try:
+            assert run(accepting, session) is End.AWAITS_A_PERSON
+            asked = orders(session, SLOT).question()
+            assert asked is not None
+            assert asked.kind is QuestionKind.SAFETY_NUMBER
+            assert len(asked.members) == 2
+            orders(session, SLOT).answer(asked.id, yes=False)
+            assert run(accepting, session) is End.OVER
+        finally:
+            online("session", "cancel", session)
+        theirs.result()
+    assert state(accepting, session) is OrderState.DECLINED
+    ledger = PartyOrder(accepting, session, SLOT).folder.ledger
+    assert all(entry["event"] == "joining" for entry in ledger.read())
+
+
+# What may go wrong
+
+
+def test_a_table_that_changed_or_another_invitation_is_refused(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, accepting)
+    with pytest.raises(InvalidParameters, match=r"none\.csv"):
+        place_order(accepting, an_order(invitation, tmp_path / "none.csv"))
+    with pytest.raises(NotReady):
+        orders(session, SLOT).status()
+    place_order(accepting, an_order(invitation, rows))
+    forged = invitation.split("/")
+    forged[6] = "0" * 64  # the session secret, which nobody signed
+    with pytest.raises(GuardRefused, match="another invitation"):
+        place_order(accepting, an_order("/".join(forged), rows))
+    rows.write_text(rows.read_text().replace("p01,1,1", "p01,1,2"))
+    assert run(accepting, session) is End.OVER
+    status = orders(session, SLOT).status()
+    assert status.state is OrderState.FAILED
+    assert status.trouble is not None
+    assert "changed since" in status.trouble.detail
+
+
+def test_an_outage_is_told_and_waited_for(
+    online: Terminal, rows: Path, accepting: Path, analyst: Analyst
+) -> None:
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, accepting)
+    analyst.kill()
+    place_order(accepting, an_order(invitation, rows))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, accepting, session)
+        wait_for(lambda: orders(session, SLOT).status().outage_since)
+        assert not orders(session, SLOT).status().is_over
+        analyst.start()
+        assert running.result() is End.OVER
+    status = orders(session, SLOT).status()
+    assert (status.state, status.outage_since) == (OrderState.COMPLETED, None)
+
+
+class FullDisk:
+    """A disk that is full from some write on, until there is room again."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, after: int) -> None:
+        self.left, self.hit = after, False
+        transaction = HomeStore.transaction
+
+        @contextmanager
+        def within(store: HomeStore, *, durable: bool = True) -> Iterator[Any]:
+            if not store._depth:
+                self.left -= 1
+            if self.left < 0:
+                self.hit = True
+                raise no_room(store.home, "Keys and answers are kept there.")
+            with transaction(store, durable=durable) as database:
+                yield database
+
+        patch.setattr(HomeStore, "transaction", within)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(n, marks=[] if n in {0, 4, 13} else pytest.mark.thorough)
+        for n in (0, 1, 2, 4, 6, 8, 10, 13, 16, 20)
+    ],
+)
+def test_a_full_disk_is_waited_for_and_nothing_is_lost(
+    online: Terminal,
+    rows: Path,
+    accepting: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: int,
+) -> None:
+    session, invitation = opened(online)
+    orders, labels = partial(PartyOrder, accepting), tmp_path / "labels.csv"
+    place_order(accepting, an_order(invitation, rows, labels=labels))
+    with monkeypatch.context() as patch:
+        disk = FullDisk(patch, after)
+        with suppress(StorageFull):  # which the process answers with the same code
+            assert run(accepting, session) is End.TRY_AGAIN
+        assert disk.hit
+    assert not orders(session, SLOT).status().is_over
+    assert run(accepting, session) is End.OVER
+    assert state(accepting, session) is OrderState.COMPLETED
+    assert len(read(labels)) == 12
+
+
+def test_an_unexpected_error_is_told_without_its_text(
+    online: Terminal, rows: Path, accepting: Path, begun: Begun
+) -> None:
+    session, invitation = opened(online)
+    orders = partial(PartyOrder, accepting)
+    place_order(accepting, an_order(invitation, rows))
+    with pytest.raises(ValueError, match="4711") as raised:
+        begun(session, "before it joins", lambda: float("4711 of somebody"))
+    order = OrderRunner(accepting, session, SLOT)
+    assert order.note_failure(order_runner.place_of(raised.value)) is End.OVER
+    status = orders(session, SLOT).status()
+    assert status.state is OrderState.FAILED
+    told = status.model_dump_json()
+    assert "4711" not in told
+    assert "ValueError in test_orders.py, line" in told
+
+
+def test_a_party_that_runs_at_a_terminal_is_waited_for(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    place_order(accepting, an_order(invitation, rows))
+    files = PartyOrder(accepting, session, SLOT)
+    with files.folder.lock():
+        assert run(accepting, session) is End.TRY_AGAIN
+    assert run(accepting, session) is End.OVER
+
+
+def test_a_second_signal_does_not_stop_the_stopping() -> None:
+    """It came while the status was written: the order was taken for one that failed."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGTERM, order_runner._stop)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# The supervisor, with processes of two lines in place of parties
+
+DOES = """
+import os, pathlib, signal, sys, time
+runs = pathlib.Path(sys.argv[1], "runs")
+with runs.open("a") as file:
+    file.write("x")
+"""
+
+
+@contextmanager
+def supervising(
+    patch: pytest.MonkeyPatch, home: Path, does: str, *, named: bool = True
+) -> Iterator[tuple[PartyOrder, Callable[[], int], list[str]]]:
+    """Run a supervisor whose processes count their runs; lend order, count and log."""
+    files = PartyOrder(home, "s", SLOT)
+    files.save_order(an_order("", home / "policy.toml" if named else None))
+    runs = home / "runs"
+    runs.touch()
+    patch.setattr(supervisor, "PROGRAM", [sys.executable, "-S", "-c", DOES + does])
+    said: list[str] = []
+    watching = supervisor.Supervisor(home, said.append, pause=0.02)
+    watching.start()
+    try:
+        yield files, lambda: runs.stat().st_size, said
+    finally:
+        watching.stop()
+
+
+@pytest.mark.parametrize(
+    ("does", "told", "restarts"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "died (SIGKILL); again in", 2),
+        ("sys.exit(75)", "tried again in", 0),
+    ],
+)
+def test_a_process_that_died_or_asks_for_it_is_started_again(
+    accepting: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    does: str,
+    told: str,
+    restarts: int,
+) -> None:
+    with supervising(monkeypatch, accepting, does) as (files, n_runs, said):
+        wait_for(lambda: len([line for line in said if told in line]) >= 2)
+        wait_for(lambda: files.status().restarts >= restarts)
+        assert n_runs() == 2
+    pauses = [line.rpartition("in ")[2] for line in said if told in line]
+    assert pauses[:2] == ["1 s", "2 s"]
+
+
+def test_a_process_that_cannot_begin_ends_its_order(
+    accepting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with supervising(monkeypatch, accepting, "sys.exit(7)") as (files, n_runs, _):
+        wait_for(lambda: files.status().is_over)
+        assert n_runs() == 1
+    assert files.status().state is OrderState.FAILED
+
+
+@pytest.mark.parametrize("ends", ["withdrawn", "the supervisor is stopped"])
+def test_a_process_at_work_is_stopped(
+    accepting: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    stopped = accepting / "stopped"
+    does = (
+        f"signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(stopped)!r}).touch()"
+        " or os._exit(130))\ntime.sleep(60)"
+    )
+    with supervising(monkeypatch, accepting, does) as (files, n_runs, _):
+        wait_for(n_runs)
+        if ends == "withdrawn":
+            files.save_order(files.order().model_copy(update={"withdrawn": ""}))
+            wait_for(stopped.exists, seconds=20)
+    assert stopped.exists()
+
+
+def test_orders_without_a_table_wait(
+    accepting: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with supervising(monkeypatch, accepting, "", named=False) as (files, n_runs, _):
+        Event().wait(0.2)
+        assert n_runs() == 0
+        files.save_order(an_order("", accepting / "policy.toml"))
+        wait_for(n_runs)
+
+
+# One whole session with real processes
+
+
+def child_of(process: int) -> int | None:
+    """Return the process that a process has started, as Linux tells it."""
+    for task in Path(f"/proc/{process}/task").iterdir():
+        if children := (task / "children").read_text().split():
+            return int(children[0])
+    return None
+
+
+def test_killed_orders_and_supervisors_end_with_the_same_labels(
+    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
+) -> None:
+    """A process while others join, and all of them while labels are written."""
+    session, first, second = opened_for_two(online)
+    orders, labels = partial(PartyOrder, accepting), tmp_path / "labels.csv"
+    place_order(accepting, an_order(first, rows, labels=labels))
+    folder = PartyOrder(accepting, session, SLOT).folder
+    served = Served(accepting, tmp_path / "log")
+    try:
+        wait_for(lambda: folder.exists and folder.load_identity().token, seconds=60)
+        os.kill(child_of(served.process.pid) or 0, signal.SIGKILL)
+        wait_for(lambda: orders(session, SLOT).status().restarts and not folder.is_free)
+        pipe = tmp_path / ".labels.csv.new"  # nobody reads it: who writes labels waits
+        os.mkfifo(pipe)
+        place_order(accepting, an_order(second, rows))
+        wait_for(lambda: folder.result is not None, seconds=60)
+    finally:
+        served.end(signal.SIGKILL)
+    assert not labels.exists()
+    pipe.unlink()
+
+    def both_are_over() -> bool:
+        found = [state(accepting, session, slot) for slot in (SLOT, "r2c1")]
+        assert OrderState.FAILED not in found
+        return set(found) == {OrderState.COMPLETED}
+
+    with supervised(accepting):  # processes of the one before may still be ending
+        wait_for(both_are_over, seconds=60)
+    assert [line["label"] for line in read(labels)] == [str(n % 2) for n in range(12)]
+    assert not list(tmp_path.glob(".labels*")), "half a file is left behind"
+    entries = folder.ledger.read()
+    assert [entry["event"] for entry in entries].count("joining") == 1
+    sent = [e for e in entries if e["event"] == "sending"]
+    assert len({(e["round"], e["attempt"]) for e in sent}) == len(
+        {(e["round"], e["attempt"], e["digest"]) for e in sent}
+    ), "each round left as one digest"
+    assert "p01" not in (tmp_path / "log").read_text()
