@@ -46,6 +46,11 @@ def test_a_row_group_may_bring_so_many_ids_for_each_row() -> None:
         Policy().check_roster(content, "r1c2")
     Policy().check_roster(content, "r1c3")
     Policy(ids_per_row=13.4).check_roster(content, "r1c2")
+    keys = {"method": "ecdh", "match_keys": ["name", "name | digits"]}
+    content = agreement([35, 35], {"alignment": keys})
+    Policy(ids_per_row=2).check_roster(content, "r1c1")
+    with pytest.raises(GuardRefused, match="70 values of match keys for your 35 rows"):
+        Policy(ids_per_row=1.9).check_roster(content, "r1c1")
 
 
 def test_row_groups_may_differ_in_size_if_ids_stay_unused() -> None:

@@ -37,12 +37,7 @@ NODE = Need(
     "COTERIE_REQUIRE_TOOLS",
     "install npm and Node 20 or newer, and run: make client",
 )
-CEPH = Need(
-    "Ceph",
-    "COTERIE_REQUIRE_CEPH",
-    "install ceph-mon, ceph-osd, radosgw and ceph-common",
-)
-ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, NODE, CEPH)
+ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, NODE)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:

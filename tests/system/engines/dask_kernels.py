@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray
 
 
@@ -45,13 +43,6 @@ def square(block: int) -> int:
     return block * block
 
 
-def busy_square(block: int) -> int:
-    until = time.thread_time() + 0.01
-    while time.thread_time() < until:
-        pass
-    return block * block
-
-
 def divided(block: int) -> float:
     return 1 / (block - 3)
 
@@ -77,19 +68,6 @@ def deadly(folder: Path, block: int) -> int:
 def always_deadly(_: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return 0
-
-
-def named_thread(_: int) -> str:
-    return threading.current_thread().name
-
-
-def pid(_: int) -> int:
-    time.sleep(0.02)
-    return os.getpid()
-
-
-def refusing(_: int) -> int:
-    raise ProtocolFailed("There is nothing to be done.")
 
 
 def row_of(rows: FloatArray, block: int) -> float:

@@ -64,23 +64,6 @@ def test_results_come_in_the_order_of_the_blocks(
         assert len(sent) < 100, "several blocks a task"
 
 
-def test_few_blocks_are_held_at_a_time(
-    engine: DaskEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dask_engine, "TASK_SECONDS", 0.02)
-    taken = 0
-
-    def blocks() -> Iterator[int]:
-        nonlocal taken
-        for block in range(60):
-            taken += 1
-            yield block
-
-    window = dask_engine._AHEAD * 2 + 1
-    for given, _ in enumerate(engine.map(kernels.busy_square, blocks()), start=1):
-        assert taken - given <= (window + 1) * 4
-
-
 def test_little_work_stays_here(sent: list[BlockTask]) -> None:
     def connect() -> Cluster:
         raise AssertionError("nothing is worth a connection")

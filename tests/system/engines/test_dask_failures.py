@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-import dask
 import pytest
 from support.dask_clusters import Processes
 from support.repeats import on_command
-from support.tls import certificate
 
 from analyst_service.blobs.files import BlobPlace
 from analyst_service.engines import cluster as of_cluster, dask_engine
@@ -101,57 +99,3 @@ def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
     processes.start_scheduler()
     processes.start_worker()
     assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
-
-
-# Who reaches a scheduler runs code where its workers are
-
-
-def tls(folder: Path, authority: Path) -> dict[str, str]:
-    """Return the settings of a member of a cluster, as docs/administrator.md has them."""
-    prefix = "DASK_DISTRIBUTED__COMM__"
-    members = {
-        f"{prefix}TLS__{member}__{what}": str(folder / f"tls.{ending}")
-        for member in ("SCHEDULER", "WORKER", "CLIENT")
-        for what, ending in (("CERT", "pem"), ("KEY", "key"))
-    }
-    return members | {
-        f"{prefix}TLS__CA_FILE": str(authority),
-        f"{prefix}REQUIRE_ENCRYPTION": "True",
-    }
-
-
-def settled(environment: dict[str, str]) -> dask.config.set:
-    """Let these settings of the environment hold in this process for a while."""
-    found = dask.config.collect_env(environment)
-    both = dask.config.merge(dask.config.config, found)
-    return dask.config.set(distributed=both["distributed"])
-
-
-def test_a_scheduler_refuses_clients_without_its_certificate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ours, strangers = tmp_path / "ours", tmp_path / "strangers"
-    for folder in (ours, strangers):
-        folder.mkdir()
-        certificate(folder)
-    root = str(Path(__file__).parents[3])  # where workers find the kernels
-    environment = tls(ours, ours / "tls.pem") | {"PYTHONPATH": root}
-    running = Processes(1, environment, scheme="tls")
-    place = BlobPlace(folder=tmp_path / "blobs")
-    monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
-    connect = partial(of_cluster.connect, running.address, SECONDS, place)
-    engine = DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
-    try:
-        for folder in (strangers, None):
-            given = {} if folder is None else tls(folder, ours / "tls.pem")
-            with (
-                settled(given),
-                pytest.raises(Unavailable, match="does not answer"),
-            ):
-                list(engine.map(kernels.square, range(3)))
-        with settled(environment):
-            assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
-    finally:
-        if of_cluster._kept is not None:
-            of_cluster._kept.close()
-        running.close()

@@ -26,40 +26,23 @@ def test_a_missing_dask_is_said_with_how_to_install_it(
 
 
 @pytest.mark.threat(138)
-@pytest.mark.parametrize(
-    ("engine", "address"),
-    [
-        ("dask", ""),
-        ("tls://dask.inside:8786", "tls://dask.inside:8786"),
-        ("tls://10.0.0.7:1", "tls://10.0.0.7:1"),
-        ("tcp+plain://127.0.0.1:8786", "tcp://127.0.0.1:8786"),
-    ],
-)
-def test_a_scheduler_is_reached_by_tls_unless_it_is_local(
-    engine: str, address: str
-) -> None:
-    choice = EngineChoice.of(Settings(engine=engine))
-    assert (choice.kind, choice.scheduler) == ("dask", address)
-
-
-@pytest.mark.threat(138)
-@pytest.mark.parametrize(
-    "address",
-    [
-        "tcp://127.0.0.1:8786",
-        "tcp+plain://10.0.0.7:8786",
-        "tcp+plain://127.0.0.1.example:8786",
-        "dask.inside:8786",
-        "tls://dask.inside",
-        "tls://user@dask.inside:8786",
-        "ws://127.0.0.1:8786",
-        "inproc://1",
-        "",
-    ],
-)
-def test_another_address_of_a_scheduler_is_refused(address: str) -> None:
-    with pytest.raises(ValidationError, match=r"tcp\+plain://127.0.0.1:8786: every"):
-        Settings(engine=address)
+def test_a_scheduler_is_reached_by_tls_unless_it_is_local() -> None:
+    for engine, address in {
+        "dask": "",
+        "tls://dask.inside:8786": "tls://dask.inside:8786",
+        "tcp+plain://127.0.0.1:8786": "tcp://127.0.0.1:8786",
+    }.items():
+        choice = EngineChoice.of(Settings(engine=engine))
+        assert (choice.kind, choice.scheduler) == ("dask", address)
+    for refused in (
+        *("tcp://127.0.0.1:8786", "tcp+plain://10.0.0.7:8786", "dask.inside:8786"),
+        *("tcp+plain://127.0.0.1.example:8786", "tls://dask.inside", "inproc://1"),
+        *("tls://user@dask.inside:8786", "ws://127.0.0.1:8786", ""),
+    ):
+        with pytest.raises(
+            ValidationError, match=r"tcp\+plain://127.0.0.1:8786: every"
+        ):
+            Settings(engine=refused)
 
 
 def test_a_step_that_asks_for_no_dask_imports_none(tmp_path: Path) -> None:

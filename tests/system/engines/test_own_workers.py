@@ -8,15 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.repeats import on_command
 
-from analyst_service.blobs.files import BlobPlace, FileBlobStore
+from analyst_service.blobs.files import BlobPlace
 from analyst_service.engines import cluster
-from analyst_service.engines.references import MappedBlobs
-from analyst_service.engines.tasks import BlockTask, versions
 
 pytestmark = on_command("processes of Dask")
 STRANGER = """
@@ -97,32 +93,3 @@ def _environment() -> bytes:
     """What the worker holds, and what its process was started with."""
     now = "".join(f"{name}={value};" for name, value in os.environ.items())
     return now.encode() + Path("/proc/self/environ").read_bytes()
-
-
-@pytest.mark.thorough
-@pytest.mark.threat(176)
-def test_local_workers_read_rows_from_the_cache_alone(
-    tmp_path: Path,
-) -> None:
-    """The step has put them into the cache; nobody of the workers asks the store."""
-    place = BlobPlace(folder=tmp_path / "blobs", url="s3://nowhere/blobs")
-    files = FileBlobStore(place.folder)
-    rows = np.arange(4000.0).reshape(500, 8)
-    digest = files.put(rows.tobytes())
-    blob = files.map(digest)
-    blocks = np.frombuffer(blob).reshape(rows.shape)
-    mapped = MappedBlobs({digest: blob}, is_checked=False)
-    running = cluster.connect("", 60, place)
-    try:
-        lean, carried = mapped.lean(blocks)
-        assert carried == 0
-        task = BlockTask(versions=versions(), kernel=_total, blocks=[lean])
-        sent = running.submit(task)
-        assert running.result(sent).results == [rows.sum()]
-    finally:
-        running.close()
-        cluster._kept = None
-
-
-def _total(rows: NDArray[np.float64]) -> float:
-    return float(rows.sum())

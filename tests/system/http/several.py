@@ -22,7 +22,6 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import signed_logs
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
-from tests.system.http import skewed
 
 LAYOUT = Layout.lattice(2)
 PARTS = simulation.split(np.random.default_rng(0).normal(size=(60, 4)), LAYOUT, seed=1)
@@ -89,13 +88,8 @@ def fleet(
     store: str,
     n_analysts: int = 3,
     environment: Mapping[str, str] | None = None,
-    skew: float = 0,
 ) -> Iterator[Fleet]:
-    """Run so many analysts.
-
-    ``store``: the address of their object store; ``skew``: how many seconds the clock of
-    the second one is ahead.
-    """
+    """Run so many analysts; ``store``: the address of their object store."""
     shared = {
         "COTERIE_BLOB_STORE": store,
         "COTERIE_IDENTITY_FILE": str(folder / "identity.json"),
@@ -106,11 +100,6 @@ def fleet(
         Analyst(folder / f"analyst-{number}", database_url, shared)
         for number in range(n_analysts)
     ]
-    if skew:
-        wrong = {**shared, "COTERIE_TEST_SKEW": str(skew)}
-        analysts[1] = Analyst(
-            folder / "analyst-1", database_url, wrong, skewed.__file__, cold=True
-        )
     with ExitStack() as running:
         yield Fleet([running.enter_context(each) for each in analysts])
 

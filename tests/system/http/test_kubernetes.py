@@ -42,33 +42,25 @@ def containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
     return [*pod["initContainers"], *pod["containers"]]
 
 
-def test_the_parts_find_each_other(things: dict[str, dict[str, Any]]) -> None:
-    assert things.keys() == {"Deployment", "Service", "PodDisruptionBudget"}
-    labels = {"app": "coterie-analyst"}
-    deployment = things["Deployment"]["spec"]
-    assert deployment["template"]["metadata"]["labels"] == labels
-    assert deployment["selector"]["matchLabels"] == labels
-    assert things["Service"]["spec"]["selector"] == labels
-    budget = things["PodDisruptionBudget"]["spec"]
-    assert budget["selector"]["matchLabels"] == labels
-    assert 0 < budget["minAvailable"] < deployment["replicas"]
-
-
-def test_ports_and_probes_are_those_of_the_image_and_the_service(
+def test_the_parts_find_each_other_the_image_and_the_service(
     things: dict[str, dict[str, Any]], pod: dict[str, Any], tmp_path: Path
 ) -> None:
+    assert things.keys() == {"Deployment", "Service", "PodDisruptionBudget"}
+    labels = {"app": "coterie-analyst"}
+    deployment, service = (things[kind]["spec"] for kind in ("Deployment", "Service"))
+    budget = things["PodDisruptionBudget"]["spec"]
+    assert deployment["template"]["metadata"]["labels"] == labels
+    assert deployment["selector"]["matchLabels"] == service["selector"] == labels
+    assert budget["selector"]["matchLabels"] == labels
+    assert 0 < budget["minAvailable"] < deployment["replicas"]
     [analyst] = pod["containers"]
     [port] = analyst["ports"]
     assert f"EXPOSE {port['containerPort']}\n" in IMAGE
     assert f'"--port", "{port["containerPort"]}"' in IMAGE
-    [offered] = things["Service"]["spec"]["ports"]
-    assert offered["targetPort"] == port["name"]
+    assert [offered["targetPort"] for offered in service["ports"]] == [port["name"]]
     paths = create_app(Settings(data_dir=tmp_path)).openapi()["paths"]
-    for probe, path in {
-        "startupProbe": "/healthz",
-        "livenessProbe": "/healthz",
-        "readinessProbe": "/readyz",
-    }.items():
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        path = "/readyz" if probe == "readinessProbe" else "/healthz"
         assert analyst[probe]["httpGet"] == {"path": path, "port": port["name"]}
         assert path in paths
 
@@ -95,14 +87,9 @@ def test_variables_are_settings_and_secrets_are_files(pod: dict[str, Any]) -> No
         hidden = {*secret_fields(Settings.model_fields)} - {"blob_store"}
         assert hidden.isdisjoint(set_here)
         Settings.model_validate(set_here)
-
-
-def test_the_head_creates_exactly_the_secrets_that_are_used(
-    pod: dict[str, Any],
-) -> None:
+    # the head of the file creates exactly these
     head = FILE.read_text().partition("apiVersion")[0]
     made = set(re.findall(r"--from-(?:literal|file)=([a-z.-]+)", head))
-    [volume] = [each for each in pod["volumes"] if "secret" in each]
     assert made == {item["key"] for item in volume["secret"]["items"]}
     assert volume["secret"]["defaultMode"] == 0o440
 
@@ -114,8 +101,11 @@ def test_it_has_the_rights_that_compose_gives_and_no_more(pod: dict[str, Any]) -
     assert f"USER {user}\n" in IMAGE
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     for container in containers(pod):
         rights = container["securityContext"]
+        assert "seccompProfile" not in rights
+        assert container["resources"]["limits"].keys() >= {"memory"}
         assert rights["readOnlyRootFilesystem"] is True
         assert rights["allowPrivilegeEscalation"] is False
         assert rights["capabilities"] == {"drop": ["ALL"]}
@@ -124,15 +114,6 @@ def test_it_has_the_rights_that_compose_gives_and_no_more(pod: dict[str, Any]) -
         assert {"/data", "/tmp"} <= written
         names = {m["name"] for m in container["volumeMounts"]}
         assert names <= {volume["name"] for volume in pod["volumes"]}
-
-
-def test_every_container_has_a_bound_and_the_usual_system_calls(
-    pod: dict[str, Any],
-) -> None:
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    for container in containers(pod):
-        assert "seccompProfile" not in container["securityContext"]
-        assert container["resources"]["limits"].keys() >= {"memory"}
 
 
 def test_the_network_lets_in_and_out_what_is_needed_and_no_more(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sklearn.datasets import load_wine
-from support.analyst_process import Analyst, Crowd, wait_for
+from support.analyst_process import Analyst, Crowd
 from support.coclusters import blocks
-from support.databases import on_both_databases
 from support.tables import within
 
 from clustering_protocols import simulation
@@ -141,18 +139,3 @@ def test_a_party_records_privacy_loss_first_and_keeps_its_total(
 
 
 # The dummy through everything: the shape of the house, before any real protocol
-
-
-@on_both_databases
-def test_the_analyst_is_killed_while_collecting(
-    analyst: Analyst, gather: Gather
-) -> None:
-    crowd = gather(Dummy(void_attempts=1), LATTICE)
-    crowd.party("r2c2").enrol(LATTICE.data["r2c2"])
-    crowd.start("r1c1", "r1c2", "r2c1")
-    wait_for(lambda: crowd.session.status().awaited_slots == ["r2c2"])
-    assert crowd.session.status().state == "collecting"
-    analyst.kill(signal.SIGKILL)
-    analyst.start()
-    crowd.start("r2c2")
-    assert crowd.labels() == crowd.expected()
