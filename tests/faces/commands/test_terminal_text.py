@@ -24,7 +24,7 @@ from clustering_protocols.terms.terms import (
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli.terminal.output import ExplainedGroup, progress_line, say
 
-CLI = Path(__file__).parents[2] / "party_sdk" / "cli"
+CLI = Path(__file__).parents[3] / "party_sdk" / "cli"
 OBEYED = {
     "hidden text": "\x1b[8m",
     "one byte's escape": "\x9b8m",

@@ -14,7 +14,7 @@ from python_calamine import CalamineWorkbook
 from support.analyst_process import Analyst
 
 from party_sdk.results.exports import ExportColumn, write_export
-from tests.party.test_reports import Desk
+from tests.faces.commands.test_reports import Desk
 
 N = 90
 KINDS = np.repeat([0, 1, 2], [45, 30, 15])
