@@ -43,7 +43,6 @@ REASONS = frozenset(
         "needs Docker",
         "needs another machine",
         "needs machines of a cluster",
-        "needs a public name, or the rights of root",
         "runs every test",
         "serves until it is stopped",
         "takes half an hour",
