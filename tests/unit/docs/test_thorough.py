@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.repeats import NEVER_RUN
 
+from benchmarks.mutation import MODULES
+
 TESTS = Path(__file__).parents[2]
 REPEATS = re.compile(r"\bthorough\(ci=|\bsome\(|\bin_turn\(|\beach_on_a_database\(")
 REPEATING = [
@@ -46,3 +48,10 @@ def test_make_test_runs_every_folder_but_that_of_real_processes() -> None:
     [layers] = re.findall(r"^LAYERS := (.+)$", makefile, re.MULTILINE)
     folders = {path.relative_to(TESTS).parts[0] for path in TESTS.rglob("test_*.py")}
     assert {f"tests/{name}" for name in folders - {"system"}} == set(layers.split())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_mutants_are_made_of_modules_and_met_by_tests_that_exist(module: str) -> None:
+    assert (TESTS.parent / module).exists()
+    for file in MODULES[module]:
+        assert len(list(TESTS.rglob(file))) == 1, file
