@@ -145,7 +145,7 @@ def _cell(rows: Sequence[Row], figure: str, worst: str, extreme: Any) -> str:
 def _printed(measured: Measured) -> Iterator[str]:
     yield "## The papers' tables beside ours, and speed"
     yield (
-        "Speed is told as ratios to a named primitive of the same run, beside goals. "
+        "Speed is a ratio to a named primitive of the same run, beside a goal. "
         "Commands with options repeat less than by default; one that ends with 1 missed "
         "a goal, which is likelier with few repeats or on a busy machine."
     )
