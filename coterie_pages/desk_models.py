@@ -246,7 +246,7 @@ class OrderPage(Screen):
         ``PendingQuestion`` or None, and the name of the table's file.
     risks: what the question asks to accept.
     missed: risks without a tick in the form that was sent.
-    consents: of :mod:`party_sdk.party.consents`.
+    consents: of :mod:`party_sdk.party.party_session`.
     limit: the party's own choice that the trouble names; empty for none.
     members, safety_number: who takes part, once all have joined.
     asks: which kinds of contribution wait for a yes: ``everything``, ``readable`` for

@@ -95,7 +95,7 @@ def open_by(
 
     Raises InvalidData if it cannot be read, or has other columns.
     """
-    from party_sdk.tables import Table, open_table
+    from party_sdk.tables import open_table
 
     dictionary, preparation, match_columns = agreed
     data = open_table(
@@ -107,14 +107,21 @@ def open_by(
         mapping=mapping,
         match_columns=match_columns,
     )
-    if preparation is not None and not isinstance(data, Table):
+    check_admitted(agreed, data)
+    return data
+
+
+def check_admitted(agreed: SlotFields, data: DataSource) -> None:
+    """Refuse rows without the fields that terms name; :class:`InvalidData`."""
+    from party_sdk.tables import Table
+
+    if agreed.preparation is not None and not isinstance(data, Table):
         raise InvalidData(
             "The terms prepare fields by their names: bring a file or a data frame, not "
             "a matrix."
         )
-    if dictionary is not None:
-        check_fields(data, dictionary)
-    return data
+    if agreed.dictionary is not None:
+        check_fields(data, agreed.dictionary)
 
 
 def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedTable:
-    """A table by its path or address.
+class TableSpec:
+    """A table and how it is read, for commands, forms, orders and Python.
 
+    path: of a file, or what else :func:`party_sdk.tables.open_table` takes.
     long_form: ``OBJECT,ITEM[,COUNT]`` of a file with one line per object and item.
     objects_file: with ``long_form``: the ids of all objects.
     on_open: called with the table and its rows, once these are read.
     """
 
-    path: str
+    path: Any
     how: How
     long_form: str | None = None
     objects_file: Path | None = None
-    on_open: Callable[[NamedTable, DataSource], None] | None = None
+    on_open: Callable[[TableSpec, DataSource], None] | None = None
 
     @property
     def table_mapping(self) -> TableMapping | None:
@@ -51,12 +52,16 @@ class NamedTable:
 
         Raises InvalidData if it cannot be read, or does not fit.
         """
-        from party_sdk.tables import LongForm, open_as, open_long, read_objects
+        from party_sdk.admission.table_admission import check_admitted
+        from party_sdk.tables import LongForm, open_long, open_table, read_objects
 
         how = self._build_how(agreed)
         how = replace(how, columns=how.columns or columns or None)
         if self.long_form is None:
-            data: DataSource = open_as(self.path, how)
+            options = {each.name: getattr(how, each.name) for each in fields(how)}
+            data = open_table(self.path, **options)
+            if agreed is not None:
+                check_admitted(agreed, data)
         else:
             form = LongForm.parse(self.long_form)
             objects = read_objects(self.objects_file) if self.objects_file else None

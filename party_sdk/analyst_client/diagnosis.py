@@ -29,11 +29,11 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.numerics.kernels import IS_BUILT
 from coterie.build import read_build
-from party_sdk.analyst_client.answer_limits import fetch
 from party_sdk.analyst_client.certificates import refusal
 from party_sdk.analyst_client.connections import (
     PROXY_REFUSES,
     PROXY_REMEDY,
+    fetch,
     is_proxy_refusal,
     proxy_of,
 )

@@ -28,7 +28,7 @@ from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
-from party_sdk.analyst_client.answer_limits import PageCount
+from party_sdk.analyst_client.connections import PageCount
 from party_sdk.analyst_client.requests import parse_answer, raise_problem
 from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners, Transport
 

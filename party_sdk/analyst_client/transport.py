@@ -22,15 +22,15 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from clustering_protocols.wire.http_headers import is_this_machine, wait_seconds
-from party_sdk.analyst_client.answer_limits import LateAnswer, fetch
 from party_sdk.analyst_client.certificates import refusal
 from party_sdk.analyst_client.connections import (
     PROXY_REFUSES,
     PROXY_REMEDY,
+    LateAnswer,
+    fetch,
     is_proxy_refusal,
     open_client,
 )
-from party_sdk.analyst_client.retries import next_delay
 from party_sdk.home.addresses import mistaken
 
 OnOutage = Callable[[str], None]
@@ -49,6 +49,10 @@ _OUTAGES: Final[dict[int | None, str]] = {
     **dict.fromkeys((502, 503, 504), UNREACHABLE),
     507: FULL,
 }
+
+RETRYABLE: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
+_BASE_SECONDS: Final = 0.2
+_CEILING_SECONDS: Final = 5.0
 
 
 @cache
@@ -264,3 +268,25 @@ def _check_tls(error: BaseException, url: httpx.URL) -> None:
                 "port?"
             ) from None
         cause = cause.__cause__ or cause.__context__
+
+
+def next_delay(
+    attempt: int,
+    elapsed: float,
+    patience: float,
+    status: int | None,
+    retry_after: str | None,
+) -> float | None:
+    """Return the seconds to wait before the next attempt, or None to give up.
+
+    attempt: how many attempts failed, at least 1.
+    elapsed, patience: seconds since the first attempt, and after which to give up.
+    status: HTTP status; None where no response came at all.
+    retry_after: the header of that name, in seconds.
+    """
+    if status is not None and status not in RETRYABLE:
+        return None
+    delay = min(_BASE_SECONDS * 2.0 ** min(attempt - 1, 8), _CEILING_SECONDS)
+    if retry_after is not None and retry_after.isdecimal():
+        delay = max(delay, float(retry_after))
+    return None if elapsed + delay > patience else delay

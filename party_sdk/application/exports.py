@@ -13,8 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.records.arrays import IntArray
 from coterie_pages.models import OwnRun, RunOverlap
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
-from party_sdk.application.outputs import Rows
 from party_sdk.home.policy import Policy
 from party_sdk.party.party_session import PartySession
 from party_sdk.reports.run_reports import check_own_table
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from clustering_protocols.contract import Outcome
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.terms.terms import Terms
-    from coterie_pages.models import OwnRun, RunOverlap
     from party_sdk.party.participant import Party
     from party_sdk.results.exports import ExportColumn
 
 
-def export_table(home: Home, folder: PartySession, rows: Rows) -> list[ExportColumn]:
+def export_table(
+    home: Home, folder: PartySession, rows: TableSpec
+) -> list[ExportColumn]:
     """Return the own table with the cluster of each row, to be written.
 
     Raises NotReady if there is no result yet.
     Raises GuardRefused if the table is another than the one that took part.
     Raises InvalidParameters if it is a table of counts.
     """
-    from party_sdk.reports.run_reports import check_own_table
     from party_sdk.results.exports import export_columns
     from party_sdk.tables import Table
 
@@ -82,15 +82,13 @@ def read_names(path: Path) -> dict[int, str]:
 
 
 def look_at_runs(
-    home: Home, folder: PartySession, rows: Rows
+    home: Home, folder: PartySession, rows: TableSpec
 ) -> tuple[list[OwnRun], list[RunOverlap]]:
     """Return what each run makes of the own rows, before one is chosen.
 
     Raises NotReady if this party knows no labels yet.
     Raises GuardRefused if the table is another than the one that takes part.
     """
-    from party_sdk.application.exports import own_runs
-
     with home.resume(folder.session, folder.slot, Policy()) as member:
         named = home.map_rows(folder, rows)
         data = named.open(member.slot_fields, folder.load_identity().columns)

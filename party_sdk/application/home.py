@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clustering_protocols.catalogue import check_choices
 from clustering_protocols.common.errors import (
@@ -24,12 +24,13 @@ from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import StopReason
 from party_sdk.admission.table_admission import row_warnings
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners
 from party_sdk.application.asker import Asker, Asks, Confirmation
-from party_sdk.application.outputs import Outputs, Rows
+from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from party_sdk.results.results import Result
     from party_sdk.tables.linkage import UnlinkedRow
     from party_sdk.tables.mapping import TableMapping
-
-RowsT = TypeVar("RowsT", bound=Rows)
 
 
 class Offer(NamedTuple):
@@ -171,15 +170,12 @@ class Home:
             raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
         if left and self.asker is not None:
             self.asker.accept_risks(left, parsed.terms)
-        self._keep_what_is_always_true(terms, parsed.terms)
+        # what every session has goes into the policy: nobody is asked again
+        always = {session_risks.BY_DESIGN} & read_policy(self.path).not_accepted(
+            terms
+        ).keys()
+        remember(self.path, always, parsed.terms, now())
         return everything
-
-    def _keep_what_is_always_true(self, terms: Terms, terms_digest: str) -> None:
-        """Write risks that every session has into the policy: nobody is asked again."""
-        kept = read_policy(self.path)
-        left = kept.not_accepted(terms)
-        always = [session_risks.BY_DESIGN] if session_risks.BY_DESIGN in left else []
-        remember(self.path, always, terms_digest, now())
 
     def join(
         self,
@@ -243,7 +239,7 @@ class Home:
     def run(
         self,
         member: Party,
-        rows: Rows,
+        rows: TableSpec,
         outputs: Outputs,
         *,
         on_warning: Callable[[str], None] | None = None,
@@ -271,7 +267,7 @@ class Home:
         self,
         session: str,
         slot: str,
-        rows: Rows,
+        rows: TableSpec,
         *,
         choices: Mapping[str, Any] | None = None,
         agree: Callable[[str], bool] | None = None,
@@ -301,7 +297,7 @@ class Home:
             return member.result().labels_new_rows
 
     def find_unlinked(
-        self, member: Party, rows: Rows, result: Result
+        self, member: Party, rows: TableSpec, result: Result
     ) -> list[UnlinkedRow]:
         """Return the own rows that match keys linked to nobody, if these link rows."""
         from party_sdk.tables.linkage import unlinked_rows
@@ -312,14 +308,13 @@ class Home:
         data = self.map_rows(member.folder, rows).open(member.slot_fields)
         return unlinked_rows(params, data, result.labels)
 
-    def map_rows(self, folder: PartySession, rows: RowsT) -> RowsT:
+    def map_rows(self, folder: PartySession, rows: TableSpec) -> TableSpec:
         """Return rows under the mapping that counts: the one kept here, or a new one.
 
         Raises GuardRefused if a new one is named and nobody agrees to it.
         """
-        return rows.with_mapping(
-            folder.mappings.choose(rows.table_mapping, self._agree)
-        )
+        mapping = folder.mappings.choose(rows.table_mapping, self._agree)
+        return rows.with_mapping(mapping)
 
     def keep_mapping(self, member: Party, mapping: TableMapping) -> None:
         """Keep a mapping for a session, before its table is read."""
@@ -401,7 +396,7 @@ class Home:
             raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
         return self.find(named, slot or (sat[0] if sat else "?"))
 
-    def report(self, folder: PartySession, rows: Rows | None = None) -> RunReport:
+    def report(self, folder: PartySession, rows: TableSpec | None = None) -> RunReport:
         """Return the report of a party that is kept here, or was before it was forgotten.
 
         rows: the party's table, to draw its rows.

@@ -1,13 +1,11 @@
-"""The files that a run writes, and the rows that it reads."""
+"""The files that a run writes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING
 
-from party_sdk.admission.table_admission import SlotFields, open_by
 from party_sdk.results.output_files import keep_others, remember_outputs
 
 # Libraries of tables and pictures are imported when rows are read and drawn
@@ -16,46 +14,6 @@ if TYPE_CHECKING:
     from party_sdk.party.participant import Party
     from party_sdk.party.party_session import PartySession
     from party_sdk.results.results import Result
-    from party_sdk.tables import IdColumns
-    from party_sdk.tables.mapping import TableMapping
-
-
-class Rows(Protocol):
-    """A table that is named, and not read yet."""
-
-    @property
-    def table_mapping(self) -> TableMapping | None:
-        """Return how the table is mended, as far as the operator says it."""
-
-    def with_mapping(self, mapping: TableMapping | None) -> Self:
-        """Return the same table, mended otherwise."""
-
-    def open(
-        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
-    ) -> DataSource:
-        """Return its rows, with the fields that the terms name."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableInMemory:
-    """A table as :meth:`Party.run` takes it."""
-
-    table: Any
-    id_column: IdColumns = None
-    columns: list[str] | None = None
-    table_mapping: TableMapping | None = None
-
-    def with_mapping(self, mapping: TableMapping | None) -> Self:
-        """Return the same table, mended otherwise."""
-        return replace(self, table_mapping=mapping)
-
-    def open(
-        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
-    ) -> DataSource:
-        """Return its rows, with the fields that the terms name."""
-        names = self.columns or (list(columns) if columns else None)
-        fields = agreed or SlotFields()
-        return open_by(fields, self.table, self.id_column, names, self.table_mapping)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

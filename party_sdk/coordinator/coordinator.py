@@ -27,7 +27,7 @@ from clustering_protocols.terms.roster_entries import sign_terms
 from clustering_protocols.terms.terms import About, Identities, Layout, SessionRequest
 from clustering_protocols.wire.answers import SessionLine
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
-from party_sdk.analyst_client.answer_limits import PageCount
+from party_sdk.analyst_client.connections import PageCount
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.coordinator.session import CoordinatedSession, StoredSession
 from party_sdk.home.files import default_home

@@ -6,11 +6,14 @@ the same people learns more each time. So a home keeps one history: for each use
 their marks, what was shown of them and to whom. It refuses, or asks, before a session
 that does not go with it. What changes at other parties it cannot see, nor that two
 readers talk: risk sentences say so.
+
+Of tables of more than 32,768 rows only the number of sums is kept: each then counts as a
+row that follows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -20,23 +23,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.contract import RowHistory
+from clustering_protocols.contract import DegreeSums, RowHistory
+from clustering_protocols.contract.assignment import Assignment
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.row_history import MOST_ROWS, most_following
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.shared_stages.sums import RowsSummed
 from clustering_protocols.terms import session_risks
-from party_sdk.disclosures import sums
-from party_sdk.disclosures.known_rows import KnownRows, places_of
-from party_sdk.disclosures.row_marks import (
+from clustering_protocols.terms.terms import Terms
+from party_sdk.disclosures.known_rows import (
     CellWords,
+    KnownRows,
+    Store,
     cell_words,
     id_marks,
     mix,
+    places_of,
     row_key,
 )
-from party_sdk.disclosures.store import Store
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 
@@ -362,8 +369,8 @@ class _Check:
         others = [self._history.rows(each).marks for each in sorted(names - {name})]
         if len(others) < 2 or max(map(len, (marks, *others))) > MOST_ROWS:
             return False
-        totals = [(each, sums.total_of(len(each))) for each in others]
-        _, history = sums.merge(marks, sums.total_of(len(marks)), totals)
+        totals = [(each, total_of(len(each))) for each in others]
+        _, history = merge(marks, total_of(len(marks)), totals)
         return history.n_following() > 0
 
     def _check_following(self, summed: RowHistory) -> None:
@@ -372,7 +379,7 @@ class _Check:
             for entry, _ in self._near
             if entry.summed is not None
         ]
-        marks, history = sums.merge(self._rows.marks, summed, others)
+        marks, history = merge(self._rows.marks, summed, others)
         share = self._policy.sums_limit
         most = most_following(share, len(marks))
         following = history.n_following(most)
@@ -396,3 +403,71 @@ class _Check:
                 f"Means of these rows were published {published:.0f} times before: each "
                 "time narrows down single rows."
             )
+
+
+Summed = tuple[WordArray, RowHistory]
+"""Marks of rows, and in which sums these stood."""
+
+
+def degrees_in(memory: Memory, terms: Terms) -> float:
+    """Return the equations that sums of degrees have told, of all runs."""
+    found = (each.get(DegreeSums) for each in _runs(memory, terms))
+    return sum(each.equations for each in found if each is not None)
+
+
+def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHistory:
+    """Return in which sums the rows that take part stand, by a party's memory.
+
+    A protocol that adds up by clusters keeps a history of every run. Of others the sums
+    of pooled moments and of fillings are of all rows, and those of a profile of the
+    final labels.
+    """
+    kept = (each.get(RowHistory) for each in _runs(memory, terms))
+    found = [each for each in kept if each is not None]
+    if found:
+        return max(found, key=lambda each: each.n_sums)
+    history = RowHistory.of_none(n_rows)
+    for labels in _partitions(memory, terms, slot, n_rows):
+        history = history.after(labels)
+    return history
+
+
+def _runs(memory: Memory, terms: Terms) -> list[Memory]:
+    n_runs = 1 if terms.evaluation is None else len(terms.evaluation.n_clusters)
+    return [memory.scope_to_run(run) for run in range(n_runs)]
+
+
+def _partitions(
+    memory: Memory, terms: Terms, slot: str, n_rows: int
+) -> Iterator[IntArray]:
+    """Yield the clusters of rows, for each time that they are added up."""
+    if memory.get(RowsSummed) is not None:
+        yield np.zeros(n_rows, dtype=np.int64)
+    labelled = memory.get(Assignment)
+    adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)
+    if labelled is not None and terms.release is not None and adds_up:
+        yield labelled.labels
+
+
+def total_of(n_rows: int) -> RowHistory:
+    """Return the history of rows of which the sum of all was told."""
+    return RowHistory.of_none(n_rows).after(np.zeros(n_rows, dtype=np.int64))
+
+
+def merge(
+    marks: WordArray, history: RowHistory, others: Sequence[Summed]
+) -> tuple[WordArray, RowHistory]:
+    """Return rows, and their history, with the sums of all others that hang together.
+
+    The first rows are those of this session; then come rows that only others held.
+    """
+    left = list(others)
+    while near := next((each for each in left if np.isin(each[0], marks).any()), None):
+        left = [other for other in left if other is not near]
+        theirs, sums = near
+        new = theirs[~np.isin(theirs, marks)]
+        added = np.full(len(new), -1, dtype=np.int64)
+        history = history.reindex(np.concatenate([np.arange(len(marks)), added]))
+        marks = np.concatenate([marks, new])
+        history = history.merge(sums.reindex(places_of(marks, theirs)))
+    return marks, history

@@ -25,8 +25,9 @@ from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import About, Layout
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
-from party_sdk.application.outputs import Outputs, TableInMemory
+from party_sdk.application.outputs import Outputs
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
 from party_sdk.coordinator.session import CoordinatedSession
@@ -98,12 +99,15 @@ class LocalSession:
         id_column: IdColumns,
         columns: list[str] | None,
     ) -> dict[str, Future[Result]]:
+        from party_sdk.tables import How
+
+        how = How(id_column=id_column, columns=columns)
         with _interrupted_later():  # a pool forgets a thread whose start is interrupted
             return {
                 slot: pool.submit(
                     self._homes[slot].run,
                     self.parties[slot],
-                    TableInMemory(table, id_column, columns),
+                    TableSpec(path=table, how=how),
                     Outputs(),
                 )
                 for slot, table in own.items()

@@ -40,7 +40,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import AdmittedRows, Arrival
-from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments
+from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments, measure
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.canonical import digest
@@ -76,16 +76,10 @@ from party_sdk.party.rounds import (
     Responder,
     SessionWatch,
 )
-from party_sdk.results.trained_rows import (
-    VariableMoments,
-    measure_prepared,
-    measure_variables,
-)
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
-    from party_sdk.results.comparison import Comparison
-    from party_sdk.results.new_rows import NewRows
+    from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables import IdColumns
     from party_sdk.tables.mapping import TableMapping
@@ -541,10 +535,15 @@ class Party:
         """Store moments of clustered rows, to compare new rows with them."""
         if check_terms(self.terms).describes:
             return
+        from party_sdk.results.new_rows import measure_variables
+
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
+        moments = OwnMoments.model_validate(
+            dict(measure(rows, moments=True, ranges=True))
+        )
         is_prepared = self.terms.plan(self.invitation.slot) is not None
         variables = measure_variables(data) if is_prepared else None
-        self.folder.save(Document.MOMENTS, measure_prepared(rows).encode())
+        self.folder.save(Document.MOMENTS, moments.encode())
         if variables is not None:
             self.folder.save(Document.VARIABLES, variables.encode())
 
@@ -556,7 +555,8 @@ class Party:
         Raises NotReady if nothing of the trained rows is stored here.
         Raises InvalidData if no row has the values that it needs.
         """
-        from party_sdk.results.comparison import Comparison  # only for new rows
+        # only for new rows
+        from party_sdk.results.new_rows import Comparison, VariableMoments
 
         trained = self.folder.load(Document.MOMENTS)
         if trained is None:

@@ -29,12 +29,15 @@ from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import Receipt, SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
-from party_sdk.disclosures.history import Rows
-from party_sdk.disclosures.sums import degrees_in, history_of
+from party_sdk.disclosures.history import Rows, degrees_in, history_of
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
-from party_sdk.party.consents import WITHDRAWN
-from party_sdk.party.party_session import AnsweredRound, DurableState, PartySession
+from party_sdk.party.party_session import (
+    WITHDRAWN,
+    AnsweredRound,
+    DurableState,
+    PartySession,
+)
 
 _LOOK_SECONDS: Final = 1.0
 _LEAST_SECONDS: Final = 0.2  # between two questions whether there is a task

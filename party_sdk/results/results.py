@@ -31,7 +31,7 @@ from party_sdk.tables import IdColumns, Table, open_table
 from party_sdk.tables.mapping import TableMapping
 
 if TYPE_CHECKING:
-    from party_sdk.results.new_rows import NewRows, Review
+    from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.plots import Picture
 
 
@@ -71,7 +71,7 @@ class Result:
     _predict: Callable[[DataSource], Placement] | None = field(repr=False)
     _schema: Schema | None = field(repr=False)
     _preparation: Preparation | None = field(repr=False)
-    _compare: Callable[[DataSource, IntArray], Review] | None = field(
+    _compare: Callable[[DataSource, IntArray], Comparison] | None = field(
         default=None, repr=False
     )
     _mapping: TableMapping | None = field(default=None, repr=False)

@@ -343,7 +343,7 @@ class OrderRunner:
             self._files.check()
             if addresses := not_named(member.folder, order.notify):
                 member.notify(addresses)
-            rows = table.to_named_table()
+            rows = table.to_spec()
             here.run(member, rows, outputs, on_progress=self._watch.progress)
         self._files.take()  # a withdrawal that comes now finds it completed
         self._end(OrderState.COMPLETED, None)

@@ -22,7 +22,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.terms.agreements import Seat
 from clustering_protocols.wire.states import OVER, SessionState, SlotState
-from party_sdk.admission.table_files import NamedTable
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.home.clock import now
@@ -58,7 +58,7 @@ class OrderedTable(_StoredModel):
     csv: tuple[str, ...] = ()
     mapping: str | None = Field(default=None, repr=False)
 
-    def to_named_table(self) -> NamedTable:
+    def to_spec(self) -> TableSpec:
         """Return the table, to be opened.
 
         Raises InvalidParameters if ``csv`` holds what is not known.
@@ -76,7 +76,7 @@ class OrderedTable(_StoredModel):
             dialect=Dialect.parse(self.csv),
             mapping=mapping,
         )
-        return NamedTable(path=self.path, how=how)
+        return TableSpec(path=self.path, how=how)
 
 
 class Order(_StoredModel):

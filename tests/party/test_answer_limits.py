@@ -21,7 +21,7 @@ from clustering_protocols.common.errors import CoterieError, GuardRefused, Unava
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.answers import SessionLine
 from clustering_protocols.wire.states import SessionState
-from party_sdk.analyst_client import answer_limits as limits, requests
+from party_sdk.analyst_client import connections as limits, requests
 from party_sdk.analyst_client.connections import proxy_of
 from party_sdk.analyst_client.diagnosis import look_at_analyst
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect

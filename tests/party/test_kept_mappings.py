@@ -189,7 +189,7 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     files = PartyOrder(home, session, "r1c1")
     ordered = files.order().table
     assert ordered is not None
-    named_table = ordered.to_named_table()
+    named_table = ordered.to_spec()
     assert named_table.table_mapping is not None
     assert named_table.table_mapping.columns["x"].source == "Wert"
     assert "geheimwort" not in repr(ordered)

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from clustering_protocols.numerics.data_source import MatrixSource
-from party_sdk.disclosures.known_rows import KnownRows
-from party_sdk.disclosures.row_marks import cell_words, id_marks
-from party_sdk.disclosures.store import Store
+from party_sdk.disclosures.known_rows import KnownRows, Store, cell_words, id_marks
 
 KEY = bytes(32)
 N, WIDTH = 60, 6

@@ -29,12 +29,13 @@ from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.terms import Layout
 from coterie import FederatedFuzzyCMeans, FederatedKMeans, Party, Result
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
-from party_sdk.application.outputs import TableInMemory
 from party_sdk.cli.party.new_rows import summary_lines
 from party_sdk.party.party_session import Document
 from party_sdk.results.label_files import write_labels
 from party_sdk.results.new_rows import NewRows
+from party_sdk.tables import How
 
 LAYOUT = Layout.lattice(3)
 NAMES = ["age", "crp", "weight"]
@@ -103,7 +104,7 @@ class Kept:
         return Home(path=self.house.home_of(slot))
 
     def label(self, table: Any, slot: str = "r1c1", **how: Any) -> NewRows:
-        rows = TableInMemory(table, "patient")
+        rows = TableSpec(path=table, how=How(id_column="patient"))
         return self.home(slot).label(self.name, slot, rows, **how)
 
 

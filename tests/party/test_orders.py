@@ -174,7 +174,7 @@ def test_an_order_that_is_withdrawn_at_work_leaves_the_session(
     place_order(accepting, an_order(invitation, rows))
     files = PartyOrder(accepting, session, SLOT)
     with Home(path=accepting).join(invitation, policy_of(accepting)) as party:
-        party.enrol(files.order().table.to_named_table().open())  # type: ignore[union-attr]  # it has one
+        party.enrol(files.order().table.to_spec().open())  # type: ignore[union-attr]  # it has one
     with files.folder.lock():  # its process is at work
         assert orders(session, SLOT).withdraw("never mind").state is OrderState.QUEUED
     assert run(accepting, session) is End.OVER

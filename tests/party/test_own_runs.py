@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,9 +23,6 @@ from clustering_protocols.wire.states import SessionState
 from coterie_pages.result_texts import suggest_run
 from party_sdk.application.exports import own_runs
 from party_sdk.tables import open_table
-
-if TYPE_CHECKING:
-    pass
 
 KS = (2, 3, 4)
 LAYOUT = Layout.lattice(3)

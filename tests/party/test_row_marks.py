@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from clustering_protocols.numerics.data_source import MatrixSource
-from party_sdk.disclosures.row_marks import MOST_COLUMNS, cell_words, id_marks
+from party_sdk.disclosures.known_rows import MOST_COLUMNS, cell_words, id_marks
 from party_sdk.tables import ArrowIds, open_table
 
 KEY, OTHER_KEY = bytes(32), bytes(range(32))

@@ -28,8 +28,7 @@ from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout, Terms
-from party_sdk.disclosures.history import History
-from party_sdk.disclosures.sums import Summed, history_of, merge
+from party_sdk.disclosures.history import History, Summed, history_of, merge
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.party_session import PartySession

@@ -33,8 +33,7 @@ from party_sdk.analyst_client.requests import (
     contribution_headers,
     raise_problem,
 )
-from party_sdk.analyst_client.retries import RETRYABLE, next_delay
-from party_sdk.analyst_client.transport import Listeners
+from party_sdk.analyst_client.transport import RETRYABLE, Listeners, next_delay
 from party_sdk.coordinator.coordinator import Coordinator
 
 URL = "http://127.0.0.1"

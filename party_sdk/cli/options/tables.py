@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.admission.table_files import NamedTable
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.cli.terminal.output import say
 from party_sdk.results.output_files import try_outputs
 
@@ -110,7 +110,7 @@ def unmapped_reading_options(command: Command) -> Command:
     return id_option(run_with_reading)
 
 
-def _say_rows(table: NamedTable, data: DataSource) -> None:
+def _say_rows(table: TableSpec, data: DataSource) -> None:
     """Say how many rows a table has, what names them, and what to look at."""
     from party_sdk.tables import Table
 
@@ -171,7 +171,7 @@ def _data_options(command: Command, *, required: bool) -> Command:
             return command(*args, rows=None, **rest)
         outputs = [rest.get(name) for name in ("labels", "picture", "html")]
         try_outputs(outputs, Path(path), force=rest.get("force", False))
-        rows = NamedTable(
+        rows = TableSpec(
             path=path,
             how=how,
             long_form=long_form,

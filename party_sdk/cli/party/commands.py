@@ -42,7 +42,7 @@ from party_sdk.cli.terminal.output_files import (
 from party_sdk.home.policy import Policy, describe_quota, match_keys_at, quota_options
 
 if TYPE_CHECKING:
-    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.asker import Asks
     from party_sdk.application.home import Home
     from party_sdk.party.participant import Party
@@ -150,7 +150,7 @@ for _command in (rehearse, predict, export):
 def run(
     session: str,
     slot: str | None,
-    rows: NamedTable,
+    rows: TableSpec,
     labels: Path,
     picture: Path | None,
     policy: Policy,
@@ -191,7 +191,7 @@ def run(
 def check(
     context: click.Context,
     invitation: str,
-    rows: NamedTable,
+    rows: TableSpec,
     here: Home,
     *,
     as_json: bool,
@@ -315,7 +315,7 @@ _INTERRUPTED = 130  # as shells say it
 def take_part(
     here: Home,
     member: Party,
-    rows: NamedTable,
+    rows: TableSpec,
     labels: Path,
     picture: Path | None,
     *,

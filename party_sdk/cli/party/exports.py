@@ -16,7 +16,7 @@ from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.results.output_files import keep_others, try_outputs, write_whole
 
 if TYPE_CHECKING:
-    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
 
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def export(
     session: str,
     slot: str | None,
-    rows: NamedTable,
+    rows: TableSpec,
     file: Path,
     here: Home,
     *,

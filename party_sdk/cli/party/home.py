@@ -87,7 +87,7 @@ def consent(
     session_id: str, slot: str, here: Home, *, withdraws: bool, as_json: bool
 ) -> None:
     """Print to which kinds of contribution you said yes, and when."""
-    from party_sdk.party.consents import WITHDRAWN
+    from party_sdk.party.party_session import WITHDRAWN
 
     if withdraws:
         here.withdraw_consent(session_id, slot)

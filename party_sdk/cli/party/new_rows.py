@@ -19,7 +19,7 @@ from party_sdk.results.output_files import keep_others
 
 if TYPE_CHECKING:
     from coterie_pages.models import NewRowsSummary, VariableDrift
-    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
 
 _MOST_VARIABLES: Final = 12
@@ -36,7 +36,7 @@ _MOST_VARIABLES: Final = 12
 def predict(
     session_id: str,
     slot: str,
-    rows: NamedTable,
+    rows: TableSpec,
     labels: Path,
     choices: Mapping[str, Any],
     here: Home,

@@ -31,7 +31,7 @@ from party_sdk.results.output_files import (
 )
 
 if TYPE_CHECKING:
-    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
 
 
@@ -92,7 +92,7 @@ def terms(
 def report(
     session: str,
     slot: str | None,
-    rows: NamedTable | None,
+    rows: TableSpec | None,
     manifest: Path | None,
     html: Path | None,
     here: Home,

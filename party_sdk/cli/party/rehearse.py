@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.admission.table_files import NamedTable
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.cli.options.arguments import read_invitation
 from party_sdk.cli.options.policy import choice_option
 from party_sdk.cli.options.tables import data_options
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @json_option
 def rehearse(
     invitation: str,
-    rows: NamedTable,
+    rows: TableSpec,
     terms_file: Path | None,
     slot: str | None,
     choices: Mapping[str, Any],

@@ -14,7 +14,7 @@ from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
     from coterie_pages.models import OwnRun, RunOverlap
-    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
 
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def runs(
     session: str,
     slot: str | None,
-    rows: NamedTable,
+    rows: TableSpec,
     here: Home,
     *,
     as_json: bool,

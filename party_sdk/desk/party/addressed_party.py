@@ -17,7 +17,7 @@ from party_sdk.desk.responses import Desk, desk_of
 from party_sdk.supervisor import Order, PartyOrder
 
 if TYPE_CHECKING:
-    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.admission.table_files import TableSpec
     from party_sdk.tables.mapping import TableMapping
 
 PLACE: Final = "/parties/{session}/{slot}"
@@ -96,7 +96,7 @@ class AddressedParty:
         folder = self.files.folder
         return folder.mappings.last() if folder.exists else None
 
-    def mend(self, table: NamedTable) -> NamedTable:
+    def mend(self, table: TableSpec) -> TableSpec:
         """Return a table by the mapping that holds, unless it names another."""
         if table.table_mapping is not None:
             return table

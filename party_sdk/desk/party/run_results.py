@@ -124,7 +124,7 @@ def get_unlinked(request: Request) -> Response:
     order, here = kept.order, kept.desk.own_home
     if order is None or order.table is None:
         raise NotReady(_NO_TABLE)
-    rows = order.table.to_named_table()
+    rows = order.table.to_spec()
     with here.resume(kept.session, kept.slot, Policy()) as member:
         found = here.find_unlinked(member, rows, member.result())
     return file(write_unlinked(found), f"{kept.file_stem}-unlinked.csv", "text/csv")
@@ -151,7 +151,7 @@ def _report(kept: AddressedParty) -> tuple[RunReport, str]:
     if order is None or order.table is None:
         return here.report(folder), _NO_TABLE
     try:
-        return here.report(folder, order.table.to_named_table()), ""
+        return here.report(folder, order.table.to_spec()), ""
     except CoterieError as error:
         return here.report(folder), error.detail
 
@@ -165,7 +165,7 @@ def get_export(request: Request) -> Response:
     order, folder = kept.order, kept.files.folder
     if order is None or order.table is None:
         raise NotReady("The desk knows no table of this party yet: name it first.")
-    columns = export_table(kept.desk.own_home, folder, order.table.to_named_table())
+    columns = export_table(kept.desk.own_home, folder, order.table.to_spec())
     ending = request.query_params.get("format", "csv")
     name = f"{folder.session}-{folder.slot}-clusters.{ending}"
     with TemporaryDirectory() as place:
@@ -183,7 +183,7 @@ def get_runs(request: Request) -> Response:
     order = kept.order
     if order is None or order.table is None:
         raise NotReady("The desk knows no table of this party yet: name it first.")
-    table, folder = order.table.to_named_table(), kept.files.folder
+    table, folder = order.table.to_spec(), kept.files.folder
     try:
         runs, overlaps = look_at_runs(kept.desk.own_home, folder, table)
     except CoterieError as error:
@@ -274,7 +274,7 @@ class _Attempt:
         """Return the rows with their labels; see :meth:`Home.label`."""
         kept = self.kept
         # the session says which columns it clustered
-        table = replace(self.chosen, columns=None).to_ordered_table().to_named_table()
+        table = replace(self.chosen, columns=None).to_ordered_table().to_spec()
         return kept.desk.own_home.label(
             kept.session, kept.slot, table, agree=self._agree
         )
@@ -313,7 +313,7 @@ def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     """Return how a table is read, and whether its rows can get labels."""
     from party_sdk.tables import column_names
 
-    named = replace(chosen, columns=None).to_ordered_table().to_named_table()
+    named = replace(chosen, columns=None).to_ordered_table().to_spec()
     named = named.with_mapping(kept.files.folder.mappings.for_new_rows())
     if not chosen.checked:  # what named the rows of the run is ticked at first
         names = column_names(Path(named.path), named.how)

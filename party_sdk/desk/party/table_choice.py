@@ -55,7 +55,7 @@ from party_sdk.party.notifications import check_address
 from party_sdk.supervisor import Order, OrderedTable, place_order
 
 if TYPE_CHECKING:
-    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.admission.table_files import TableSpec
     from party_sdk.tables import CheckReport
 
 _MOST_FILES: Final = 200
@@ -146,7 +146,7 @@ def post_order(request: Request) -> Response:
     try:
         terms = kept.terms()
         table = order_table(chosen, terms, kept.slot)
-        named = kept.mend(table.to_named_table())
+        named = kept.mend(table.to_spec())
         if named.check_table(terms, kept.slot).problems:
             return table_page(request, kept, chosen)
         _place(kept, table, chosen)
@@ -243,7 +243,7 @@ def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     """Return how a table is read, and with its columns chosen whether it fits."""
     terms = kept.terms()
     table = order_table(chosen, terms, kept.slot)
-    named = kept.mend(table.to_named_table())
+    named = kept.mend(table.to_spec())
     agreed = agreed_in(terms, kept.slot)
     dictionary = agreed.dictionary
     found = describe_table(
@@ -258,7 +258,7 @@ def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
 
 
 def describe_table(
-    named: NamedTable,
+    named: TableSpec,
     chosen: TableForm,
     described: Sequence[str] | None,
     check: Callable[[], CheckReport],
@@ -493,7 +493,7 @@ def post_rehearsal(request: Request) -> Response:
     try:
         terms = kept.terms()
         ordered = order_table(chosen, terms, kept.slot)
-        table = kept.mend(ordered.to_named_table())
+        table = kept.mend(ordered.to_spec())
         data = table.open(agreed_in(terms, kept.slot))
         choices = chosen_of(typed_limits(kept, chosen))
         choices.setdefault(SUMS_LIMIT, read_policy(kept.desk.home).sums_limit)

@@ -16,7 +16,7 @@ from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.desk_models import CellLine, RowsPreview, VariableSource
 from coterie_pages.models import Banner, Option
-from party_sdk.admission.table_files import NamedTable
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import Form, bad
 from party_sdk.desk.tables.named_file import csv_of, path_of, split_words
 
@@ -49,7 +49,7 @@ class MappingPlace:
 
     address: str
     schema: Schema
-    check: Callable[[NamedTable], CheckReport]
+    check: Callable[[TableSpec], CheckReport]
     folder: Path
     kept: TableMapping | None = None
 
@@ -83,7 +83,7 @@ def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None
             mapping = read_mapping_form(form, mapping)
         except InvalidData as error:
             trouble = bad(error)
-    named = NamedTable(
+    named = TableSpec(
         path=path, how=How(id_column=ids, dialect=dialect, mapping=mapping)
     )
     report = place.check(named)
@@ -160,7 +160,7 @@ def _first_rows(path: str, how: Any) -> RowsPreview:
     return RowsPreview(names=tuple(names), rows=tuple(map(tuple, rows)))
 
 
-def _prepared_rows(named: NamedTable, schema: Schema) -> RowsPreview:
+def _prepared_rows(named: TableSpec, schema: Schema) -> RowsPreview:
     """Return the first rows as the dictionary has them; nothing where problems are."""
     from party_sdk.tables import examine
 

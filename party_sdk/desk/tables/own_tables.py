@@ -15,7 +15,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
 from coterie_pages.desk_models import ColumnChoice, MendedTable, OwnTable, RowsPreview
 from coterie_pages.models import Banner
-from party_sdk.admission.table_files import NamedTable
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import (
     Form,
     Room,
@@ -91,7 +91,7 @@ def _read_dictionary(path: str) -> Schema:
 
 
 def _find_place(schema: Schema, folder: Path) -> MappingPlace:
-    def check(named: NamedTable) -> CheckReport:
+    def check(named: TableSpec) -> CheckReport:
         table = replace(named, how=replace(named.how, schema=schema.used))
         report = table.examine()
         # which preparation meets gaps and words is agreed in a session
@@ -138,7 +138,7 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
         dialect=dialect,
         allow=("running-number", "totals-row"),
     )
-    report = NamedTable(path=path, how=how).examine()
+    report = TableSpec(path=path, how=how).examine()
     is_said = bool(how.id_column) or NOTHING in form.all("id")
     shown, rows = first_rows(Path(path), how) if is_said else ([], [])
     return {

@@ -11,7 +11,7 @@ import pytest
 
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
-from party_sdk.disclosures.row_marks import cell_words
+from party_sdk.disclosures.known_rows import cell_words
 from party_sdk.tables import How, read_table
 from party_sdk.tables.cells import read_date, read_number, split_limit
 from party_sdk.tables.mapping import TableMapping

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from clustering_protocols.numerics.data_source import matrix, order_rows, original_of
 from clustering_protocols.terms.schema import Schema
-from party_sdk.disclosures.row_marks import cell_words
+from party_sdk.disclosures.known_rows import cell_words
 from party_sdk.tables import (
     How,
     Table,
