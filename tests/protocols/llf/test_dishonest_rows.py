@@ -186,7 +186,9 @@ def test_the_refusal_names_the_updates_that_fit() -> None:
 def refusal_after(n_updates: int) -> str:
     """Return what a party reads where so many updates would have fitted."""
     history = RowHistory.of_none(4).after(np.arange(4))
-    here: Any = SimpleNamespace(choices={"sums_limit": 0.0})
+    here: Any = SimpleNamespace(
+        choices={"sums_limit": 0.0}, session=SimpleNamespace(runs=[None], params=None)
+    )
     with pytest.raises(GuardRefused) as refused:
         rows_round.check_history(here, history, 4, n_updates)
     return str(refused.value)
