@@ -84,7 +84,6 @@ MODULES: dict[str, Sequence[str]] = {
         *_DISHONEST_ROWS,
     ),
     "clustering_protocols/contract/row_history.py": _HISTORY,
-    "clustering_protocols/contract/leverage.py": _HISTORY,
     "party_sdk/disclosures/sums.py": ("party/test_summed.py",),
     "clustering_protocols/shared_stages/dominance.py": ("engine/test_dominance.py",),
     "clustering_protocols/quality/block_sums.py": (
@@ -144,7 +143,6 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/secrecy/identities.py": ("secrecy/test_identities.py",),
     "clustering_protocols/secrecy/keys.py": ("secrecy/test_envelopes.py", _SUMS),
     "clustering_protocols/secrecy/masks.py": (_SUMS, "secrecy/test_tags.py"),
-    "clustering_protocols/secrecy/noise.py": ("secrecy/test_privacy.py",),
     "clustering_protocols/secrecy/prime.py": ("secrecy/test_tags.py",),
     "clustering_protocols/secrecy/ristretto.py": ("secrecy/test_ristretto.py",),
     "clustering_protocols/secrecy/tags.py": ("secrecy/test_tags.py",),
@@ -156,8 +154,10 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "clustering_protocols/shared_stages/imputation.py": _FILLING,
     "clustering_protocols/shared_stages/sums.py": _MOMENTS,
-    "clustering_protocols/terms/preparation/bounds.py": ("preparation/test_bounds.py",),
-    "clustering_protocols/terms/preparation/plan.py": _FILLING,
+    "clustering_protocols/terms/preparation/plan.py": (
+        *_FILLING,
+        "preparation/test_bounds.py",
+    ),
     "clustering_protocols/shared_stages/alignment/identifiers.py": _INTERSECTION[1:],
     "clustering_protocols/shared_stages/alignment/intersection.py": _INTERSECTION,
     "clustering_protocols/shared_stages/alignment/params.py": _INTERSECTION[1:],

@@ -24,10 +24,9 @@ from clustering_protocols.contract.disclosures import (
     of_release,
     of_runs,
 )
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 ROOT: Final = Path(__file__).resolve().parents[1]

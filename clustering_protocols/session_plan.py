@@ -8,7 +8,7 @@ from typing import Any
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.contract import Params, SessionContext
 from clustering_protocols.terms.agreements import Agreement, Member
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, read_terms
 
 

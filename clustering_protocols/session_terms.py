@@ -20,14 +20,13 @@ from clustering_protocols.contract.disclosures import (
     of_fillings,
     of_release,
 )
-from clustering_protocols.contract.parameter_groups import asked
+from clustering_protocols.contract.parameters import asked
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import Agreement, read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.risks import Risk, worst_first
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import (
     Layout,
     ProtocolChoice,

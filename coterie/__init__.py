@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from clustering_protocols.protocols.llf import LosslessFederated
     from clustering_protocols.protocols.omnifc import OmniFC
     from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
-    from clustering_protocols.terms.evaluation import Evaluation
     from clustering_protocols.terms.preparation import Preparation
-    from clustering_protocols.terms.release import Release
-    from clustering_protocols.terms.retention import Retention
     from clustering_protocols.terms.schema import Schema
+    from clustering_protocols.terms.sections import Evaluation, Release, Retention
     from clustering_protocols.terms.terms import About, Deadlines, Guards, Layout, Slot
     from coterie import datasets
     from party_sdk.coordinator.coordinator import Coordinator
@@ -80,7 +78,7 @@ _MODULES = {
     "CannotCluster": _ESTIMATORS,
     "Coordinator": "party_sdk.coordinator.coordinator",
     "Deadlines": _TERMS,
-    "Evaluation": "clustering_protocols.terms.evaluation",
+    "Evaluation": "clustering_protocols.terms.sections",
     "FederatedCoClustering": _ESTIMATORS,
     "FederatedFuzzyCMeans": _ESTIMATORS,
     "FederatedKMeans": _ESTIMATORS,
@@ -91,9 +89,9 @@ _MODULES = {
     "Party": "party_sdk.party.participant",
     "Policy": "party_sdk.home.policy",
     "Preparation": "clustering_protocols.terms.preparation",
-    "Release": "clustering_protocols.terms.release",
+    "Release": "clustering_protocols.terms.sections",
     "Result": "party_sdk.results.results",
-    "Retention": "clustering_protocols.terms.retention",
+    "Retention": "clustering_protocols.terms.sections",
     "Schema": "clustering_protocols.terms.schema",
     "SimulatedSession": _LAB,
     "Slot": _TERMS,

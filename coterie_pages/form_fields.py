@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from clustering_protocols.contract.parameter_groups import ASKED, KEYWORD, USUAL
+from clustering_protocols.contract.parameters import ASKED, KEYWORD, USUAL
 from coterie_pages.models import FormField, Option
 
 _LIMITS: Final = {

@@ -11,7 +11,7 @@ from clustering_protocols.numerics.profiles import (
     Profile,
     date_of,
 )
-from clustering_protocols.terms.evaluation import LEAST_IS_BEST
+from clustering_protocols.terms.sections import LEAST_IS_BEST
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.formatting import cell, figure, number, share, shown_figures
 from coterie_pages.models import RunReport, SessionReport

@@ -16,11 +16,11 @@ from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure, Kind, Method, Partitioning
 from clustering_protocols.contract import Disclosure, Params, Reader
 from clustering_protocols.contract.disclosures import exposures, opens_rows
-from clustering_protocols.contract.parameter_groups import asked
+from clustering_protocols.contract.parameters import asked
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.session_plan import check_planned, spread
 from clustering_protocols.session_terms import runs_of
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot
 
 USUAL_COLUMNS: Final = 10

@@ -15,7 +15,7 @@ from analyst_service.requests import (
     ServiceDep,
     SessionID,
 )
-from clustering_protocols.wire.notices import MAX_ADDRESS, ReceiverAdded, Receivers
+from clustering_protocols.wire.answers import MAX_ADDRESS, ReceiverAdded, Receivers
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}/receivers",

@@ -29,7 +29,7 @@ from analyst_service.notices.service import (
 from analyst_service.process_context import Service
 from analyst_service.storage.models import Notice
 from analyst_service.transactions.outbox import NoticeState
-from clustering_protocols.wire.notices import Failure
+from clustering_protocols.wire.answers import Failure
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from analyst_service.storage.models import Credential, Notice, Receiver, Session
 from analyst_service.transactions.outbox import NoticeEvent, NoticeState, welcome
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters, NotOffered
-from clustering_protocols.wire.notices import (
+from clustering_protocols.wire.answers import (
     Failure,
     ReceiverAdded,
     ReceiverLine,

@@ -53,8 +53,8 @@ from clustering_protocols.wire.answers import (
     SessionPage,
     SessionStatus,
     SlotStatus,
+    run_progress,
 )
-from clustering_protocols.wire.progress import run_progress
 from clustering_protocols.wire.states import OVER, SessionState, SlotState, StopReason
 
 T = TypeVar("T")

@@ -45,8 +45,8 @@ from clustering_protocols.wire.states import (
     SlotState,
     StopReason,
     after,
+    describe_stop,
 )
-from clustering_protocols.wire.stop_reasons import describe_stop
 
 OVER_STATES: Final = sorted(state.value for state in OVER)
 _IS_OPEN: Final = Session.state.not_in(OVER_STATES)

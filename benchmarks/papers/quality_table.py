@@ -47,7 +47,7 @@ from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.quality import pooled_objectives, runs as quality_runs
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms import session_risks
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, Slot
 
 MEDIAN, WORST = 1.005, 1.02

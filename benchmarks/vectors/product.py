@@ -44,7 +44,6 @@ from clustering_protocols.records.arrays import ByteArray, WordArray
 from clustering_protocols.secrecy import envelopes, field, tags
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.secrecy.joint_mask import JointMask
 from clustering_protocols.secrecy.keys import (
     PartyKeys,
     PublicKeys,
@@ -52,7 +51,11 @@ from clustering_protocols.secrecy.keys import (
     party_keys,
     safety_number,
 )
-from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
+from clustering_protocols.secrecy.ristretto import (
+    JointMask,
+    RistrettoAsker,
+    RistrettoKey,
+)
 from clustering_protocols.shared_stages.alignment.digests import digest_names
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
 from clustering_protocols.shared_stages.alignment.intersection import (

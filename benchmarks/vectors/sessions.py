@@ -26,8 +26,8 @@ from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, Slot
 
 _NAMES: Final = ("north", "south", "west", "east")

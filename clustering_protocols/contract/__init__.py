@@ -12,6 +12,8 @@ A task is named by what it asks (``measure``), a contribution by what was done
 (``measured``) or sent (``sums``), the analyst's state by what continues (``measuring``).
 """
 
+from clustering_protocols.contract.published import PrivacySpending
+
 from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, all_of
 from .disclosures import Disclosure, Kind, Reader, to
 from .party import (
@@ -23,7 +25,6 @@ from .party import (
     Reply,
     content_of,
 )
-from .privacy_spending import PrivacySpending
 from .protocol import (
     USUAL_FIGURES,
     ClusteringProtocol,

@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.suitability import Exposure
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan
-from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 

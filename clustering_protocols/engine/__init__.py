@@ -21,14 +21,14 @@ from clustering_protocols.engine.analyst import (
 from clustering_protocols.engine.contribution_checks import check_contribution
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.party import FINAL, PartyEngine, TaskOutcome
-from clustering_protocols.engine.stages import load, prepare_party
-from clustering_protocols.engine.step_results import (
+from clustering_protocols.engine.session_state import (
     Choosing,
     Closed,
     Conclusion,
     Move,
     Opened,
 )
+from clustering_protocols.engine.stages import load, prepare_party
 
 __all__ = [
     "FINAL",

@@ -13,9 +13,14 @@ from clustering_protocols.contract.analyst import NoState
 from clustering_protocols.engine import packets, signatures, transcript
 from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.packets import UNSIGNED
-from clustering_protocols.engine.session_state import OngoingSession
+from clustering_protocols.engine.session_state import (
+    Choosing,
+    Closed,
+    Move,
+    OngoingSession,
+    Opened,
+)
 from clustering_protocols.engine.stages import check_roster, load, quorum
-from clustering_protocols.engine.step_results import Choosing, Closed, Move, Opened
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef

@@ -11,8 +11,7 @@ from pydantic import BaseModel
 
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.randomness import length_prefixed
-from clustering_protocols.records.readable import ReadableTable
-from clustering_protocols.records.record import REACHES, Reach, Record
+from clustering_protocols.records.record import REACHES, Reach, ReadableTable, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

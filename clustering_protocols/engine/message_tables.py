@@ -21,7 +21,7 @@ from clustering_protocols.shared_stages import (
     imputation as filling,
     profiles as profiling,
 )
-from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Audience
 
 Role = Literal["task", "contribution", "envelope", "result"]

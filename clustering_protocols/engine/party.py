@@ -19,9 +19,13 @@ from clustering_protocols.common.errors import (
     TaskRefused,
 )
 from clustering_protocols.contract import Outcome, PartyContext, SessionContext, Stage
-from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.contract.selection import Selection, put_back, tell_part
+from clustering_protocols.contract.published import (
+    Assignment,
+    Selection,
+    put_back,
+    tell_part,
+)
 from clustering_protocols.engine import envelopes, packets
 from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.engine.contribution_checks import check_answer

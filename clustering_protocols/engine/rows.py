@@ -8,7 +8,7 @@ import numpy as np
 
 from clustering_protocols.contract import Outcome, Placement, SessionContext
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.contract.selection import OUTSIDE, Selection
+from clustering_protocols.contract.published import OUTSIDE, Selection
 from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.shared_stages.imputation import prepare_rows
 from clustering_protocols.terms.preparation import (

@@ -38,7 +38,7 @@ from clustering_protocols.contract import (
     Stage,
     all_of,
 )
-from clustering_protocols.contract.assignment import Assignment
+from clustering_protocols.contract.published import Assignment
 from clustering_protocols.engine.packets import SIGNATURE_BYTES
 from clustering_protocols.engine.result_reading import check_choice, outcome_of
 from clustering_protocols.numerics.data_source import DataSource

@@ -15,7 +15,7 @@ from clustering_protocols.engine.result_reading import labelled_by
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.terms.terms import Terms
-from clustering_protocols.wire.progress import name_run_stage
+from clustering_protocols.wire.answers import name_run_stage
 
 _AT_ONCE: Final = 256  # sessions of an analyst that are under way
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from clustering_protocols.common.values import Value
-from clustering_protocols.records.readable import ReadableTable
+from clustering_protocols.records.record import ReadableTable
 
 SHARES: Final = 20
 """What is told outside are multiples of one in so many."""

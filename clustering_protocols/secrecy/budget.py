@@ -1,7 +1,12 @@
 """Budgets of differential privacy: what a release costs, and how costs add up.
 
 OpenDP says how much noise a budget asks for (the optional extra ``dp``); the noise
-itself is that of :mod:`clustering_protocols.secrecy.noise`.
+itself is that of :mod:`clustering_protocols.secrecy.budget`.
+
+Noise is whole-numbered, because the holes of floating-point noise tell what it was added
+to (I. Mironov, "On significance of the least significant bits for differential privacy",
+CCS 2012). It comes from a keyed stream, because a draw that is repeated must be the same
+noise: two draws over the same numbers would be two releases.
 """
 
 from __future__ import annotations
@@ -12,10 +17,11 @@ from math import fsum
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
+import numpy as np
+
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.secrecy.noise import discrete_gaussian, discrete_laplace
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 Mechanism = Literal["laplace", "gaussian"]
 
@@ -119,3 +125,41 @@ def _opendp() -> ModuleType:
         ) from None
     dp.enable_features("contrib")
     return dp
+
+
+def exponential(stream: KeyedStream, size: int) -> FloatArray:
+    """Return standard exponential numbers (size,), 52 bits at every magnitude.
+
+    -log of a uniform number of which one word gives the exponent and another the digits:
+    its relative rounding is the same in the tail, down to 2^-64, as in the middle.
+    """
+    exponents = np.frexp(stream.words(size).astype(np.float64))[1]
+    zeros = np.maximum(64 - exponents, 0)  # the largest words round up to 2^64
+    digits = (1.0 + stream.uniform(size)) / 2.0
+    drawn: FloatArray = zeros * np.log(2.0) - np.log(digits)
+    return drawn
+
+
+def discrete_laplace(stream: KeyedStream, scale: float, size: int) -> IntArray:
+    """Return whole numbers x (size,), each with a probability ∝ exp(-|x| / scale).
+
+    The whole part of an exponential number is geometric; the difference of two geometric
+    numbers has this distribution.
+    """
+    geometric = np.floor(scale * exponential(stream, 2 * size)).astype(np.int64)
+    return geometric[:size] - geometric[size:]
+
+
+def discrete_gaussian(stream: KeyedStream, scale: float, size: int) -> IntArray:
+    """Return whole numbers x (size,), each with a probability ∝ exp(-x² / (2 scale²)).
+
+    Discrete Laplace numbers, of which some are kept (C. Canonne, G. Kamath, T. Steinke,
+    "The discrete Gaussian for differential privacy", 2020, algorithm 3).
+    """
+    wide = np.floor(scale) + 1.0
+    kept: IntArray = np.empty(0, dtype=np.int64)
+    while len(kept) < size:
+        drawn = discrete_laplace(stream, wide, size)
+        excess = (np.abs(drawn) - scale**2 / wide) ** 2 / (2.0 * scale**2)
+        kept = np.append(kept, drawn[exponential(stream, size) > excess])
+    return kept[:size]

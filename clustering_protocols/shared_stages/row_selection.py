@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from clustering_protocols.contract import Outcome, Params
-from clustering_protocols.contract.selection import put_back, tell_part
+from clustering_protocols.contract.published import put_back, tell_part
 from clustering_protocols.numerics.data_source import DataSource, keep_rows, order_rows
 from clustering_protocols.records.arrays import IntArray, Spec
 from clustering_protocols.records.record import Record

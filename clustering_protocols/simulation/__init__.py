@@ -8,13 +8,6 @@ bit; :func:`entropies` says which entropy a simulation of a seed uses.
 time: parties stay away or are killed, are told something else, or answer again.
 """
 
-from clustering_protocols.simulation.agreement import (
-    ANALYST,
-    COORDINATOR,
-    agree,
-    entropies,
-    member,
-)
 from clustering_protocols.simulation.evaluation import (
     SessionEvaluation,
     can_be_pooled,
@@ -23,13 +16,21 @@ from clustering_protocols.simulation.evaluation import (
     fidelity,
     measure,
 )
-from clustering_protocols.simulation.results import (
+from clustering_protocols.simulation.parties import (
+    ANALYST,
+    COORDINATOR,
+    agree,
+    entropies,
+    member,
+)
+from clustering_protocols.simulation.session import (
     Cost,
     SentMessage,
+    Session,
     SimulationResult,
     Timer,
+    run,
 )
-from clustering_protocols.simulation.session import Session, run
 from clustering_protocols.simulation.split import Split, number_rows, split
 
 __all__ = [

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from clustering_protocols.terms.preparation import ColumnPlan
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Identities, Layout
 
 PREFIX: Final = "house"

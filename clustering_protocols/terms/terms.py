@@ -37,16 +37,14 @@ from clustering_protocols.terms.captions import (
     ROUND,
     TITLE,
 )
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import (
     ColumnPlan,
     Preparation,
     Ranges,
     plans_of,
 )
-from clustering_protocols.terms.release import Release
-from clustering_protocols.terms.retention import Retention
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.sections import Evaluation, Release, Retention
 
 TERMS_VERSION: Final = 2
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]

@@ -10,8 +10,12 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
-from clustering_protocols.wire.states import Event, SessionState, SlotState
-from clustering_protocols.wire.stop_reasons import summarise_stop
+from clustering_protocols.wire.states import (
+    Event,
+    SessionState,
+    SlotState,
+    summarise_stop,
+)
 from coterie_pages.models import (
     AuditRow,
     SlotAnswer,

@@ -19,10 +19,11 @@ from clustering_protocols.terms.agreements import Member
 from clustering_protocols.wire.answers import (
     Preview,
     Receipt,
+    ReceiverAdded,
+    Receivers,
     SessionPage,
     SessionStatus,
 )
-from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from clustering_protocols.wire.states import SlotState, StopReason
 
 LONG_POLL_SECONDS: Final = 20.0

@@ -20,11 +20,12 @@ from clustering_protocols.wire.answers import (
     Joined,
     Preview,
     Receipt,
+    ReceiverAdded,
+    Receivers,
     SessionPage,
     SessionStatus,
 )
 from clustering_protocols.wire.http_headers import receipt_in, wait_header
-from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 from clustering_protocols.common.errors import InvalidParameters
 
 if TYPE_CHECKING:
-    from clustering_protocols.terms.evaluation import Evaluation
     from clustering_protocols.terms.preparation import Preparation
     from clustering_protocols.terms.schema import Schema
+    from clustering_protocols.terms.sections import Evaluation
     from clustering_protocols.terms.terms import Layout, Terms
     from party_sdk.home.identities import TrustedInstitutions
 
@@ -268,7 +268,7 @@ def read_runs(
         among one.
     """
     from clustering_protocols.common.values import validate_values
-    from clustering_protocols.terms.evaluation import Evaluation
+    from clustering_protocols.terms.sections import Evaluation
 
     numbers = _several(params.get("n_clusters"))
     if numbers == []:
@@ -308,7 +308,7 @@ def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
     protocol: of the new session: another one takes the parameters that it has too.
     """
     from clustering_protocols import catalogue, session_terms
-    from clustering_protocols.contract.parameter_groups import asked
+    from clustering_protocols.contract.parameters import asked
 
     params = session_terms.check_terms(terms)
     values = params.model_dump(mode="json", exclude_unset=True)

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import DegreeSums, RowHistory
-from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.published import Assignment
 from clustering_protocols.contract.row_history import MOST_ROWS, most_following
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import derive_key

@@ -25,7 +25,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, SparseSource, matrix
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from party_sdk.coordinator.option_parsing import read_runs
 from party_sdk.lab import Said, SimulatedSession, Whole, simulate
 from party_sdk.results.new_rows import NewRows

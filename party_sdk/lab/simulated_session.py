@@ -22,9 +22,9 @@ from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.simulation import Cost, SessionEvaluation, SimulationResult
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 from party_sdk.admission.table_admission import row_warnings
 from party_sdk.coordinator.option_parsing import Rule, as_list, prepare

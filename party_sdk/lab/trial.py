@@ -14,9 +14,9 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, keep_rows, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.profiles.profile import own_profile
-from clustering_protocols.simulation.agreement import SIMULATION
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.simulation.parties import SIMULATION
 from clustering_protocols.terms.preparation import Preparation, build_imputation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import read_terms
 from coterie_pages.models import RunReport
 from coterie_pages.views.terms_sheet import sheet_of, versions_of

@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import (
     Unauthenticated,
     Unavailable,
 )
-from clustering_protocols.wire.notices import ReceiverAdded, Receivers
+from clustering_protocols.wire.answers import ReceiverAdded, Receivers
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.party.party_session import PartySession
 

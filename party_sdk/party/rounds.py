@@ -20,7 +20,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.contract import PrivacySpending
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.contract.selection import Selection
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import DataSource

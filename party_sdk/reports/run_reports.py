@@ -10,7 +10,7 @@ from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
-from clustering_protocols.contract.selection import TOOK_PART
+from clustering_protocols.contract.published import TOOK_PART
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.canonical import digest

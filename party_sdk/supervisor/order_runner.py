@@ -33,8 +33,7 @@ from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.terms.risks import Risk, sentences_of
 from clustering_protocols.terms.terms import Terms
-from clustering_protocols.wire.answers import SessionStatus
-from clustering_protocols.wire.progress import describe_pace, updates_done
+from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.transport import Listeners
 from party_sdk.application.asker import AGREEING, Answer, Asker, Asks

@@ -15,7 +15,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.session_terms import build_request, check_named, draw_up
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, read_terms
 from party_sdk.advice import Situation, advise, check_sizes, size_warnings
 from party_sdk.coordinator.option_parsing import earlier_values

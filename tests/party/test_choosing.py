@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import InvalidParameters, NotReady, Roun
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.advice import describe_runs

@@ -14,9 +14,8 @@ from support.analyst_process import House
 from clustering_protocols.common.errors import GuardRefused, NotReady
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.evaluation import Evaluation
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import SessionState

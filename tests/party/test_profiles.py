@@ -18,8 +18,8 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Field, Schema, numbers
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, Terms
 from coterie_pages.formatting import format_test
 from coterie_pages.pages import page

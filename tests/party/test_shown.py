@@ -26,8 +26,8 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Schema, numbers
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use

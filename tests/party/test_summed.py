@@ -16,8 +16,8 @@ from support.drawn_terms import drawn
 
 from clustering_protocols.common.errors import Cancelled, GuardRefused
 from clustering_protocols.contract import Params, RowHistory, row_history
-from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.published import Assignment
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
@@ -25,8 +25,8 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.sums import RowsSummed
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, Terms
 from party_sdk.disclosures.history import History, Summed, history_of, merge
 from party_sdk.disclosures.uses import Use

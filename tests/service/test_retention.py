@@ -34,7 +34,7 @@ from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
-from clustering_protocols.terms.retention import Retention
+from clustering_protocols.terms.sections import Retention
 from clustering_protocols.terms.terms import Layout, read_terms
 from tests.service.samples import PARTS, A, B, StartApi, X
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from clustering_protocols import catalogue, engine
 from clustering_protocols.contract import Example, Outcome
-from clustering_protocols.contract.selection import Selection
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.records import codec

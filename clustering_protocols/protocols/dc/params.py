@@ -14,8 +14,9 @@ from clustering_protocols.common.limits import (
     graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import ASKED, PUBLISHED
-from clustering_protocols.contract.shared_parameters import (
+from clustering_protocols.contract.parameters import (
+    ASKED,
+    PUBLISHED,
     KMeansIterations,
     KMeansStarts,
 )

@@ -20,8 +20,8 @@ from clustering_protocols.numerics.row_blocks import ArrayRows
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
 from . import maths, messages

@@ -20,7 +20,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
 )
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
+from clustering_protocols.contract.parameters import PUBLISHED, STARTS
 from clustering_protocols.contract.round_bound import RoundBound
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray

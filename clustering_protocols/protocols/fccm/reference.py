@@ -20,7 +20,7 @@ from clustering_protocols.numerics.randomness import KeyedStream, public_stream
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
 from . import maths, messages, site_state as lanes

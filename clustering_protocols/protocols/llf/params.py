@@ -9,7 +9,7 @@ from pydantic import Field
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
+from clustering_protocols.contract.parameters import PUBLISHED, STARTS
 from clustering_protocols.numerics import fuzziness
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_bounded

@@ -23,10 +23,9 @@ from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
 from clustering_protocols.shared_stages.secrets import RowSecret, key_from
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 from . import messages, starts

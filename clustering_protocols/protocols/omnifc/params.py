@@ -15,7 +15,7 @@ from clustering_protocols.common.limits import (
     graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
+from clustering_protocols.contract.parameters import PUBLISHED, STARTS
 from clustering_protocols.numerics import fuzziness
 from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
 from clustering_protocols.terms.schema import Schema

@@ -10,8 +10,8 @@ from pydantic import Field, model_validator
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import PUBLISHED
-from clustering_protocols.contract.shared_parameters import (
+from clustering_protocols.contract.parameters import (
+    PUBLISHED,
     KMeansIterations,
     KMeansStarts,
 )

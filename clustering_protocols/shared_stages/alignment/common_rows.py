@@ -12,7 +12,7 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
 )
 from clustering_protocols.contract import PartyContext, Reply, SessionContext
-from clustering_protocols.contract.selection import Selection
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.digests import (

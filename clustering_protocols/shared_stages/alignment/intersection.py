@@ -52,7 +52,7 @@ from clustering_protocols.contract import (
     all_of,
     content_of,
 )
-from clustering_protocols.contract.selection import Selection
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec

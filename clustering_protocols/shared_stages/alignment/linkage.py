@@ -52,12 +52,12 @@ from clustering_protocols.contract import (
     all_of,
     content_of,
 )
-from clustering_protocols.contract.selection import Selection
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.joint_mask import JointMask
+from clustering_protocols.secrecy.ristretto import JointMask
 from clustering_protocols.shared_stages.alignment.common_rows import (
     check_overlap,
     select_common,

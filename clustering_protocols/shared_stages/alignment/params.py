@@ -16,7 +16,7 @@ from pydantic import (
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Params
-from clustering_protocols.contract.parameter_groups import LINKING
+from clustering_protocols.contract.parameters import LINKING
 from clustering_protocols.numerics.data_source import (
     DataSource,
     check_unique,

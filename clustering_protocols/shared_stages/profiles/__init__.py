@@ -25,7 +25,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.shared_stages.profiles import messages
 from clustering_protocols.shared_stages.profiles.messages import TakeLabels
 from clustering_protocols.shared_stages.profiles.totals import N_SUMS
-from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Audience
 
 Labelled = Callable[[PartyContext, TakeLabels, DataSource], Outcome]

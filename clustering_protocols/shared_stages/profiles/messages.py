@@ -14,8 +14,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import ByteArray, Spec, WordArray
-from clustering_protocols.records.readable import ReadableTable
-from clustering_protocols.records.record import Record
+from clustering_protocols.records.record import ReadableTable, Record
 from clustering_protocols.shared_stages.profiles.totals import N_SUMS
 
 MOST_CLUSTERS: Final = 10_000

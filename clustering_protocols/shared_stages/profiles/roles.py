@@ -24,7 +24,7 @@ from clustering_protocols.contract import (
     SessionContext,
     all_of,
 )
-from clustering_protocols.contract.assignment import Assignment
+from clustering_protocols.contract.published import Assignment
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import WordArray
@@ -45,8 +45,8 @@ from clustering_protocols.shared_stages.sums import (
     members,
     n_rows,
 )
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.sections import Release
 
 
 def sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]:

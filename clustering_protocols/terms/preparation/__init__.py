@@ -6,21 +6,24 @@ stand for its levels, how much it counts. The :class:`ColumnPlan` that follows f
 all that parties have to know to turn tables into the same columns.
 """
 
-from clustering_protocols.terms.preparation.bounds import Ranges, check_bounded
-from clustering_protocols.terms.preparation.plan import ColumnPlan, Fill, plans_of
+from clustering_protocols.terms.preparation.plan import (
+    ColumnPlan,
+    Fill,
+    ObservedRows,
+    PreparedRows,
+    Ranges,
+    check_bounded,
+    check_fields,
+    clustered_columns,
+    plans_of,
+    whole_rows,
+)
 from clustering_protocols.terms.preparation.preparation import (
     FILLED,
     Missing,
     Preparation,
     Treatment,
     build_imputation,
-)
-from clustering_protocols.terms.preparation.rows import (
-    ObservedRows,
-    PreparedRows,
-    check_fields,
-    clustered_columns,
-    whole_rows,
 )
 
 __all__ = [

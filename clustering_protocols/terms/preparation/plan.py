@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field as attribute
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.numerics.data_source import DataSource, keep_columns
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.preparation.bounds import Ranges
 from clustering_protocols.terms.preparation.preparation import (
     FILLED,
     Missing,
@@ -18,6 +20,73 @@ from clustering_protocols.terms.preparation.preparation import (
     Treatment,
 )
 from clustering_protocols.terms.schema import Field, Schema
+
+
+class Ranges(NamedTuple):
+    """Least and greatest value of each column, infinite where none is said.
+
+    low, high: float64 (m,).
+    """
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def of(cls, schema: Schema) -> Ranges:
+        """Return the ranges of fields that are clustered as they are."""
+        low, high = np.array([field.extremes for field in schema.fields]).T
+        return cls(low, high)
+
+    @classmethod
+    def unknown(cls, width: int) -> Ranges:
+        """Return the ranges of columns of which nothing is said."""
+        return cls(np.full(width, -np.inf), np.full(width, np.inf))
+
+    def check(self, data: DataSource) -> None:
+        """Refuse rows outside, before anything of them is sent.
+
+        Raises InvalidData: it names the columns, and no value.
+        """
+        outside = np.zeros(len(data.columns), dtype=bool)
+        for batch in data.batches():
+            outside |= ((batch < self.low) | (batch > self.high)).any(axis=0)
+        if outside.any():
+            names = ", ".join(np.array(data.columns)[outside])
+            raise InvalidData(f"Values outside the dictionary's range, in {names}.")
+
+
+def check_bounded(
+    dictionary: Sequence[Schema], what: str, *, wide: bool = False
+) -> None:
+    """Refuse fields without a finite minimum and maximum.
+
+    dictionary: of each column group; none where terms have none.
+    what: what needs them, for the operator.
+    wide: whether a range of one value is none either.
+
+    Raises InvalidParameters.
+    """
+    if not dictionary:
+        raise InvalidParameters(
+            f"{what} needs a data dictionary (--schema) with a minimum and a maximum of "
+            "every field."
+        )
+    for field in (field for schema in dictionary for field in schema.fields):
+        if not _is_bounded(field):
+            raise InvalidParameters(
+                f"{what} needs a minimum and a maximum of every field: the data "
+                f"dictionary (--schema) gives {field.name!r} none, or one alone."
+            )
+        if wide and field.extremes[0] == field.extremes[1]:
+            raise InvalidParameters(
+                f"{what} needs ranges of more than one value: leave {field.name!r} out."
+            )
+
+
+def _is_bounded(field: Field) -> bool:
+    low, high = field.extremes
+    return math.isfinite(high - low)  # of finite ends too: units are made of it
+
 
 _INDICATOR: Final = 0.5**0.5
 """Of a level: indicators of two rows with other levels are 1 apart."""
@@ -297,3 +366,96 @@ def plans_of(
         prepared.check(schema)
     clustered = [schema.clustered_part for schema in dictionary]
     return tuple(map(ColumnPlan, clustered, preparation))
+
+
+class ObservedRows:
+    """Rows as their party has them, a column per field, NaN where there is no value.
+
+    What a party sees until it is known what fills the gaps. The names are those of the
+    columns to come: that they are alike is compared before anything is pooled.
+    """
+
+    def __init__(self, source: DataSource, plan: ColumnPlan) -> None:
+        self._source, self._plan = source, plan
+        self.n_rows, self.columns = source.n_rows, plan.columns
+
+    @property
+    def ids(self) -> Sequence[str] | None:
+        """Return the ids of the source."""
+        return self._source.ids
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield rows as (batch, fields) arrays."""
+        for batch in self._source.batches():
+            yield self._plan.take_logarithms(batch)
+
+
+def check_fields(source: DataSource, schema: Schema) -> None:
+    """Refuse columns that are others than the fields, or in another order."""
+    if tuple(source.columns) != schema.names:
+        raise InvalidData(
+            "The terms describe other columns, or another order of them: "
+            f"{', '.join(schema.names[:20])}."
+        )
+
+
+def clustered_columns(source: DataSource, schema: Schema | None) -> DataSource:
+    """Return what is clustered of a party's rows: no column that is only described.
+
+    This is where a session parts the two. Profiles alone read the rows as they are.
+
+    source: with the fields that the dictionary uses for columns, or those it clusters.
+    """
+    if schema is None or not schema.described_names:
+        return source
+    if tuple(source.columns) == schema.clustered_part.names:
+        return source
+    check_fields(source, schema)
+    roles = enumerate(field.role for field in schema.fields)
+    places = [place for place, role in roles if role == "cluster"]
+    return keep_columns(source, np.array(places, dtype=np.int64))
+
+
+def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
+    """Return the numbers of the rows that take part: those that lack nothing they need.
+
+    None where all do.
+
+    source: with the fields for columns.
+
+    Raises InvalidData if a field lacks a value and its gaps are refused, or no row is
+        left.
+    """
+    dropping, refusing = (
+        plan.find_places_by_missing("drop"),
+        plan.find_places_by_missing("refuse"),
+    )
+    if not (len(dropping) or len(refusing)):
+        return None
+    kept, begin = [], 0
+    for batch in source.batches():
+        gaps = np.isnan(batch)
+        if lacking := [i for i in refusing if gaps[:, i].any()]:
+            names = ", ".join(plan.schema.names[place] for place in lacking[:10])
+            raise InvalidData(f"Values are missing in {names}.")
+        kept.append(begin + np.flatnonzero(~gaps[:, dropping].any(axis=1)))
+        begin += len(batch)
+    rows = np.concatenate(kept)
+    if not len(rows):
+        raise InvalidData("No row has all the values that it needs to take part.")
+    return None if len(rows) == source.n_rows else rows
+
+
+class PreparedRows(ObservedRows):
+    """The same rows as the columns that are clustered."""
+
+    def __init__(
+        self, source: DataSource, plan: ColumnPlan, filled: FloatArray
+    ) -> None:
+        super().__init__(source, plan)
+        self._filled = filled
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield rows as (batch, columns) arrays, finite."""
+        for batch in super().batches():
+            yield self._plan.prepare(batch, self._filled)

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from clustering_protocols.wire.states import OVER, SessionState, SlotState
-from clustering_protocols.wire.stop_reasons import summarise_stop
+from clustering_protocols.wire.states import (
+    OVER,
+    SessionState,
+    SlotState,
+    summarise_stop,
+)
 from party_sdk.cli.options.arguments import opened_argument, opened_sessions
 from party_sdk.cli.options.common import (
     MOMENT,

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from clustering_protocols.contract import Params
-    from clustering_protocols.terms.evaluation import Evaluation
     from clustering_protocols.terms.schema import Schema
+    from clustering_protocols.terms.sections import Evaluation
     from clustering_protocols.terms.terms import Layout, Terms
     from party_sdk.coordinator.coordinator import Coordinator
     from party_sdk.coordinator.session import CoordinatedSession

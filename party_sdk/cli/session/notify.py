@@ -15,7 +15,7 @@ from party_sdk.cli.options.common import pass_coordinator
 from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
-    from clustering_protocols.wire.notices import ReceiverAdded, ReceiverLine
+    from clustering_protocols.wire.answers import ReceiverAdded, ReceiverLine
     from party_sdk.coordinator.coordinator import Coordinator
     from party_sdk.party.notifications import NotificationRequest, OwnReceivers
 
@@ -144,7 +144,7 @@ def _show_added(added: ReceiverAdded, *, as_json: bool) -> None:
 
 
 def _line(line: ReceiverLine) -> str:
-    from clustering_protocols.wire.notices import SENTENCES
+    from clustering_protocols.wire.answers import SENTENCES
 
     told = f"{line.sent} sent"
     if line.retrying:

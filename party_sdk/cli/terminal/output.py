@@ -16,7 +16,7 @@ import click
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import CONTROLS
-from clustering_protocols.wire.progress import describe_pace, updates_done
+from clustering_protocols.wire.answers import describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from party_sdk.cli.terminal.progress import StatusLine
 

@@ -12,7 +12,7 @@ from clustering_protocols.common.errors import (
     InvalidData,
     InvalidParameters,
 )
-from clustering_protocols.contract.parameter_groups import GROUPS
+from clustering_protocols.contract.parameters import GROUPS
 from clustering_protocols.terms.captions import Group
 from clustering_protocols.terms.request_fields import request_fields
 from clustering_protocols.terms.terms import Layout

@@ -15,7 +15,6 @@ from clustering_protocols import catalogue
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.contract import Params
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.request_fields import (
     RequestField,
     build_section,
@@ -23,6 +22,7 @@ from clustering_protocols.terms.request_fields import (
     request_fields,
 )
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout, Terms
 from coterie_pages.desk_models import SlotLine
 from coterie_pages.form_fields import parameters_of

@@ -13,8 +13,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     Unavailable,
 )
-from clustering_protocols.wire.answers import SessionStatus
-from clustering_protocols.wire.progress import describe_pace, updates_done
+from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from clustering_protocols.wire.states import SlotState
 from coterie_pages.desk_models import SessionDesk
 from coterie_pages.models import Banner, Refusal

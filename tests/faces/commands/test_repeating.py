@@ -21,8 +21,8 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation

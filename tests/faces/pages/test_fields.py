@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clustering_protocols import catalogue
-from clustering_protocols.contract.parameter_groups import GROUPS
+from clustering_protocols.contract.parameters import GROUPS
 from coterie_pages.form_fields import fields_of, parameters_of
 
 PROTOCOLS = ("dc", "fccm", "llf", "omnifc", "pqmds")

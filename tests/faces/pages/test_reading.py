@@ -8,7 +8,7 @@ import pytest
 from support import page_models
 
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.terms.evaluation import LEAST_IS_BEST, Rule
+from clustering_protocols.terms.sections import LEAST_IS_BEST, Rule
 from coterie_pages.formatting import BESIDE, shown_figures
 from coterie_pages.pages import READING, page
 

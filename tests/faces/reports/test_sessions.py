@@ -22,8 +22,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.release import Release
-from clustering_protocols.terms.retention import Retention
+from clustering_protocols.terms.sections import Release, Retention
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import StopReason
 from coterie_pages.views.terms_sheet import sheet_of

@@ -13,8 +13,8 @@ from support.verdicts import RIGHT, Verdict, attacked, check
 
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Constraints, Field, Level, Schema
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.attacks.honest_sessions import completed, house_in, play
 

@@ -32,8 +32,8 @@ from clustering_protocols.session_terms import (
 )
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 from party_sdk.home.policy import Policy
 

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from clustering_protocols.contract import row_history
-from clustering_protocols.contract.leverage import n_of_leverage_one
-from clustering_protocols.contract.row_history import SHARE, RowHistory, most_following
+from clustering_protocols.contract.row_history import (
+    SHARE,
+    RowHistory,
+    most_following,
+    n_of_leverage_one,
+)
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 PARTITIONS = st.integers(2, 4).flatmap(

@@ -29,7 +29,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
 X: Any = load_iris().data

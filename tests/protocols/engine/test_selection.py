@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from clustering_protocols import catalogue, engine
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, Stage
-from clustering_protocols.contract.selection import Selection, put_back, tell_part
+from clustering_protocols.contract.published import Selection, put_back, tell_part
 from clustering_protocols.numerics.data_source import (
     BATCH_ROWS,
     DataSource,

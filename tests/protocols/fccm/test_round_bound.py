@@ -20,7 +20,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.session_terms import build_request, draw_up
 from clustering_protocols.simulation import Session
-from clustering_protocols.simulation.agreement import agree, entropies
+from clustering_protocols.simulation.parties import agree, entropies
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import Situation, advise

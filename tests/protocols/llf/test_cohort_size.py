@@ -16,7 +16,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.simulation.agreement import agree, entropies
+from clustering_protocols.simulation.parties import agree, entropies
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import check_sizes

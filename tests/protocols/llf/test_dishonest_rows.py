@@ -35,7 +35,7 @@ from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.shared_stages.masked_sums import CheckedSum
 from clustering_protocols.shared_stages.sums import SumTotals
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.audits import unaudited
 from tests.protocols.llf.reading_off import Cells

@@ -21,7 +21,7 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.audits import unaudited
 from tests.protocols.llf.llf_sessions import SEED, rows

@@ -22,7 +22,7 @@ from clustering_protocols.common.errors import (
     RowsNotAligned,
     TaskRefused,
 )
-from clustering_protocols.contract.selection import Selection
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration

@@ -19,12 +19,12 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
 )
 from clustering_protocols.contract import PeerMessage
-from clustering_protocols.contract.selection import Selection
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.blocks import ONE_THREAD
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.secrecy.joint_mask import JointMask
+from clustering_protocols.secrecy.ristretto import JointMask
 from clustering_protocols.shared_stages.alignment import linkage
 from clustering_protocols.shared_stages.alignment.digests import Digests, RowOrder
 from clustering_protocols.shared_stages.alignment.linkage import (

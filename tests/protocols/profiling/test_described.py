@@ -20,8 +20,8 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 
 IRIS: Any = load_iris().data

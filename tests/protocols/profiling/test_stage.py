@@ -30,9 +30,8 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles import messages, roles
-from clustering_protocols.terms.evaluation import Evaluation
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 X: Any = load_iris().data

@@ -13,7 +13,7 @@ from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.canonical import canonical_json, digest
-from clustering_protocols.terms.retention import Retention
+from clustering_protocols.terms.sections import Retention
 from clustering_protocols.terms.terms import About, Layout, Terms
 from coterie_pages.models import TermsSheet
 from coterie_pages.pages import assessment, page

@@ -14,7 +14,7 @@ from clustering_protocols.contract.disclosures import (
     kinds_of,
     of_release,
 )
-from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.sections import Release
 
 
 def can_be_opened(params: Params) -> bool:

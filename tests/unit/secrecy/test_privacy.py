@@ -24,7 +24,7 @@ from clustering_protocols.protocols.pqmds import (
     release,
 )
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.secrecy import budget, noise
+from clustering_protocols.secrecy import budget
 from clustering_protocols.secrecy.budget import Account, Mechanism, PrivacyCost
 from clustering_protocols.terms.terms import Layout
 
@@ -60,8 +60,8 @@ def gaussian_weight(x: IntArray, scale: float) -> Any:
 @pytest.mark.parametrize(
     ("draw", "weight"),
     [
-        (noise.discrete_laplace, laplace_weight),
-        (noise.discrete_gaussian, gaussian_weight),
+        (budget.discrete_laplace, laplace_weight),
+        (budget.discrete_gaussian, gaussian_weight),
     ],
 )
 def test_noise_has_the_probabilities_that_it_should(
@@ -79,13 +79,13 @@ def test_noise_has_the_probabilities_that_it_should(
 
 
 def test_exponential_numbers_reach_far_into_the_tail() -> None:
-    found = noise.exponential(stream("tail"), 1_000_000)
+    found = budget.exponential(stream("tail"), 1_000_000)
     assert stats.kstest(found, "expon").pvalue > SURE
     assert found.min() >= 0
     assert found.max() > 11
 
 
-@pytest.mark.parametrize("draw", [noise.discrete_laplace, noise.discrete_gaussian])
+@pytest.mark.parametrize("draw", [budget.discrete_laplace, budget.discrete_gaussian])
 def test_a_number_alone_is_as_noisy_as_one_of_many(
     draw: Callable[..., IntArray],
 ) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Example
-from clustering_protocols.terms.evaluation import Evaluation
-from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Evaluation, Release
 
 SEED = 3
 _SHOW_GEOMETRY = {"dc", "omnifc"}  # whose profiles may be told to members alone

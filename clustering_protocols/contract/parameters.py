@@ -1,13 +1,14 @@
-"""What a parameter is about, said beside it: forms put together what is about the same.
+"""What a parameter is about, said beside it, and parameters that many protocols have.
 
-A parameter that says nothing is one of the method itself.
+Forms put together what is about the same; a parameter that says nothing is one of the
+method itself.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from pydantic.config import JsonDict
 
 KEYWORD: Final = "x-group"
@@ -35,3 +36,13 @@ def asked(params: type[BaseModel]) -> dict[str, Any]:
     return {
         n: e[ASKED] for n, e in extras.items() if isinstance(e, dict) and ASKED in e
     }
+
+
+KMeansStarts = Annotated[
+    int,
+    Field(ge=1, le=1000, description="Starts of k-means.", json_schema_extra=STARTS),
+]
+KMeansIterations = Annotated[
+    int,
+    Field(ge=1, le=100_000, description="Of k-means.", json_schema_extra=STARTS),
+]

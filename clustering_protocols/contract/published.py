@@ -1,4 +1,4 @@
-"""Rows of a party that take part, where a stage has selected some of them.
+"""Records that a stage publishes: what the engine, the SDK and later stages read of memory.
 
 A stage selects rows by having the parties remember a :class:`Selection` and by ending
 with ``Finish.n_rows``. In all later rounds the engine shows the roles these rows alone,
@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import Annotated, Final, TypeVar
 
 import numpy as np
+from pydantic import Field
 
+from clustering_protocols.contract.party import Outcome
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-
-from .party import Outcome
 
 OUTSIDE = -1
 """The label of rows that did not take part."""
@@ -73,3 +73,30 @@ def _spread(values: _Rows, rows: IntArray, n_rows: int, outside: float) -> _Rows
     whole = np.full((n_rows, *values.shape[1:]), outside, dtype=values.dtype)
     whole[rows] = values
     return whole
+
+
+class Assignment(Record):
+    """Memory: the labels of this party's rows that take part.
+
+    labels: -1 for rows of no cluster.
+    chosen: the number of the run that they are of.
+    result: SHA-256 (hex) of the result that they come from.
+    """
+
+    kind = "assignment"
+
+    labels: Annotated[IntArray, Spec("n", low=-1)]
+    chosen: int
+    result: str
+
+
+class PrivacySpending(Record):
+    """Memory: (ε, δ) of a person for the whole session, all parties together.
+
+    epsilon: None for a release without noise, which no ε bounds.
+    """
+
+    kind = "spent"
+
+    epsilon: float | None = Field(ge=0)
+    delta: float = Field(ge=0)

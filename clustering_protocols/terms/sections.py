@@ -1,8 +1,8 @@
-"""How many clusters: the runs of a session, and which of them counts."""
+"""Sections of terms: how many clusters, what is let out, and how long it stays."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Final, Literal, Self, cast, get_args
 
@@ -11,7 +11,15 @@ from pydantic import Field, model_validator
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.values import Section
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.terms.captions import CHOOSE, WITHIN
+from clustering_protocols.terms.captions import (
+    CHOOSE,
+    DECADE,
+    DELETE_WITHIN,
+    KEEP_CONTRIBUTIONS,
+    MIN_CLUSTER_ROWS,
+    PROFILES,
+    WITHIN,
+)
 
 Rule = Literal[
     "simplified_silhouette",
@@ -118,3 +126,81 @@ class Evaluation(Section):
         known = {run: value for run, value in values.items() if value is not None}
         sign = 1 if rule in LEAST_IS_BEST else -1
         return min(known, key=lambda run: (sign * known[run], run), default=0)
+
+
+class Release(Section):
+    """Profiles: what the clusters are like, field by field, over all parties.
+
+    Those who hold the same fields add theirs up, from three parties on; others get the
+    profile of their own rows, which stays with them.
+    """
+
+    profiles: Annotated[Literal["members", "everybody"], PROFILES] = Field(
+        description="members: each party reads the profile of the fields it holds. "
+        "everybody: the coordinator and all parties read all profiles, rounded."
+    )
+    min_cluster_rows: Annotated[int, MIN_CLUSTER_ROWS] = Field(
+        default=10,
+        ge=5,
+        le=1_000_000,
+        description="Clusters with fewer rows together are one line 'others'.",
+    )
+
+    @property
+    def readers(self) -> Mapping[str, str]:
+        """Return what analyst, party and coordinator read of profiles, if they do."""
+        if self.profiles == "members":
+            return {"party": "Profiles in its own variables."}
+        rounded = "Rounded profiles."
+        own = "Profiles in its own variables, rounded ones in others."
+        return {"analyst": rounded, "party": own, "coordinator": rounded}
+
+    @property
+    def sentence(self) -> str:
+        """Return who reads what the clusters are like."""
+        readers = {
+            "members": "the parties that hold the same columns read them",
+            "everybody": "all parties and the coordinator read them, rounded",
+        }
+        return (
+            f"profiles of the clusters: {readers[self.profiles]}; clusters of fewer than "
+            f"{self.min_cluster_rows} rows together"
+        )
+
+
+class Retention(Section):
+    """The longest time for which the analyst keeps contributions, and the rest.
+
+    The terms are signed, so that a party can hold the analyst to it. An analyst keeps no
+    session longer, whatever its settings say.
+    """
+
+    contributions: Annotated[int, KEEP_CONTRIBUTIONS] = Field(
+        default=0,
+        ge=0,
+        le=DECADE,
+        description="Seconds after the end of the session.",
+    )
+    session: Annotated[int, DELETE_WITHIN] = Field(
+        ge=3600,  # parties have to fetch their results
+        le=DECADE,
+        description="Seconds after its end, in which all but the audit is deleted.",
+    )
+
+    @property
+    def sentence(self) -> str:
+        """Return when what is deleted."""
+        kept = f"within {_span(self.contributions)} of the end"
+        return (
+            "the analyst deletes contributions "
+            f"{kept if self.contributions else 'at the end'}, and results, terms and "
+            f"receipts within {_span(self.session)} of the end; its audit stays"
+        )
+
+
+def _span(seconds: int) -> str:
+    for unit, length in (("day", 86_400), ("hour", 3600)):
+        if seconds and seconds % length == 0:
+            count = seconds // length
+            return f"{count:,} {unit}{'s' * (count > 1)}"
+    return f"{seconds:,} seconds"
