@@ -17,7 +17,6 @@ from click.testing import CliRunner
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst
 
-from benchmarks.demonstration import OVERALL, POOLED, Score, table_lines
 from clustering_protocols import catalogue
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.signed_logs import SignedLog
@@ -343,19 +342,6 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
 
 
 # The demo
-
-
-def test_two_tables_tell_apart_what_is_lost_and_what_is_found() -> None:
-    row = {"r1c1": Score(ari=0.1, fidelity=0.9), OVERALL: Score(ari=0.2, fidelity=0.8)}
-    lines = list(table_lines({"method": row, POOLED: row}))
-    parts = "\n".join(lines).split("\n\n")
-    assert len(parts) == 2
-    fidelity, classes = parts
-    assert fidelity.startswith("Fidelity: ")
-    assert "0.900    0.800" in fidelity
-    assert POOLED not in fidelity.partition("overall")[2]
-    assert classes.startswith("True classes: ")
-    assert "0.100    0.200" in classes
 
 
 def test_a_long_silence_is_broken_with_the_last_line_of_a_log(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import subprocess
 from pathlib import Path
 
@@ -64,4 +63,5 @@ def test_a_local_analyst_starts_beside_stray_files(tmp_path: Path) -> None:
 
 
 def test_the_demo_calls_commands_beside_stray_files() -> None:
-    assert demonstration._call(["--version"], os.environ)
+    words = [*demonstration.COTERIE, "--version"]
+    assert subprocess.run(words, capture_output=True, check=True).stdout
