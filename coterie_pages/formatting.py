@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from clustering_protocols.numerics.outcomes import Outcome
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
+from clustering_protocols.numerics.survival import Survival, kaplan_meier, log_rank
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
@@ -283,6 +284,27 @@ def format_test(field: Outcome) -> str:
     if field.n_small:
         said += f" (unreliable: fewer than 5 rows expected in {field.n_small} cells)"
     return said
+
+
+def log_rank_text(time: Survival) -> str:
+    """Return the log-rank test of a time: its statistic, degrees of freedom and p."""
+    test = log_rank(time.lines)
+    if test.statistic is None or test.p is None:
+        return "nothing to compare"
+    p = "p < 0.001" if test.p < _LEAST_P else f"p = {test.p:.3f}"
+    return f"χ²({test.degrees}) = {number(test.statistic)}, {p}"
+
+
+def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield of each line its name, rows, events and restricted mean survival."""
+    for name, line in zip(lines, time.lines, strict=True):
+        if line is None:
+            yield name, "–", "–", "–"
+            continue
+        curve, events = kaplan_meier(line), sum(line.events.n_rows)
+        n_rows = events + sum(line.censored.n_rows)
+        mean = f"{number(curve.mean)} ± {number(curve.deviation)}"
+        yield name, f"{n_rows:,}", f"{events:,}", mean
 
 
 # Moments that people write

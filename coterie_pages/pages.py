@@ -119,6 +119,8 @@ def _environment() -> Environment:
         "citations_of": citations_of,
         "outcome_cell": formatting.outcome_cell,
         "format_test": formatting.format_test,
+        "log_rank_text": formatting.log_rank_text,
+        "survival_rows": formatting.survival_rows,
         "texts_of": texts_of,
         "cell": formatting.cell,
         "cluster_title": formatting.cluster_title,

@@ -12,9 +12,17 @@ from datetime import datetime
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
+from clustering_protocols.numerics.survival import (
+    Curve as SurvivalCurve,
+    Survival,
+    SurvivalLine,
+    kaplan_meier,
+)
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.formatting import BESIDE, cluster_title, figure, number, share
 from coterie_pages.models import Points, Timeline, Work
@@ -573,6 +581,81 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
             class_="ring",
         )
     yield element("circle", cx=across(mean), cy=middle, r=4, class_="mark")
+
+
+_CURVE_PLOT: Final = (110.0, 12.0, 500.0, 240.0)  # left, top, width, height
+
+
+def survival_curves(
+    name: str, title: str, time: Survival, lines: Sequence[str]
+) -> Markup:
+    """Return Kaplan-Meier curves with bands of 95 %, and the rows at risk below.
+
+    lines: what the lines of the profile are called.
+    """
+    shown = [
+        (place, line)
+        for place, line in enumerate(time.lines[:N_COLOURS])
+        if line is not None
+    ]
+    told = "The share without the event over time; the table below has the values."
+    height = sum(_CURVE_PLOT[1::2]) + 60 + 20 * len(shown)
+    parts = [*_survival_axes(time, shown, lines)]
+    for place, line in shown:
+        parts += _survival_line(time.most, kaplan_meier(line), place)
+    return picture(name, title, told, (_BARS_WIDTH, height), parts)
+
+
+def _survival_axes(
+    time: Survival, shown: Sequence[tuple[int, SurvivalLine]], lines: Sequence[str]
+) -> Iterator[Markup]:
+    left, top, width, height = _CURVE_PLOT
+    bottom = top + height
+    for share_ in (0.0, 0.25, 0.5, 0.75, 1.0):
+        y = bottom - height * share_
+        yield line(left, y, left + width, y, "axis" if share_ == 0 else "grid")
+        yield text(left - 8, y + 4, f"{share_:.0%}", anchor="end")
+    unit = f", {time.unit}" if time.unit else ""
+    yield text(
+        left, bottom + 38, f"{time.title or time.name}{unit}; rows at risk below"
+    )
+    for at in ticks(0.0, time.most, 5):
+        x = left + width * at / time.most
+        yield line(x, bottom, x, bottom + 5)
+        yield text(x, bottom + 19, number(at), anchor="middle")
+        for row, (_, own) in enumerate(shown):
+            n_rows = f"{int(own.at_risk(np.array([at]))[0]):,}"
+            yield text(
+                x, bottom + 58 + 20 * row, n_rows, anchor="middle", class_="small"
+            )
+    for row, (place, _) in enumerate(shown):
+        y = bottom + 58 + 20 * row
+        yield element("rect", x=2, y=y - 9, width=10, height=10, class_=f"c{place}")
+        yield text(18, y, shorten(lines[place], 12))
+
+
+def _survival_line(most: float, curve: SurvivalCurve, place: int) -> Iterator[Markup]:
+    left, top, width, height = _CURVE_PLOT
+
+    def steps(shares: FloatArray) -> list[str]:
+        """Return the corners of a curve that steps down where bins end."""
+        corners, before = [], 1.0
+        for end, after in zip(curve.ends, shares, strict=True):
+            x = left + width * end / most
+            corners += [(x, before), (x, after)]
+            before = after
+        return [
+            f"{x:.1f},{top + height * (1 - y):.1f}" for x, y in [(left, 1.0), *corners]
+        ]
+
+    band = [*steps(curve.high), *reversed(steps(curve.low))]
+    colour = f"c{place}"
+    yield element("polygon", points=" ".join(band), class_=colour, fill_opacity="0.15")
+    yield element(
+        "polyline",
+        points=" ".join(steps(curve.survival)),
+        class_=f"step {colour}",
+    )
 
 
 def _heads(profile: Profile, lines: Sequence[str]) -> Iterator[Markup]:

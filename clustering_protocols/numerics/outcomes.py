@@ -83,7 +83,8 @@ def outcome_table(profile: Profile, described: Collection[str]) -> OutcomeTable 
 
     Returns None where the profile has no such variable, or no lines to compare.
     """
-    fields = [field for field in profile.fields if field.name in described]
+    times = {name for time in profile.survival for name in (time.name, time.event)}
+    fields = [f for f in profile.fields if f.name in {*described} - times]
     if not fields or not profile.n_rows or profile.is_description:
         return None
     return OutcomeTable(

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import itertools
 from itertools import chain
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from clustering_protocols.common.values import Value
+from clustering_protocols.numerics.survival import Survival
 from clustering_protocols.records.record import ReadableTable
 
 SHARES: Final = 20
@@ -108,6 +114,7 @@ class Profile(Value):
     n_rows: rows of each line.
     rounded: whether values were rounded to be told outside.
     fields: those that set clusters apart most come first.
+    survival: times to events; not written where there are none.
     """
 
     column: int = Field(ge=0)
@@ -117,6 +124,7 @@ class Profile(Value):
     n_rows: tuple[int, ...]
     rounded: bool
     fields: tuple[FieldProfile, ...]
+    survival: tuple[Survival, ...] = ()
 
     @property
     def is_description(self) -> bool:
@@ -148,9 +156,19 @@ class Profile(Value):
     def _check_lines(self) -> Self:
         n_lines = len(self.clusters) + bool(self.others)
         rows = (self.n_rows, *(field.n_rows for field in self.fields))
-        if any(len(each) != n_lines for each in rows):
+        lines = (*rows, *(time.lines for time in self.survival))
+        if any(len(each) != n_lines for each in lines):
             raise ValueError("A profile has a number of rows for each line.")
         return self
+
+    @model_serializer(mode="wrap")
+    def _write_what_is_there(
+        self, write: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        if not self.survival:
+            del written["survival"]
+        return written
 
 
 class Profiles(Value):

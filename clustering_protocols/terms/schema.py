@@ -113,6 +113,12 @@ class Field(SparseModel):
         default=None, ge=0, le=15, description="Digits after the point, of a number."
     )
     constraints: Constraints = Constraints()
+    event: Annotated[str, AfterValidator(normal)] = Declared(
+        default="",
+        max_length=200,
+        description="Of a time to an event: the yes or no that says whether it came; else "
+        "the time is that of the last look.",
+    )
     missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  the name in Table Schema
         default=None, description="Codes of no value; those of the schema by default."
     )
@@ -135,6 +141,12 @@ class Field(SparseModel):
         if self.decimals is not None and (self.is_category or self.type != "number"):
             raise ValueError("decimals are for numbers")
         self._check_bounds()
+        low, high = self.bounds
+        is_time = self.is_measured and self.role == "describe" and high > low == 0.0
+        if self.event and not (is_time and math.isfinite(high)):
+            raise ValueError(
+                "a time to an event is a number to describe, with minimum 0 and a maximum"
+            )
         return self
 
     def _check_bounds(self) -> None:
@@ -239,6 +251,9 @@ class Schema(SparseModel):
                 "no field has the role 'cluster': at least one is clustered"
             )
         described = [field for field in fields if field.role == "describe"]
+        yes_no = {field.name for field in described if field.type == "boolean"}
+        if unknown := {field.event for field in fields} - yes_no - {""}:
+            raise ValueError(f"{min(unknown)!r} is no yes or no to describe")
         if sum(len(field.levels) or 1 for field in described) > MOST_DESCRIBED:
             raise ValueError(
                 f"the fields to describe have more than {MOST_DESCRIBED} numbers and levels"

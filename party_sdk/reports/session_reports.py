@@ -132,6 +132,11 @@ def archive(
             files["agreement.json"] = opened.agreement()
         if status.state is SessionState.COMPLETED:
             files["result.json"] = json.dumps(_as_json(opened.summary()), indent=2)
+    for profile in report.profiles:
+        for time in profile.survival:
+            lines = (",".join(map(str, row)) for row in time.table)
+            name = f"survival-{profile.column + 1}-{len(files)}.csv"
+            files[name] = "\n".join([f"# {time.name}, event {time.event}", *lines, ""])
     written = BytesIO()
     with ZipFile(written, "w", ZIP_DEFLATED) as archived:
         for name, content in sorted(files.items()):

@@ -17,6 +17,7 @@ import numpy as np
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.numerics.round_numbers import round_down
+from clustering_protocols.numerics.survival import Survival, merge_line
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
@@ -151,7 +152,23 @@ def profile_of(
         n_rows=tuple(totals.line_rows[: len(lines)].tolist()),
         rounded=rounded,
         fields=tuple(sorted(found, key=lambda field: -field.difference)),
+        survival=tuple(_survival(totals, rounded=rounded)) if len(lines) else (),
     )
+
+
+def _survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
+    fields, n_lines = totals.fields.schema.fields, len(totals.lines)
+    for (place, _), counts in zip(totals.fields.times, totals.survival, strict=True):
+        most, smallest = fields[place].bounds[1], totals.smallest
+        yield Survival(
+            **_describe_field(fields[place]),
+            event=fields[place].event,
+            most=most,
+            lines=tuple(
+                merge_line(line, most, smallest, rounded=rounded)
+                for line in counts[:n_lines]
+            ),
+        )
 
 
 def agree(own: Profile, told: Profile) -> bool:

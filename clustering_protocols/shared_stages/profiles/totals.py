@@ -18,6 +18,7 @@ of its part, and of whole numbers that have a part each, the number itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,6 +30,7 @@ from numpy.typing import NDArray
 
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import NO_YES
+from clustering_protocols.numerics.survival import BINS, count_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.statistics.powers import (
@@ -60,6 +62,16 @@ class ProfileFields:
         fields = enumerate(self.schema.fields)
         found = [i for i, each in fields if bool(levels_of(each)) == levels]
         return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def times(self) -> tuple[tuple[int, int], ...]:
+        """Return the places of times to an event, and of the yes or no of each."""
+        names = self.schema.names
+        return tuple(
+            (place, names.index(each.event))
+            for place, each in enumerate(self.schema.fields)
+            if each.event
+        )
 
     @cached_property
     def ends(self) -> IntArray:
@@ -264,7 +276,8 @@ def n_numbers(fields: ProfileFields, n_clusters: int, which: int) -> int:
         VALUES: cells,
         DEVIATIONS: m * POWERS.size,
         SQUARES: cells,
-        HISTOGRAMS: cells * SIZE * has_histograms(fields, n_clusters),
+        HISTOGRAMS: cells * SIZE * has_histograms(fields, n_clusters)
+        + n_clusters * len(fields.times) * 2 * BINS,
     }[which]
 
 
@@ -402,7 +415,17 @@ class ProfileTotals:
         """Return how many values each part has (k, m, SIZE); None if nobody asked."""
         if not has_histograms(self.fields, self.n_clusters):
             return None
-        return self.sums[HISTOGRAMS - 1].reshape(self.n_clusters, -1, SIZE)
+        cells = self.n_clusters * len(self.fields.numbers)
+        return self.sums[HISTOGRAMS - 1][: cells * SIZE].reshape(
+            self.n_clusters, -1, SIZE
+        )
+
+    @cached_property
+    def survival(self) -> IntArray:
+        """Return events and censorings by time, line and bin (times, k, 2, BINS)."""
+        shape = (len(self.fields.times), self.n_clusters, 2, BINS)
+        counts = self.sums[HISTOGRAMS - 1]
+        return counts[len(counts) - math.prod(shape) :].reshape(shape)
 
     def fits(self, words: WordArray) -> bool:
         """Return whether these words can be the next sum of such members."""
@@ -415,6 +438,9 @@ class ProfileTotals:
         if which == DEVIATIONS:
             return POWERS.fits(total, self.n_members)
         if which == HISTOGRAMS:
+            cells = known.survival.reshape(-1, self.n_clusters, 2 * BINS)
+            if not all(_are_counts(each, self.line_rows) for each in cells):
+                return False
             found = known.histograms
             if found is None:
                 return True
@@ -532,15 +558,29 @@ def _squares(known: ProfileTotals, data: DataSource, labels: IntArray) -> IntArr
 
 
 def _histograms(known: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
-    """Return how many values lie in each part of the grid."""
+    """Return how many values lie in each part of the grid, and of times in each bin."""
+    survival = _survival(known, data, labels).ravel()
     if not has_histograms(known.fields, known.n_clusters):
-        return np.empty(0, dtype=np.int64)
+        return survival
     m = len(known.fields.numbers)
     found = np.zeros((known.n_clusters, m, SIZE), dtype=np.int64)
     for line, values, counted in _numbers(known, data, labels):
         cell = (line[:, None] * m + np.arange(m)) * SIZE + known.grid.part(values)
         found += np.bincount(cell[counted], minlength=found.size).reshape(found.shape)
-    return found.ravel()
+    return np.concatenate([found.ravel(), survival])
+
+
+def _survival(known: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
+    times, k = known.fields.times, known.n_clusters
+    found = np.zeros((len(times), k, 2, BINS), dtype=np.int64)
+    if times:
+        for line, rows in _lines(known, data, labels):
+            for number, (place, event) in enumerate(times):
+                most = known.fields.schema.fields[place].bounds[1]
+                found[number] += count_rows(
+                    rows[:, place], rows[:, event], line, most, k
+                )
+    return found
 
 
 _PASSES: Final[

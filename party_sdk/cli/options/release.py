@@ -23,6 +23,7 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
         if not profile.n_rows:
             yield "  too few rows for a profile"
             continue
+        yield from _survival_lines(profile)
         if profile.is_description:
             from coterie_pages.result_texts import pair_profiles
 
@@ -39,6 +40,21 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
         yield from (f"  {line}" for line in align_columns(rows))
         if left := len(profile.fields) - len(shown):
             yield f"  and {left} more fields that set clusters less apart"
+
+
+def _survival_lines(profile: Profile) -> Iterator[str]:
+    """Yield of each time to an event its log-rank test, and the means of all lines."""
+    if not profile.survival:
+        return
+    from coterie_pages.formatting import log_rank_text, survival_rows
+    from coterie_pages.svg import lines_of
+
+    for time in profile.survival:
+        unit = f" {time.unit}" if time.unit else ""
+        yield f"  {time.title or time.name} until {time.event}, log-rank {log_rank_text(time)}:"
+        heads = ("", "rows", "events", f"mean up to {time.most:g}{unit}")
+        table = [list(heads), *map(list, survival_rows(time, lines_of(profile)))]
+        yield from (f"    {line}" for line in align_columns(table))
 
 
 def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:

@@ -1,0 +1,237 @@
+"""Survival in each line of a profile: Kaplan-Meier curves and the log-rank test.
+
+Times lie in bins that follow from the declared range; an event or a censoring counts at
+the end of its bin. The bins of events, and those of censorings, merge until each holds
+none or enough rows of its line: no bin, and no difference of two, shows a few people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Annotated, Final, NamedTuple, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from clustering_protocols.common.values import Value
+from clustering_protocols.records.arrays import FloatArray, IntArray
+
+BINS: Final = 20
+_Z: Final = 1.959963984540054
+"""The 97.5 % quantile of the normal distribution: intervals are of 95 %."""
+
+
+class BinnedRows(Value):
+    """Rows by the bin in which something happened to them.
+
+    ends: where bins end, ascending, in the unit of time; the last is the end of the range.
+    n_rows: rows in each.
+    """
+
+    ends: tuple[float, ...] = Field(min_length=1, max_length=BINS)
+    n_rows: tuple[Annotated[int, Field(ge=0)], ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        """Profiles come from others: anyone who draws one counts on its bins."""
+        steps = np.diff(self.ends, prepend=0.0)
+        if len(self.n_rows) != len(steps) or not (steps > 0).all():
+            raise ValueError("Bins have ascending ends, and a number of rows each.")
+        return self
+
+    def before(self, times: FloatArray) -> FloatArray:
+        """Return how many rows have left before each time (m,)."""
+        return self._running[np.searchsorted(self.ends, times)]
+
+    def within(self, ends: FloatArray) -> FloatArray:
+        """Return the rows in coarser bins, whose ends (m,) are among those of these."""
+        until = self._running[np.searchsorted(self.ends, ends, side="right")]
+        return np.diff(until, prepend=0.0)
+
+    @property
+    def _running(self) -> FloatArray:
+        return np.concatenate([[0.0], np.cumsum(self.n_rows)])
+
+
+class SurvivalLine(Value):
+    """The events of one line, and rows that were last seen without it."""
+
+    events: BinnedRows
+    censored: BinnedRows
+
+    def at_risk(self, times: FloatArray) -> FloatArray:
+        """Return how many rows are under observation at each time (m,)."""
+        total = sum(self.events.n_rows) + sum(self.censored.n_rows)
+        return total - self.events.before(times) - self.censored.before(times)
+
+
+class Survival(Value):
+    """A time to an event in each line of a profile.
+
+    name, title, unit: of the time; event: the name of the yes or no.
+    most: the end of the declared range.
+    lines: None where a line has too few rows.
+    """
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    event: str
+    most: float = Field(gt=0)
+    lines: tuple[SurvivalLine | None, ...] = Field(min_length=1)
+
+    @property
+    def table(self) -> list[tuple[str | float, ...]]:
+        """Return a row for each line and bin of events, below the names of columns."""
+        rows: list[tuple[str | float, ...]] = [
+            ("line", "until", "at_risk", "events", "survival", "low", "high")
+        ]
+        for place, line in enumerate(self.lines):
+            if line is not None:
+                curve = kaplan_meier(line)
+                at_risk, events = line.at_risk(curve.ends), line.events.n_rows
+                columns = (curve.ends, at_risk, events, *curve[1:4])
+                rows += [
+                    (place, *map(float, cells)) for cells in zip(*columns, strict=True)
+                ]
+        return rows
+
+
+class Curve(NamedTuple):
+    """A Kaplan-Meier curve; arrays are float64 (bins,).
+
+    ends: of the bins of events.
+    survival, low, high: the share without the event after each, and its 95 % interval.
+    mean, deviation: the restricted mean survival up to the last end, and its standard
+        error.
+    """
+
+    ends: FloatArray
+    survival: FloatArray
+    low: FloatArray
+    high: FloatArray
+    mean: float
+    deviation: float
+
+
+class LogRank(NamedTuple):
+    """The log-rank test; None where nothing can be compared."""
+
+    statistic: float | None = None
+    degrees: int = 0
+    p: float | None = None
+
+
+def count_rows(
+    times: FloatArray, happened: FloatArray, line: IntArray, most: float, k: int
+) -> IntArray:
+    """Return how many rows had the event, and were censored, by line and bin.
+
+    times, happened: float64 (n,); from 0 to ``most``, and 0 or 1; NaN for no value.
+    line: int64 (n,); from 0 to k - 1.
+
+    Returns int64 (k, 2, BINS): events first.
+    """
+    there = ~np.isnan(times) & ~np.isnan(happened)
+    bins = np.ceil(times[there] * BINS / most).astype(np.int64) - 1
+    cells = (line[there] * 2 + (happened[there] == 0)) * BINS + bins.clip(0, BINS - 1)
+    return np.bincount(cells, minlength=k * 2 * BINS).reshape(k, 2, BINS)
+
+
+def merge_line(
+    counts: IntArray, most: float, smallest: int, *, rounded: bool
+) -> SurvivalLine | None:
+    """Return a line as it is released; None if it has fewer than ``smallest`` rows.
+
+    counts: int64 (2, BINS).
+    most: the end of the range.
+    rounded: whether running totals are multiples of ``smallest``: two such tables of any
+        sessions differ by none or so many rows.
+    """
+    if counts.sum() < smallest:
+        return None
+    events, censored = (
+        _merge(each, most, smallest, rounded=rounded) for each in counts
+    )
+    return SurvivalLine(events=events, censored=censored)
+
+
+def _merge(
+    counts: IntArray, most: float, smallest: int, *, rounded: bool
+) -> BinnedRows:
+    ends: list[int] = []
+    totals: list[int] = []
+    waiting = 0
+    for end, n_rows in enumerate(counts.tolist(), start=1):
+        waiting += n_rows
+        if waiting == 0 or waiting >= smallest:
+            ends.append(end)
+            totals.append(waiting)
+            waiting = 0
+    if waiting:  # too few behind the last bin: they are in it, up to the last of them
+        while totals and totals[-1] == 0:
+            ends.pop()
+            totals.pop()
+        last = int(np.flatnonzero(counts)[-1]) + 1 if totals else BINS
+        before = totals.pop() + waiting if totals else 0
+        ends = [*ends[:-1], last, *range(last + 1, BINS + 1)]
+        totals = [*totals, before, *[0] * (BINS - last)]
+    if rounded:
+        running = np.rint(np.cumsum(totals) / smallest).astype(np.int64) * smallest
+        totals = np.diff(running, prepend=0).tolist()
+    return BinnedRows(ends=tuple(most * e / BINS for e in ends), n_rows=tuple(totals))
+
+
+def kaplan_meier(line: SurvivalLine) -> Curve:
+    """Return the curve of a line, with bounds by the exponential Greenwood formula.
+
+    S(t) = Π (1 - dᵢ / nᵢ) (Kaplan and Meier 1958), with bounds exp(-exp(log(-log S) ±
+    z σ / log S)) where σ² = Σ dᵢ / (nᵢ (nᵢ - dᵢ)) (Kalbfleisch and Prentice 1980). The
+    restricted mean is the area under S; its variance is Σ Aᵢ² dᵢ / (nᵢ (nᵢ - dᵢ)), with
+    the area Aᵢ behind the i-th end.
+    """
+    ends = np.array(line.events.ends)
+    d = np.array(line.events.n_rows, dtype=np.float64)
+    n = line.at_risk(ends)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        survival = np.cumprod(np.where(d > 0, 1.0 - d / n, 1.0), dtype=np.float64)
+        terms = np.where(d > 0, d / (n * (n - d)), 0.0)
+        log = np.log(survival)
+        width = _Z * np.sqrt(np.cumsum(terms)) / log
+        bounds = np.exp(-np.exp(np.log(-log) + np.outer([-1, 1], width)))
+    certain = (survival == 1.0) | (survival == 0.0)
+    low, high = np.where(certain, survival, bounds)
+    area = np.diff(ends, prepend=0.0) * np.append(1.0, survival[:-1])
+    behind = area.sum() - np.cumsum(area)
+    variance = np.square(behind) @ np.where(np.isfinite(terms), terms, 0.0)
+    return Curve(ends, survival, low, high, float(area.sum()), float(variance) ** 0.5)
+
+
+def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
+    """Return the test that all lines have the same hazard, over bins that all have.
+
+    χ² = (O - E)ᵀ V⁻ (O - E), with the hypergeometric covariance of each bin (Mantel 1966;
+    Peto and Peto 1972).
+    """
+    from scipy.special import chdtrc  # few profiles have survival
+
+    compared = [line for line in lines if line is not None]
+    if len(compared) < 2:
+        return LogRank()
+    common = reduce(set.intersection, (set(line.events.ends) for line in compared))
+    ends = np.array(sorted(common))
+    d = np.array([line.events.within(ends) for line in compared])
+    left = np.array([line.censored.before(ends) for line in compared])
+    total = np.array([[line.at_risk(np.zeros(1))[0]] for line in compared])
+    n = total - left - (np.cumsum(d, axis=1) - d)
+    D, N = d.sum(axis=0), n.sum(axis=0)
+    share = n / np.maximum(N, 1)
+    first = (d - share * D).sum(axis=1)[:-1]
+    factor = D * (N - D) / np.maximum(N - 1, 1)
+    covariance = np.diag(share @ factor) - (factor * share) @ share.T
+    reduced, degrees = covariance[:-1, :-1], len(compared) - 1
+    if np.linalg.matrix_rank(reduced) < degrees:
+        return LogRank()
+    statistic = float(first @ np.linalg.solve(reduced, first))
+    return LogRank(statistic, degrees, float(chdtrc(degrees, statistic)))
