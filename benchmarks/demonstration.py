@@ -7,6 +7,7 @@ parties' entropy, so that it can compare with pooled clustering and with a simul
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -98,7 +99,7 @@ def deal_tables(folder: Path) -> Deal:
 def take_part(folder: Path, session: CoordinatedSession, beat: Heartbeat) -> None:
     """Let four commands take part, and wait until all have labels."""
     home, labels = folder / "homes", private_folder(folder / "labels")
-    risks = [w for code in session.status().risks for w in ("--accept-risk", code)]
+    accept = ["--guard", f"accepted_risks={json.dumps(session.status().risks)}"]
     beat.now("four parties join and answer", home / f"{LAYOUT.names[0]}.log")
     parties = {}
     for slot, invitation in session.invite().items():
@@ -107,7 +108,7 @@ def take_part(folder: Path, session: CoordinatedSession, beat: Heartbeat) -> Non
         words = [*COTERIE, "party", "run", invitation, "--home", str(home), "--json"]
         words += ["--data", str(folder / "data" / f"{slot}.csv")]
         words += ["--id-column", "patient", "--labels", str(labels / f"{slot}.csv")]
-        words += ["--entropy-file", str(entropy), *risks]
+        words += ["--entropy-file", str(entropy), *accept]
         words += ["--guard", "least_known=0"]  # all of them are made up here
         with (home / f"{slot}.log").open("wb") as log:
             parties[slot] = subprocess.Popen(

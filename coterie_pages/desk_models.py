@@ -15,7 +15,6 @@ from coterie_pages.models import (
     KeysChoice,
     NewRowsSummary,
     Option,
-    Risk,
     RunReport,
     Screen,
     SessionReport,
@@ -62,17 +61,13 @@ class PartyList(Screen):
 
 
 class OfferedTerms(TermsSheet, Screen):
-    """The terms of an invitation, with a tick for each risk that is not accepted yet.
+    """The terms of an invitation, to be accepted.
 
-    accepted: codes that the policy of this home accepts.
     joined: whether this party has accepted these terms: nothing is asked any more.
-    missed: codes without a tick in the form that was sent.
     """
 
     template = "desk/terms.html.j2"
-    accepted: tuple[str, ...] = ()
     joined: bool = False
-    missed: tuple[str, ...] = ()
 
 
 class TableFile(Value):
@@ -178,7 +173,6 @@ class TableChoice(TableReading):
 
     template = "desk/table.html.j2"
     place = "table"
-    confirm: bool = False
     notify: str = ""
     choices: OwnChoices
 
@@ -244,13 +238,10 @@ class OrderPage(Screen):
 
     status, question, table: of :mod:`party_sdk.supervisor`: an ``OrderStatus``, a
         ``PendingQuestion`` or None, and the name of the table's file.
-    risks: what the question asks to accept.
-    missed: risks without a tick in the form that was sent.
-    consents: of :mod:`party_sdk.party.party_session`.
+    consent, withdrawn_at: of :mod:`party_sdk.party.party_session`: the yes that holds, or
+        None, and when one was taken back.
     limit: the party's own choice that the trouble names; empty for none.
     members, safety_number: who takes part, once all have joined.
-    asks: which kinds of contribution wait for a yes: ``everything``, ``readable`` for
-        those that somebody can read, or nothing where it is empty.
     for_good: whether the party has left after it had joined: it cannot be placed again.
     compares_runs: whether one of several numbers of clusters is to be chosen.
     """
@@ -259,9 +250,8 @@ class OrderPage(Screen):
     title: str
     status: Any
     question: Any = None
-    consents: Any = None
-    risks: tuple[Risk, ...] = ()
-    missed: tuple[str, ...] = ()
+    consent: Any = None
+    withdrawn_at: AwareDatetime | None = None
     limit: str = ""
     now: AwareDatetime
     members: tuple[Seat, ...] = ()
@@ -269,7 +259,6 @@ class OrderPage(Screen):
     table: str = ""
     for_good: bool = False
     compares_runs: bool = False
-    asks: str = ""
 
 
 class RunOutcome(RunReport, Screen):
@@ -382,7 +371,6 @@ class MendedTable(Screen):
     fits: bool = False
     problems: tuple[str, ...] = Field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
-    confirm: bool = False
     notify: str = ""
     choices: OwnChoices | None = None
 

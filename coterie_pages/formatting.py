@@ -11,7 +11,7 @@ from typing import Any, Final
 from clustering_protocols.numerics.outcomes import Outcome
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
 from clustering_protocols.numerics.survival import Survival, kaplan_meier, log_rank
-from clustering_protocols.terms.captions import captions_of
+from clustering_protocols.terms.captions import captions_of, texts_of
 from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
@@ -42,9 +42,7 @@ _FIGURES: Final = {
 PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"
 """Where it is said what is stored, and for how long."""
 _LONGEST: Final = 200
-_MOST_RISKS: Final = 5
-CATEGORIES_SHOWN: Final = 8
-"""How many variables the page to sign names."""
+_MOST_VARIABLES: Final = 8
 LEVELS: Final = {
     RiskLevel.OPTION: "Added by this session's choices",
     RiskLevel.COLLUSION: "If parties collude or lie",
@@ -52,13 +50,6 @@ LEVELS: Final = {
 }
 """How people call the levels of risks, in the order in which they stand."""
 _UNKNOWN: Final = "you do not know this key"
-
-
-def worst_of(risks: Sequence[Risk]) -> list[Risk]:
-    """Return the worst risks beside that of any session, as many as a page has."""
-    own = [risk for risk in risks if not risk.readers]  # only that one has a table
-    worst = sorted(own, key=lambda risk: risk.harm)[:_MOST_RISKS]
-    return [risk for risk in own if risk in worst]
 
 
 def by_level(risks: Iterable[Risk]) -> Iterator[tuple[RiskLevel, list[Risk]]]:
@@ -138,12 +129,46 @@ def titles_of(names: Sequence[str]) -> str:
 
 
 def agreement_sentence(sheet: TermsSheet) -> str:
-    """Return what is signed, before the digest of the terms."""
+    """Return what is signed, before the digest of the sheet."""
     where = f" as {sheet.slot}" if sheet.slot else ""
     return (
-        f"We take part in {sheet.session}{where} under the terms of this SHA-256 digest, "
-        "and accept their risks:"
+        f"We take part in {sheet.session}{where} and accept the sheet of this SHA-256 "
+        "digest, its risks and what it lists as sent:"
     )
+
+
+def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
+    """Yield what the page to sign says of a session, each with its label."""
+    for caption, text in texts_of(sheet):
+        yield caption.label, text or "Not stated in the terms."
+    n_open = sum(place.expected is None for place in sheet.places)
+    names = ", ".join(map(title_of, sheet.places))
+    yield "Parties", names + (f" ({n_open} open to any institution)" if n_open else "")
+    service = sheet.url or "the analyst"
+    if sheet.coordinator is not None:
+        service += f", opened by {name_institution(sheet.coordinator)}"
+    yield "Service", service
+    yield "Method", sheet.protocol_title
+    shown = ", ".join(sheet.categories[:_MOST_VARIABLES])
+    if more := len(sheet.categories) - _MOST_VARIABLES:
+        shown += f" and {more} more" if more > 0 else ""
+    yield "Data", shown or "The terms name no variables."
+    yield "Personal data", sheet.personal_data
+    kept = "the terms do not limit how long the analyst keeps results"
+    kept = sheet.storage or kept
+    yield "Retention", f"{kept[:1].upper()}{kept[1:]}."
+    for sentence in sheet.cautions:
+        yield "Warning", sentence
+
+
+def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
+    """Yield what is sent, in the words of the page to sign."""
+    yield "No row and no id is sent as it is."
+    yield from (kind.meaning for kind in sheet.sent if kind.reach == "readable")
+    if hidden := sum(kind.reach == "hidden" for kind in sheet.sent):
+        kinds = "One kind" if hidden == 1 else f"{hidden} kinds"
+        yield f"{kinds} of numbers that nobody can read alone."
+    yield "Signatures, keys and keyed digests."
 
 
 def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:

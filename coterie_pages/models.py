@@ -240,6 +240,8 @@ class TermsSheet(Words):
     """Everything that a party agrees to when it joins.
 
     digest: SHA-256 of the exact text of the terms, hex.
+    consent: SHA-256 of all that a party accepts; see
+        :func:`coterie_pages.views.terms_sheet.consent_digest`.
     url: the analyst's address; empty where it is not known.
     coordinator, analyst: who signed the terms, and who runs the service. None where
         terms do not say.
@@ -262,6 +264,7 @@ class TermsSheet(Words):
     session: str
     title: str
     digest: str
+    consent: str = ""
     url: str = ""
     coordinator: NamedInstitution | None = None
     analyst: NamedInstitution | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from clustering_protocols.terms.captions import texts_of
 from coterie_pages.formatting import (
     LEVELS,
     PERSONAL_DATA,
@@ -13,7 +12,9 @@ from coterie_pages.formatting import (
     by_level,
     name_institution,
     often,
+    page_facts,
     section_sentences,
+    sent_sentences,
     span,
 )
 from coterie_pages.models import (
@@ -21,7 +22,6 @@ from coterie_pages.models import (
     Message,
     NamedInstitution,
     PlannedSlot,
-    Risk,
     RoundKind,
     Step,
     TermsSheet,
@@ -30,27 +30,40 @@ from coterie_pages.models import (
 _WIDTH = 80
 
 
-def sheet_lines(sheet: TermsSheet) -> Iterator[str]:
-    """Yield the lines of a terms sheet, at most 80 wide but for keys and addresses."""
+def page_lines(sheet: TermsSheet) -> Iterator[str]:
+    """Yield the page to sign, at most 80 wide but for keys and addresses."""
     yield sheet.title
     yield "=" * min(_WIDTH, len(sheet.title))
     yield from _pairs(
         ("session", sheet.session),
-        *((each.label.lower(), text) for each, text in texts_of(sheet)),
         ("your place", sheet.slot),
-        ("terms", sheet.digest),
+        *((label.lower(), text) for label, text in page_facts(sheet)),
     )
+    yield from _section("What is sent", sent_sentences(sheet))
+    yield from _section("Who reads what", (f"{e.who}: {e.what}" for e in sheet.learns))
+    yield from _write_heading("Risks")
+    for level, grouped in by_level(sheet.risks):
+        yield LEVELS[level]
+        for risk in grouped:
+            yield from _wrap(f"{risk.sentence} ({risk.code})", "  ", hanging=True)
+    yield ""
+    yield f"SHA-256 of this sheet: {sheet.consent}"
+
+
+def annex_lines(sheet: TermsSheet) -> Iterator[str]:
+    """Yield the terms in full."""
+    yield from _write_heading("Annex: the terms in full")
+    yield f"terms {sheet.digest}"
     yield from _section("Who invites", _people(sheet))
     yield from _section("Who takes part", map(_place, sheet.places))
-    yield from _write_heading("What is done")
-    for told in _method(sheet):
-        yield from _wrap(told)
-    for sentence in sheet.cautions:
-        yield from _wrap(f"Warning: {sentence}")
-    yield from _section("Who learns what", (f"{e.who}: {e.what}" for e in sheet.learns))
-    yield from _write_heading("What remains possible: every risk that you accept")
-    yield from risk_lines(sheet.risks)
-    yield from _write_heading("What will be sent")
+    yield from _section("What is done", _method(sheet))
+    yield from _write_heading("The risks in detail")
+    for risk in sheet.risks:
+        yield risk.code
+        if risk.measured:
+            yield from _wrap(f"Measured: {risk.measured}", "    ")
+        yield from _wrap(f"Removed by: {risk.remedy} {risk.detail}", "    ")
+    yield from _write_heading("What will be sent, and in what form")
     for number, step in enumerate(sheet.steps, 1):
         yield from _step(number, step)
     for group in sheet.dictionary:
@@ -63,23 +76,10 @@ def signature_lines(sheet: TermsSheet) -> Iterator[str]:
     """Yield what somebody signs who prints the sheet."""
     yield from _write_heading("Signed")
     yield from _wrap(agreement_sentence(sheet))
-    yield f"  {sheet.digest}"
+    yield f"  {sheet.consent}"
     for what in ("Name", "Place, date", "Signature"):
         yield ""
         yield f"{what + ' ':_<{_WIDTH}}"
-
-
-def risk_lines(risks: Iterable[Risk]) -> Iterator[str]:
-    """Yield risks by their levels: sentence, what was measured, what would remove it."""
-    for level, grouped in by_level(risks):
-        yield LEVELS[level]
-        for risk in grouped:
-            yield from _wrap(f"risk {risk.code}: {risk.sentence}", "  ", hanging=True)
-            if risk.measured:
-                yield from _wrap(f"Measured: {risk.measured}", "    ")
-            yield from _wrap(f"Removed by: {risk.remedy}", "    ")
-            for line in risk.readers:
-                yield from _wrap(f"{line.who}: {line.what}", "    ", hanging=True)
 
 
 def _write_heading(text: str) -> Iterator[str]:

@@ -269,13 +269,14 @@ def _command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:
     """Return the command that opens a session."""
     words = ["coterie", "session", "create", "my-session", "--protocol", protocol]
     for name, value in format_params(params):
-        words += ["--param", f"{name}={value}"]
-    if layout.regular:
-        words += ["--row-groups", str(layout.n_row_groups)]
-        words += ["--column-groups", str(layout.n_column_groups)]
-        return shlex.join(words)
+        option = ["--param", f"{name}={value}"]
+        words += ["--clusters", value] if name == "n_clusters" else option
+    is_mixed = layout.n_row_groups > 1 and layout.n_column_groups > 1
     for slot in layout.slots:
-        words += ["--slot", f"{slot.name}={slot.row + 1},{slot.column + 1}"]
+        place = f"={slot.row + 1},{slot.column + 1}" if is_mixed else ""
+        words += ["--party", f"{slot.name}{place}"]
+    if layout.n_row_groups == 1:
+        words.append("--same-people")
     return shlex.join(words)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,9 +13,11 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from analyst_service.cli.context import (
+    any_database,
     check_parts,
     current_database,
     open_parts,
+    operator,
     read_settings,
 )
 
@@ -46,6 +50,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="The least that is written.",
 )
+@click.option(
+    "--init",
+    is_flag=True,
+    help="Also in an empty database of PostgreSQL: make its schema and a first key.",
+)
 def serve(
     host: str,
     port: int,
@@ -53,14 +62,20 @@ def serve(
     private_key: str | None,
     log_format: Literal["json", "text"],
     log_level: str,
+    *,
+    init: bool,
 ) -> None:
     """Run the analyst service.
 
-    Settings come from the environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and
-    others (see docs/administrator.md). Without --certificate it speaks plain HTTP:
-    put a reverse proxy with TLS in front of it.
+    Where there is no database yet, it makes one of SQLite and a coordinator's key: shown
+    once in a terminal, else in a file whose path is printed. Settings come from the
+    environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and others (see
+    docs/administrator.md). Without --certificate it speaks plain HTTP: put a reverse
+    proxy with TLS in front of it.
     """
     settings = read_settings()
+    if init or settings.database.startswith("sqlite"):
+        _set_up(settings, host, port)
     with current_database(settings) as database:
         check_parts(settings, database, open_parts(settings))
     _check_certificate(certificate, private_key)
@@ -95,6 +110,34 @@ def serve(
         timeout_keep_alive=30,
         server_header=False,
     )
+
+
+_FIRST_KEY = "coordinator.key"
+
+
+def _set_up(settings: Settings, host: str, port: int) -> None:
+    """Make the schema of an empty database, and a key of a coordinator: once."""
+    from analyst_service import credentials
+
+    with any_database(settings) as database:
+        if database.revision() is not None:
+            return
+        _check_port(host, port)
+        database.migrate()
+        role = credentials.Role.COORDINATOR
+        with database.write() as db:
+            _, secret = credentials.create_key(
+                db, role, "first key", 365 * 86_400, operator()
+            )
+    if sys.stdout.isatty():
+        click.echo(f"The key of the coordinator, shown this once: {secret}")
+        return
+    path = settings.data_dir / _FIRST_KEY
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{secret}\n")
+    click.echo(f"The key of the coordinator is in {path}: COTERIE_KEY_FILE names it.")
 
 
 def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:

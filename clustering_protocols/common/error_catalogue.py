@@ -225,7 +225,8 @@ class Problem(Enum):
         "risk-not-accepted",
         403,
         "The session has a risk that this party's policy does not accept",
-        "Read the sentence; accept with --accept-risk CODE or do not join.",
+        "Read the terms sheet; accept it (--accept, or accepted_risks of your policy), or "
+        "do not join.",
     )
     GUARD_REFUSED = Facts(
         "guard-refused",

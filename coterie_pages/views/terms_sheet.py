@@ -81,6 +81,7 @@ def sheet_of(
         **said,
         session=terms.session,
         digest=digest(text),
+        consent=consent_digest(text, terms),
         url=url,
         coordinator=None if coordinator is None else identify(coordinator, known),
         analyst=None if analyst is None else identify(analyst, known),
@@ -106,6 +107,21 @@ def sheet_of(
         audit=audit_sentence(terms),
         versions=versions_of(terms),
     )
+
+
+def consent_digest(text: bytes, terms: Terms) -> str:
+    """Return the SHA-256 of all that a party accepts, as hex.
+
+    That is the exact text of the terms, every risk with its sentence, and every kind of
+    what is sent, as this release words them: another release asks again.
+    """
+    risks = session_terms.risks_in(terms)
+    accepted = {
+        "terms": digest(text),
+        "risks": {code: risk.sentence for code, risk in risks.items()},
+        "sent": [[kind.reach, kind.meaning] for kind in sent_kinds(terms)],
+    }
+    return digest(json.dumps(accepted, sort_keys=True).encode())
 
 
 def _list_readers(

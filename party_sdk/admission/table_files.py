@@ -24,6 +24,8 @@ class TableSpec:
     long_form: ``OBJECT,ITEM[,COUNT]`` of a file with one line per object and item.
     objects_file: with ``long_form``: the ids of all objects.
     on_open: called with the table and its rows, once these are read.
+    name_ids: returns the id column where none is named, of the columns that may be it and
+        the one that looks so; or None.
     """
 
     path: Any
@@ -31,6 +33,7 @@ class TableSpec:
     long_form: str | None = None
     objects_file: Path | None = None
     on_open: Callable[[TableSpec, DataSource], None] | None = None
+    name_ids: Callable[[Sequence[str], str | None], str | None] | None = None
 
     @property
     def table_mapping(self) -> TableMapping | None:
@@ -130,6 +133,30 @@ class TableSpec:
         if agreed is None:
             return self.how
         how = replace(self.how, match_columns=agreed.match_columns)
+        if self.name_ids is not None and not (how.id_columns or how.match_columns):
+            how = replace(how, id_column=self._find_ids(agreed, self.name_ids))
         if agreed.dictionary is None:
             return how
         return replace(how, schema=agreed.dictionary, preparation=agreed.preparation)
+
+    def _find_ids(
+        self,
+        agreed: SlotFields,
+        name: Callable[[Sequence[str], str | None], str | None],
+    ) -> str | None:
+        """Return the column that names the rows, if one does."""
+        from party_sdk.tables import examine
+        from party_sdk.tables.first_look import find_id_column
+
+        if self.long_form is not None or self.how.mapping is not None:
+            return None
+        allowed = (*self.how.allow, "running-number")
+        how = replace(self.how, columns=None, schema=None, allow=allowed)
+        report, _ = examine(self.path, how)
+        fields = {*(self.how.columns or ())}
+        if agreed.dictionary is not None:
+            fields.update(agreed.dictionary.names)
+        left = [each for each in report.columns if each.name not in fields]
+        report = report.model_copy(update={"columns": tuple(left)})
+        found = find_id_column(Path(self.path), how, report)
+        return name([each.name for each in left], found)

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clustering_protocols.engine.inspection import Inspection
-from clustering_protocols.terms.risks import Risk
-from clustering_protocols.terms.terms import Terms, read_terms
+from clustering_protocols.terms.terms import read_terms
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import Roster
 
-AGREEING: Final = (
-    "Members sign the terms, exchange keys, and compare keyed digests of ids and of the "
-    "names of columns. No value of your table is in that, and no id that can be read."
-)
-"""What leaves in contributions by which members only agree with each other."""
-_AGREEMENT: Final = "agreement"
-
-
-class Asks(StrEnum):
-    """What a person is asked about, once for each kind, beside what a protocol asks."""
-
-    NOTHING = "nothing"
-    READABLE = "readable"  # what somebody else can read
-    EVERYTHING = "everything"
-
-
-class Answer(StrEnum):
-    """What a person says of a contribution."""
-
-    NO = "no"
-    ONCE = "once"  # this one alone
-    ALL = "all"  # this one, and the rest of its kind
+if TYPE_CHECKING:
+    from coterie_pages.models import TermsSheet
 
 
 class Asker(Protocol):
@@ -51,11 +29,8 @@ class Asker(Protocol):
     def note(self, notes: Mapping[str, Any]) -> None:
         """Show what a protocol wants to be read before an answer is sent."""
 
-    def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
-        """Ask for risks by their codes; raise unless all are accepted.
-
-        terms: their digest.
-        """
+    def accept(self, sheet: TermsSheet) -> None:
+        """Ask once for all that a sheet lists; raise RiskNotAccepted after a no."""
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
         """Show who takes part; return whether all have read the safety number.
@@ -66,51 +41,37 @@ class Asker(Protocol):
     def change_mapping(self, change: MappingChange) -> bool:
         """Ask whether another mapping of the table counts than the one that is kept."""
 
-    def agree(self) -> bool:
-        """Ask once for all contributions by which members only agree."""
+    def let_go(self, found: Inspection) -> bool:
+        """Ask whether a contribution may leave.
 
-    def let_go(self, found: Inspection, terms: Terms | None) -> Answer:
-        """Ask whether a contribution, and the rest of its kind, may leave.
-
-        terms: to show all of it; None where the protocol's question says enough.
+        Its protocol asks about it (``found.asks``), or consent was withdrawn: then a yes
+        is to the rest of the session too.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Asks before contributions leave: once for each kind, unless only one is let go.
-
-    What a protocol asks about is asked each time.
-    """
+    """Asks before a contribution leaves where the accepted sheet does not say enough."""
 
     asker: Asker
     folder: PartySession
-    asks: Asks
 
     def __call__(self, found: Inspection) -> bool:
         """Return whether a contribution may leave."""
-        if found.asks:
-            return self.asker.let_go(found, None) is not Answer.NO
+        _, withdrawn_at = self.folder.objections
         consents = self.folder.consents
-        kind, meaning = found.consent_kind, found.sentence
-        if found.reach == "agreement":
-            kind, meaning = _AGREEMENT, AGREEING
-        if not self._is_asked(found) or consents.covers(kind):
+        is_withdrawn = withdrawn_at is not None and consents.given is None
+        if not found.asks and not is_withdrawn:
             return True
-        answer = self._ask(found)
-        if answer is Answer.ALL:
-            consents.give(kind, meaning)
-        return answer is not Answer.NO
+        said = self.asker.let_go(found)
+        if said and is_withdrawn:
+            give_consent(self.folder)
+        return said
 
-    def _is_asked(self, found: Inspection) -> bool:
-        if any(self.folder.objections):
-            return True
-        if self.asks is Asks.READABLE:
-            return found.reach == "readable"
-        return self.asks is Asks.EVERYTHING
 
-    def _ask(self, found: Inspection) -> Answer:
-        if found.reach == "agreement":
-            return Answer.ALL if self.asker.agree() else Answer.NO
-        terms = read_terms(self.folder.load_identity().terms.encode())
-        return self.asker.let_go(found, terms)
+def give_consent(folder: PartySession) -> None:
+    """Store that a party's people said yes to the sheet of its terms."""
+    from coterie_pages.views.terms_sheet import consent_digest
+
+    text = folder.load_identity().terms.encode()
+    folder.consents.give(consent_digest(text, read_terms(text)))

@@ -29,7 +29,7 @@ from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners
-from party_sdk.application.asker import Asker, Asks, Confirmation
+from party_sdk.application.asker import Asker, Confirmation, give_consent
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
@@ -143,15 +143,22 @@ class Home:
         )
 
     def accept(
-        self, invitation: str, policy: Policy, offer: Offer | None = None
+        self,
+        invitation: str,
+        policy: Policy,
+        offer: Offer | None = None,
+        sheet: str | None = None,
     ) -> Policy:
-        """Return the policy with every risk of an invitation accepted by its name.
+        """Return the policy with every risk of an invitation accepted.
 
-        Who has joined is asked no more.
+        A party that joined is not asked again.
 
         offer: that of the invitation, where it is known.
+        sheet: SHA-256 of the sheet that was read and accepted; the person here is asked
+            by default, unless the policy accepts every risk.
 
-        Raises RiskNotAccepted if one is not accepted, or nobody is there to be asked.
+        Raises RiskNotAccepted if it is another sheet, or one is not accepted, or nobody
+            is there to be asked.
         Raises CoterieError if the policy refuses the terms whatever is accepted: nobody
             is asked then.
         """
@@ -159,17 +166,21 @@ class Home:
         folder = self.folder(parsed.session, parsed.slot)
         if folder.exists:
             policy = policy.accept_risks(folder.load_identity().accepted_risks)
-        if folder.has_joined:
+        if folder.has_joined and sheet is None:
             return policy
         offer = offer or self.offer(invitation, policy)
         terms = offer.terms
         left = policy.not_accepted(terms)
         everything = policy.accept_risks(left)
         everything.check_terms(terms)
-        if left and self.asker is None:
+        if sheet is not None:
+            self._check_sheet(offer, sheet)
+            if folder.exists and folder.consents.given is None:
+                give_consent(folder)
+        elif left and self.asker is None:
             raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
-        if left and self.asker is not None:
-            self.asker.accept_risks(left, parsed.terms)
+        elif left and self.asker is not None:
+            self.asker.accept(self.sheet(offer))
         # what every session has goes into the policy: nobody is asked again
         always = {session_risks.BY_DESIGN} & read_policy(self.path).not_accepted(
             terms
@@ -177,24 +188,26 @@ class Home:
         remember(self.path, always, parsed.terms, now())
         return everything
 
+    def _check_sheet(self, offer: Offer, sheet: str) -> None:
+        """Refuse a sheet that is not the one of the offer."""
+        from coterie_pages.views.terms_sheet import consent_digest
+
+        if sheet.strip().lower() != consent_digest(offer.text, offer.terms):
+            raise RiskNotAccepted(
+                "Another sheet was accepted than the one of these terms."
+            )
+
     def join(
         self,
         invitation: str,
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
-        *,
-        asks: Asks = Asks.NOTHING,
     ) -> Party:
-        """Return the party of an invitation.
-
-        asks: which kinds of contribution are asked about beside those to which somebody
-            has to agree. Without anybody to be asked these stop the party.
-        """
+        """Return the party of an invitation, whose terms were accepted."""
         parsed, asker = Invitation.parse(invitation), self.asker
-        confirm = None
-        if asker is not None and (asks is Asks.EVERYTHING or asker.is_present):
-            folder = self.folder(parsed.session, parsed.slot)
-            confirm = Confirmation(asker, folder, asks)
+        folder, confirm = self.folder(parsed.session, parsed.slot), None
+        if asker is not None and asker.is_present:
+            confirm = Confirmation(asker, folder)
         with ExitStack() as opened:
             analyst = opened.enter_context(self.connect(parsed.url))
             member = Party.join(
@@ -211,6 +224,8 @@ class Home:
                 confirmed_with=self.confirmed_with,
                 accept_moved=self.moved,
             )
+            if folder.consents.given is None and folder.consents.withdrawn_at is None:
+                give_consent(folder)
             opened.pop_all()  # the party closes it from now on
         return member
 
@@ -220,15 +235,13 @@ class Home:
         slot: str,
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
-        *,
-        asks: Asks = Asks.NOTHING,
     ) -> Party:
         """Return the party that is kept on this disk."""
         kept = self.folder(session, slot).load_identity()
-        return self.join(kept.invitation, policy, choices, asks=asks)
+        return self.join(kept.invitation, policy, choices)
 
     def withdraw_consent(self, session: str, slot: str) -> None:
-        """Take back every yes to a kind of contribution.
+        """Take back the yes to the sheet.
 
         A party that runs asks again before the next one, or stops where nobody is there.
         """

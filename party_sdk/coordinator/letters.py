@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.home.files import private_folder, write_private
 from party_sdk.home.policy import describe_quota, match_keys_at, quota_options
 
 if TYPE_CHECKING:
-    from clustering_protocols.terms.terms import Terms
+    from clustering_protocols.terms.terms import Layout, Terms
 
 _MARKS: Final = re.compile(r"[\\`*_\[<~]")
 """What begins a mark of Markdown within a line: emphasis, a link, HTML, another escape."""
@@ -35,23 +36,34 @@ commands. In a browser: `coterie ui` opens a page on your own machine, which tak
 
 1. Read who learns what, and every risk. Nothing of yours is read or sent:
 
-       coterie party terms @{file}
+       coterie party terms {file}
 
 2. See whether your table fits, still without sending anything:
 
-       coterie party check @{file} --data TABLE{ids}
+       coterie party check {file} --data TABLE
 
 3. Take part. Your rows stay with you:
 
-       coterie party run @{file} --data TABLE{ids}{quota}
+       coterie party run {file} --data TABLE{quota}
 {reason}
 If you would rather not, `coterie party leave` tells the coordinator why.
 """
 
 
+def check_letters(folder: Path, layout: Layout) -> None:
+    """Refuse a folder with invitations of the same parties: a new file would end them."""
+    for name in layout.names:
+        if (folder / f"{name}.invitation").exists():
+            raise InvalidParameters(
+                f"{name}.invitation is in {folder} already, perhaps of another session: "
+                "name another folder by --invitations."
+            )
+
+
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
     """Write ``SLOT.invitation`` and ``SLOT.md`` for each, for this user's eyes."""
-    private_folder(folder)
+    if not folder.exists():
+        private_folder(folder)
     for slot, invitation in invitations.items():
         write_private(folder / f"{slot}.invitation", f"{invitation}\n".encode())
         write_private(folder / f"{slot}.md", letter(terms, slot).encode())
@@ -77,7 +89,6 @@ def letter(terms: Terms, slot: str) -> str:
         facts=facts,
         days=f"{terms.deadlines.recruiting / 86_400:.3g}",
         file=f"{slot}.invitation",
-        ids="" if n_keys else " --id-column ID",
         quota="".join(f" {word}" for word in quota_options(n_keys)),
         reason=f"\n{textwrap.fill(reason, _WIDTH)}\n" if reason else "",
     )

@@ -26,14 +26,31 @@ _OWN_OPTIONS: Final = frozenset({"layout", "identities", "evaluation"})
 _MOST: Final = 1000  # whatever a range says: far above what a session may have
 
 
-def read_layout(slots: tuple[str, ...]) -> Layout:
-    """Return the layout of NAME=ROW,COLUMN,TITLE texts."""
-    places = [_PLACE.fullmatch(text) for text in slots]
+def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layout:
+    """Return the layout of parties: names, or NAME=ROW,COLUMN,TITLE texts.
+
+    same_people: whether parties without a place hold other variables of the same people;
+        by default they hold other people.
+    """
+    from clustering_protocols.terms.terms import Layout
+
+    if not parties:
+        return Layout.lattice(1, 1)
+    if not any("=" in text for text in parties):
+        parties = tuple(
+            f"{name}=1,{number}" if same_people else f"{name}={number},1"
+            for number, name in enumerate(parties, start=1)
+        )
+    elif same_people:
+        raise InvalidParameters("Places of --party say it: leave out --same-people.")
+    places = [_PLACE.fullmatch(text) for text in parties]
     if not all(places):
-        raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
+        raise InvalidParameters(
+            "Name all parties (north), or all with places (north=1,2)."
+        )
     if low := next((p[0] for p in places if p and "0" in (p[2], p[3])), None):
         raise InvalidParameters(
-            f"Rows and columns of slots count from 1: {low!r} says 0."
+            f"Rows and columns of parties count from 1: {low!r} says 0."
         )
     return layout_of(
         {

@@ -544,51 +544,46 @@ class PartySession:
 
 
 class Consent(BaseModel):
-    """A yes to all further contributions of one kind."""
+    """A yes to all that a terms sheet lists; ``sheet`` is its SHA-256."""
 
     model_config = ConfigDict(frozen=True)
 
-    kind: str
-    meaning: str
+    sheet: str
     at: AwareDatetime
 
 
 class Consents:
-    """To which kinds of contribution people have said yes; read anew each time."""
+    """The consent of one party; read anew each time."""
 
     def __init__(self, party: PartySession) -> None:
         self._party, self._store = party, party.store
 
     @property
-    def kinds(self) -> tuple[Consent, ...]:
-        """Return every kind to which somebody said yes, in that order."""
-        return tuple(
-            Consent(kind=kind, meaning=meaning, at=datetime.fromisoformat(at))
-            for kind, meaning, at in self._store.rows(
-                "SELECT kind, meaning, at FROM consents WHERE party = ? ORDER BY rowid",
-                self._party.id,
-            )
+    def given(self) -> Consent | None:
+        """Return the yes that holds; None before the first and after a withdrawal."""
+        found = self._store.row(
+            "SELECT meaning, at FROM consents WHERE party = ? ORDER BY rowid DESC",
+            self._party.id,
         )
+        if found is None:
+            return None
+        return Consent(sheet=found[0], at=datetime.fromisoformat(found[1]))
 
     @property
     def withdrawn_at(self) -> datetime | None:
-        """Return when they were last withdrawn: everything is asked about since then."""
+        """Return when it was last withdrawn."""
         return self._party.objections[1]
 
-    def covers(self, kind: str) -> bool:
-        """Return whether a kind needs no question any more."""
-        return any(consent.kind == kind for consent in self.kinds)
-
-    def give(self, kind: str, meaning: str) -> None:
-        """Store a yes to all of a kind."""
+    def give(self, sheet: str) -> None:
+        """Store a yes to a sheet, by its SHA-256."""
         with self._store.transaction() as database:
             database.execute(
-                "INSERT INTO consents VALUES (?, ?, ?, ?)",
-                (self._party.id_in(database), kind, meaning, now().isoformat()),
+                "INSERT INTO consents VALUES (?, 'sheet', ?, ?)",
+                (self._party.id_in(database), sheet, now().isoformat()),
             )
 
     def withdraw(self) -> None:
-        """Take every yes back: from now on each kind is asked about again."""
+        """Take the yes back: the next contribution is asked about again."""
         with self._store.transaction() as database:
             party = self._party.id_in(database)
             database.execute("DELETE FROM consents WHERE party = ?", (party,))

@@ -203,11 +203,12 @@ class Responder:
         is_held, withdrawn_at = self.folder.objections
         if is_held and not is_asked:
             raise GuardRefused(
-                "The operator did not let an earlier contribution go: continue with "
-                "--confirm, and say yes."
+                "The operator did not let an earlier contribution go: continue at a "
+                "terminal, and say yes."
             )
-        if withdrawn_at is not None and not is_asked:
-            raise GuardRefused(f"{WITHDRAWN} Go on with --confirm.")
+        is_withdrawn = withdrawn_at is not None and self.folder.consents.given is None
+        if is_withdrawn and not is_asked:
+            raise GuardRefused(f"{WITHDRAWN} Go on at a terminal, or with --accept.")
         try:
             self.oversight.show(answer)
         except GuardRefused:

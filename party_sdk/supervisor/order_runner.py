@@ -19,24 +19,23 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from clustering_protocols.common.errors import (
     CoterieError,
     GuardRefused,
     Internal,
     QuotaReached,
+    RiskNotAccepted,
     StorageFull,
     Unavailable,
 )
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.randomness import length_prefixed
-from clustering_protocols.terms.risks import Risk, sentences_of
-from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.transport import Listeners
-from party_sdk.application.asker import AGREEING, Answer, Asker, Asks
+from party_sdk.application.asker import Asker
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
@@ -52,7 +51,6 @@ from party_sdk.results.output_files import try_outputs
 from party_sdk.supervisor.orders import (
     Decision,
     End,
-    Order,
     OrderedTable,
     OrderState,
     PartyOrder,
@@ -64,16 +62,17 @@ from party_sdk.supervisor.orders import (
     execute_withdrawal,
 )
 
+if TYPE_CHECKING:
+    from coterie_pages.models import TermsSheet
+
 _TO_BE_TRIED_AGAIN: Final = (Unavailable, StorageFull, QuotaReached, Internal)
 
 
 _SENTENCES: Final = {
-    QuestionKind.RISKS: "The terms bring risks that your policy does not accept. Do you "
-    "accept all of them?",
     QuestionKind.SAFETY_NUMBER: "You know too few of the other members by their cards. "
     "Did each of these members read you this safety number?",
-    QuestionKind.AGREEING: f"{AGREEING} May these leave, now and in later rounds?",
-    QuestionKind.CONTRIBUTION: "May this contribution leave, and the rest of its kind?",
+    QuestionKind.CONTRIBUTION: "You took your consent back. May this contribution leave, "
+    "and all else that the sheet lists?",
 }
 
 
@@ -95,7 +94,6 @@ class OrderAsker(Asker):
 
     files: PartyOrder
     refused: Decision | None = field(default=None, init=False)
-    rest: bool = field(default=False, init=False)
 
     def ask(
         self, kind: QuestionKind, about: str, sentence: str = "", **shown: Any
@@ -114,7 +112,6 @@ class OrderAsker(Asker):
         )
         if answer is not None:
             self.refused = None if answer.yes else answer
-            self.rest = answer.rest
             return answer.yes
         with self.files.store.transaction():
             self.files.check()
@@ -137,12 +134,9 @@ class OrderAsker(Asker):
     def note(self, notes: Mapping[str, Any]) -> None:
         """Show nothing: what is asked about stands in its question."""
 
-    def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
-        """Ask for all risks at once; :class:`DecisionDeclined` after a no."""
-        about = f"{terms} {' '.join(sorted(risks))}"
-        shown = sentences_of(risks)
-        if not self.ask(QuestionKind.RISKS, about, risks=shown) and self.refused:
-            raise DecisionDeclined(self.refused)
+    def accept(self, sheet: TermsSheet) -> None:
+        """Refuse: a sheet is accepted before an order is placed."""
+        raise RiskNotAccepted(f"Nobody accepted the sheet {sheet.consent}.")
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
         """Ask whether the others read the same safety number, where that is needed."""
@@ -158,19 +152,14 @@ class OrderAsker(Asker):
         sentence = f"{change.sentence} Is the table to be read by the new mapping?"
         return self.ask(QuestionKind.MAPPING, change.digest, sentence)
 
-    def agree(self) -> bool:
-        """Ask once for all contributions by which members only agree."""
-        return self.ask(QuestionKind.AGREEING, "")
-
-    def let_go(self, found: Inspection, terms: Terms | None) -> Answer:
+    def let_go(self, found: Inspection) -> bool:
         """Ask whether a contribution may leave; all of it stands in the question."""
-        del terms
         kind = QuestionKind.CHOICE if found.asks else QuestionKind.CONTRIBUTION
         sentence = f"{found.asks} May it leave?" if found.asks else ""
         about = f"{found.stage} {found.round} {found.attempt} {found.digest}"
-        if not self.ask(kind, about, sentence, contribution=found):
-            return Answer.NO
-        return Answer.ALL if self.rest else Answer.ONCE
+        if not found.asks:
+            about += f" {self.files.folder.consents.withdrawn_at}"
+        return self.ask(kind, about, sentence, contribution=found)
 
 
 class _OrderWatch:
@@ -206,12 +195,6 @@ class _OrderWatch:
         """Tell since when the analyst cannot be reached or is full; empty: it is well."""
         since = self._files.status().outage_since or now()
         self._files.tell(outage_since=since if outage else None)
-
-
-def _asks_of(order: Order) -> Asks:
-    if order.confirm:
-        return Asks.EVERYTHING
-    return Asks.READABLE if order.readable else Asks.NOTHING
 
 
 class OrderRunner:
@@ -335,9 +318,7 @@ class OrderRunner:
         order, here = self._order, self._own_home
         outputs = Outputs(labels=order.labels)
         self._try(outputs, table)
-        with here.join(
-            order.invitation, policy, order.choices, asks=_asks_of(order)
-        ) as member:
+        with here.join(order.invitation, policy, order.choices) as member:
             # a withdrawal that found no party here comes before this
             self._files.check()
             if addresses := not_named(member.folder, order.notify):

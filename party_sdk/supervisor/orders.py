@@ -88,8 +88,6 @@ class Order(_StoredModel):
     ids_per_row: the guard of that name; None for what the policy says.
     labels: where labels (memberships stand beside them) are to be written; absolute.
         Without it the result stays in the home.
-    confirm, readable: whether each kind of contribution is a question before it leaves,
-        or each that somebody can read.
     notify: addresses that the analyst is to tell, as ``--notify``.
     withdrawn: the reason, once it is withdrawn; empty for none given.
     """
@@ -99,8 +97,6 @@ class Order(_StoredModel):
     choices: dict[str, Any] = {}
     ids_per_row: float | None = Field(default=None, ge=0)
     labels: Path | None = None
-    confirm: bool = False
-    readable: bool = False
     notify: tuple[str, ...] = Field(default=(), repr=False)
     withdrawn: str | None = None
     table_digest: str | None = Field(
@@ -209,11 +205,9 @@ class OrderStatus(_StoredModel):
 class QuestionKind(StrEnum):
     """What a person has to decide."""
 
-    RISKS = "risks"
     SAFETY_NUMBER = "safety-number"
     MAPPING = "mapping"  # another one than the session is kept with
-    AGREEING = "agreeing"  # signatures, keys and keyed digests, once for all
-    CONTRIBUTION = "contribution"
+    CONTRIBUTION = "contribution"  # the next one after consent was withdrawn
     CHOICE = "choice"  # a contribution that the protocol asks about
 
 
@@ -222,7 +216,6 @@ class PendingQuestion(_StoredModel):
 
     id: follows from what is asked: the same question after a restart has the same id.
     sentence: what is asked, in a sentence or two.
-    risks: code and sentence of each risk that is to be accepted.
     safety_number, members: what is to be compared with the other members.
     contribution: what would be sent: arrays with name, shape, dtype, range and bytes, and
         envelopes. The ranges are the party's own: they belong on its operator's screen
@@ -232,7 +225,6 @@ class PendingQuestion(_StoredModel):
     id: str
     kind: QuestionKind
     sentence: str
-    risks: dict[str, str] = {}
     safety_number: str = ""
     members: tuple[Seat, ...] = ()
     contribution: Inspection | None = None
@@ -240,15 +232,11 @@ class PendingQuestion(_StoredModel):
 
 
 class Decision(_StoredModel):
-    """What a person decided, when, and why.
-
-    rest: whether a yes is to the rest of the kind too.
-    """
+    """What a person decided, when, and why."""
 
     question: str
     kind: QuestionKind
     yes: bool
-    rest: bool = False
     reason: str = ""
     at: AwareDatetime
 
@@ -368,12 +356,8 @@ class PartyOrder:
                 (self.folder.id_in(database), decision.model_dump_json()),
             )
 
-    def answer(
-        self, question_id: str, *, yes: bool, reason: str = "", rest: bool = False
-    ) -> OrderStatus:
+    def answer(self, question_id: str, *, yes: bool, reason: str = "") -> OrderStatus:
         """Decide; a no stands, and ends the order.
-
-        rest: whether a yes is to the rest of the kind of contribution too.
 
         A no before the slot is taken is for the others to read, with the reason.
 
@@ -387,7 +371,6 @@ class PartyOrder:
                 question=asked.id,
                 kind=asked.kind,
                 yes=yes,
-                rest=yes and rest,
                 reason=reason,
                 at=now(),
             )

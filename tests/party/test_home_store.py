@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from support.terminal import ACCEPT, Terminal, opened
+from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols.common.errors import NotReady
 from party_sdk.home import store as module
@@ -319,11 +319,11 @@ def test_nothing_but_the_store_writes_under_a_home() -> None:
     assert found <= WRITERS, found - WRITERS
 
 
-def test_a_home_is_a_database_and_a_policy(online: Terminal, rows: Path) -> None:
+def test_a_home_is_a_database(online: Terminal, rows: Path) -> None:
     _, invitation = opened(online)
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
-    online(*run, "--remember")
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    online(*run, *accepting(online, invitation))
     online("identity", "new", "North")
     home = Path(online.environment["COTERIE_HOME"])
     names = {path.name for path in home.iterdir()}
-    assert names - {"home.db-wal", "home.db-shm"} == {"home.db", "policy.toml"}
+    assert names - {"home.db-wal", "home.db-shm"} == {"home.db"}

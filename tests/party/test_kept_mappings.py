@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
-from support.terminal import ACCEPT, Terminal, opened, read
+from support.terminal import Terminal, accepting, opened, read
 
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -68,15 +68,26 @@ def mapping_file(terminal: Terminal, content: str = MAPPING) -> Path:
 def run_of(terminal: Terminal, invitation: str, table: Path) -> tuple[object, ...]:
     labels = terminal.folder / "out.csv"
     data = ("--data", table, "--id-column", "id", "--labels", labels)
-    return ("party", "run", invitation, *data, "--force", *ACCEPT)
+    return (
+        "party",
+        "run",
+        invitation,
+        *data,
+        "--force",
+        *accepting(terminal, invitation),
+    )
 
 
-def test_what_join_is_told_counts_until_the_report(
-    online: Terminal, table: Path
-) -> None:
+def keep_mapping(online: Terminal, invitation: str, table: Path, mapping: Path) -> None:
+    """Take part as far as to the mapping: too few rows stop the party."""
+    run = (*run_of(online, invitation, table), "--mapping", mapping)
+    online(*run, "--guard", "minimum_rows=99", expect=3)
+
+
+def test_a_mapping_counts_until_the_report(online: Terminal, table: Path) -> None:
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
     given = mapping_file(online)
-    online("party", "join", invitation, "--mapping", given, *ACCEPT)
+    keep_mapping(online, invitation, table, given)
     given.unlink()
     home = online.folder / "home"
     folder = PartySession(home, session, "r1c1")
@@ -120,7 +131,7 @@ def test_a_changed_mapping_is_told_and_asked(
     online: Terminal, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
-    online("party", "join", invitation, "--mapping", mapping_file(online), *ACCEPT)
+    keep_mapping(online, invitation, table, mapping_file(online))
     folder = PartySession(online.folder / "home", session, "r1c1")
     other = mapping_file(online, OTHER)
     run = (*run_of(online, invitation, table), "--mapping", other)

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.terminal import ACCEPT, Terminal, opened
+from support.terminal import ALONE, Terminal, accepting, opened
 
 from clustering_protocols.common.errors import Unavailable
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 
-Answering = Callable[[str], bool]
-KIND = "Send it?"
 UNAVAILABLE = 6
 
 
-def confirming(patch: pytest.MonkeyPatch, answer: Answering) -> list[str]:
-    """Answer questions; return those that were asked."""
+def refusing(
+    online: Terminal, rows: Path, patch: pytest.MonkeyPatch, *more: str
+) -> tuple[str, str, tuple[object, ...]]:
+    """A party that withdrew its consent, and says no at a terminal when it is asked."""
+    session, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    online("party", "run", invitation, *accepting(online, invitation))
+    online("party", "consent", session, "r1c1", "--withdraw")
+    with answering(patch, yes=False) as asked:
+        run = ("party", "run", session, "r1c1", *data, *ALONE, *more)
+        online(*run, expect=3)
+    assert asked == ["Send it, and from now on all that the sheet lists?"]
+    return session, invitation, (*data, *ALONE)
+
+
+@contextmanager
+def answering(patch: pytest.MonkeyPatch, *, yes: bool) -> Iterator[list[str]]:
+    """Answer questions at a terminal; give those that were asked."""
     asked: list[str] = []
 
     def confirm(question: str, **_: object) -> bool:
         asked.append(question)
-        return answer(question)
+        return yes
 
-    def prompt(question: str, **_: object) -> str:
-        return "all" if confirm(question) else "no"
-
-    patch.setattr("click.confirm", confirm)
-    patch.setattr("click.prompt", prompt)
-    return asked
+    with patch.context() as here:
+        here.setattr("click.confirm", confirm)
+        here.setattr("party_sdk.cli.terminal.asker.TerminalAsker.is_present", True)
+        yield asked
 
 
 def sent(online: Terminal, session: str) -> int:
@@ -40,40 +53,34 @@ def sent(online: Terminal, session: str) -> int:
 def test_what_was_refused_is_not_sent_by_a_resume(
     online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session, invitation = opened(online)
-    data = ("--data", rows, "--id-column", "id")
-    asked = confirming(monkeypatch, lambda question: not question.startswith(KIND))
-    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
-    assert asked[0] == "Send these, now and in later rounds?"
-    assert [each.startswith(KIND) for each in asked] == [False, True]
-    before = sent(online, session)
-
-    resume = ("party", "run", session, "r1c1", *data)
-    refused = online(*resume, expect=3)
-    assert "--confirm" in refused.stderr
-    online("party", "run", invitation, *data, expect=3)
-    assert sent(online, session) == before, "a no stands, whichever command continues"
-
-    confirming(monkeypatch, lambda _: True)
-    assert "12 labels" in online(*resume, "--confirm").stdout
+    session, invitation, more = refusing(online, rows, monkeypatch)
+    assert sent(online, session) == 0
+    resume = ("party", "run", session, "r1c1", *more)
+    assert "at a terminal" in online(*resume, expect=3).stderr
+    online("party", "run", invitation, *more, expect=3)
+    assert sent(online, session) == 0, "a no stands, whichever command continues"
+    with answering(monkeypatch, yes=True) as asked:
+        assert "12 labels" in online(*resume).stdout
+    assert len(asked) == 1, "one yes is to the rest of the session"
 
 
-def test_a_no_to_keys_and_digests_sends_nothing(
-    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_sheet_is_accepted_again_without_a_terminal(
+    online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    data = ("--data", rows, "--id-column", "id")
-    asked = confirming(monkeypatch, lambda _: False)
-    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
-    assert len(asked) == 1
-    assert sent(online, session) == 0
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ALONE)
+    accept = accepting(online, invitation)
+    online("party", "run", invitation, *accept)
+    online("party", "consent", session, "r1c1", "--withdraw")
+    assert "You took your consent back" in online(*run, expect=3).stderr
+    assert "12 labels" in online(*run, *accept[:2]).stdout
 
 
 def test_who_leaves_before_joining_declines_with_a_reason(
     online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    online("party", "join", invitation, *ACCEPT)
+    online("party", "run", invitation, *accepting(online, invitation))
     left = online("party", "leave", session, "r1c1", "--reason", "no ethics vote")
     assert "reads that you decline" in left.stderr
     assert "no ethics vote" in online("session", "show", session).stdout
@@ -84,17 +91,14 @@ def test_who_leaves_before_joining_declines_with_a_reason(
 def test_a_party_that_left_sends_nothing_more(
     online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session, invitation = opened(online)
-    data = ("--data", rows, "--id-column", "id")
-    confirming(monkeypatch, lambda _: False)
-    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    session, invitation, data = refusing(online, rows, monkeypatch)
     left = online("party", "leave", session, "r1c1")
     assert "The others read that you stopped for good (left)." in left.stderr
     shown = online("session", "show", session).stdout
     assert "r1c1: 12 rows, stopped for good: left" in shown
     assert "Slot 'r1c1' stopped for good (left): its people take part no more." in shown
     for command in (("run", invitation), ("run", session, "r1c1")):
-        refused = online("party", *command, *data, "--confirm", expect=3)
+        refused = online("party", *command, *data, expect=3)
         assert "You left this session." in refused.stderr
     assert sent(online, session) == 0
 
@@ -103,10 +107,7 @@ def test_who_leaves_may_say_that_the_rows_are_the_cause(
     online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The words of people stay at home; the others read one of four."""
-    session, invitation = opened(online)
-    data = ("--data", rows, "--id-column", "id")
-    confirming(monkeypatch, lambda _: False)
-    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    session, _, _ = refusing(online, rows, monkeypatch)
     said = ("--because", "data", "--reason", "ward 7 is wrong")
     online("party", "leave", session, "r1c1", *said)
     shown = online("session", "show", session).stdout
@@ -124,10 +125,7 @@ class Killed(BaseException):
 def test_a_stop_that_was_not_told_is_told_at_the_next_start(
     online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
 ) -> None:
-    session, invitation = opened(online)
-    data = ("--data", rows, "--id-column", "id")
-    confirming(monkeypatch, lambda _: False)
-    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    session, _, data = refusing(online, rows, monkeypatch)
     with monkeypatch.context() as patch:
 
         def fail(*_: object) -> None:
@@ -149,5 +147,14 @@ def test_a_stop_that_was_not_told_is_told_at_the_next_start(
 
 def test_a_completed_session_cannot_be_left(online: Terminal, rows: Path) -> None:
     session, invitation = opened(online)
-    online("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    online(
+        "party",
+        "run",
+        invitation,
+        "--data",
+        rows,
+        "--id-column",
+        "id",
+        *accepting(online, invitation),
+    )
     online("party", "leave", session, "r1c1", expect=7)

@@ -20,7 +20,7 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.identifiers import identify
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
-from party_sdk.application.asker import Asks, Confirmation
+from party_sdk.application.asker import Confirmation
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
@@ -126,7 +126,7 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     files = PartyOrder(house.home_of("desk"), "asked", "r1c1")
     files.save_order(Order(invitation=""))
     with pytest.raises(DecisionPending):
-        Confirmation(OrderAsker(files), files.folder, Asks.READABLE)(two.asked[0])
+        Confirmation(OrderAsker(files), files.folder)(two.asked[0])
     question = files.question()
     assert question is not None
     assert question.kind is QuestionKind.CHOICE
@@ -175,8 +175,17 @@ def test_of_703_patients_the_normalisation_links_679_and_more() -> None:
 def test_a_party_sees_how_many_ids_match_the_session_pattern(
     online: Terminal,
 ) -> None:
-    create = ("session", "create", "Ids", "--protocol", "pqmds", "--column-groups", 2)
-    given = ("--param", "n_clusters=2", "--param", "alignment.method=ecdh")
+    create = ("session", "create", "Ids", "--protocol", "pqmds", "--same-people")
+    given = (
+        "--party",
+        "r1c1",
+        "--party",
+        "r1c2",
+        "--param",
+        "n_clusters=2",
+        "--param",
+        "alignment.method=ecdh",
+    )
     made = online.json(*create, *given, "--id-pattern", "KV-99999999")
     invitation = made["invitations"]["r1c1"]
     lines = [f"kv {n},{n % 7},{n % 5}" for n in range(100, 140)]
@@ -201,9 +210,9 @@ def test_a_terminal_asks_about_few_linked_rows_alone(
         return False
 
     monkeypatch.setattr("click.confirm", confirm)
-    nothing = SimpleNamespace(covers=lambda _: False)
+    nothing = SimpleNamespace(given=None)
     folder: Any = SimpleNamespace(objections=(False, None), consents=nothing)
-    asking = Confirmation(TerminalAsker(), folder, Asks.READABLE)
+    asking = Confirmation(TerminalAsker(), folder)
     hidden = {"reach": "hidden", "consent_kind": "share", "sentence": "Masked."}
     quiet: Any = SimpleNamespace(asks="", **hidden)
     few: Any = SimpleNamespace(asks=f"Few rows are linked. {TWENTY}", **hidden)

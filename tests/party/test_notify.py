@@ -96,10 +96,9 @@ def test_run_registers_the_address_named_at_join(
         invitation.write_text(session.invitation(SLOT))
         here = ("--home", str(home))
         words = (f"@{invitation}", "--notify", desk, "--notify", "a@[127.0.0.1]")
-        risks = [
-            word for code in POLICY.accepted_risks for word in ("--accept-risk", code)
-        ]
-        joined = run(api, "party", "join", *words, *risks, *here)
+        shown = run(api, "party", "terms", words[0], "--json", *here)
+        accept = ("--accept", json.loads(shown.stdout)["consent"])
+        joined = run(api, "party", "run", *words, *accept, *here)
         assert f"{desk} is notified once you" in joined.stderr
         assert "ck_" not in joined.output
         notes: list[Mapping[str, Any]] = []
@@ -149,8 +148,8 @@ def test_a_rejected_address_does_not_stop_a_new_session(
         asked += ("--home", str(tmp_path), "create", "Wards", "--protocol", "dummy")
         desk, wrong = "desk@ward.example", "a@[127.0.0.1]"
         named = ("--notify", desk, "--notify", wrong)
-        made = run(api, *asked, *named)
-        assert "#coterie-" in made.stdout
+        made = run(api, *asked, *named, "--invitations", str(tmp_path / "letters"))
+        assert (tmp_path / "letters" / "r1c1.invitation").exists()
         assert f"{desk} is told" in made.stderr
         assert f"{wrong} is not told" in made.stderr
         document = json.loads(run(api, *asked, *named, "--json").stdout)

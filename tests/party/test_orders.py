@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from support.analyst_process import Analyst, wait_for
 from support.standing import Served, an_order, supervised
-from support.terminal import RISK, Terminal, opened, read
+from support.terminal import Terminal, opened, read
 
 from clustering_protocols.common.errors import (
     GuardRefused,
@@ -42,7 +42,7 @@ from party_sdk.supervisor.order_runner import End, OrderRunner
 
 RISKS = 'accepted_risks = ["dummy.by-design", "house.open-slot"]\nleast_known = 0\n'
 SLOT = "r1c1"
-TWO = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
+TWO = ("--party", "r1c1=1,1", "--party", "r2c1=2,1")
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_newer_invitation_replaces_one_under_review(
     def invited_anew() -> None:
         nonlocal later
         orders(session, SLOT).withdraw("not now")
-        later = online.json("session", "invite", session, "--slot", SLOT)[SLOT]
+        later = online.json("session", "invite", session, "--party", SLOT)[SLOT]
         place_order(accepting, an_order(later, rows))
 
     assert begun(session, "before its table", invited_anew) is End.STOPPED
@@ -215,46 +215,40 @@ def test_of_two_that_tell_at_once_neither_is_lost(
 # Questions
 
 
-def test_risks_are_a_question_and_a_yes_goes_on(
+def test_an_order_of_a_sheet_that_nobody_accepted_fails(
     online: Terminal, rows: Path, home: Path
 ) -> None:
     session, invitation = opened(online)
-    orders = partial(PartyOrder, home)
     place_order(home, an_order(invitation, rows))
-    assert run(home, session) is End.AWAITS_A_PERSON
-    asked = orders(session, SLOT).question()
-    assert asked is not None
-    assert asked.kind is QuestionKind.RISKS
-    assert set(asked.risks) == {RISK, "house.open-slot"}
-    [listed] = online.json("party", "list")
-    assert (listed["state"], listed["following"]) == ("waiting-for-you", "coterie ui")
-    orders(session, SLOT).answer(asked.id, yes=True)
-    with pytest.raises(NotReady, match="answered"):
-        orders(session, SLOT).answer(asked.id, yes=True)
     assert run(home, session) is End.OVER
-    assert state(home, session) is OrderState.COMPLETED
+    trouble = PartyOrder(home, session, SLOT).status().trouble
+    assert trouble is not None
+    assert "Nobody accepted the sheet" in trouble.detail
 
 
-def test_each_contribution_can_be_declined_and_ends_the_sending(
+def test_after_a_withdrawal_a_contribution_can_be_declined(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
     session, invitation = opened(online)
-    orders = partial(PartyOrder, accepting)
-    place_order(accepting, an_order(invitation, rows, confirm=True))
-    kinds = []
-    for yes in (True, False):
-        assert run(accepting, session) is End.AWAITS_A_PERSON
-        asked = orders(session, SLOT).question()
-        assert asked is not None
-        kinds.append(asked.kind)
-        orders(session, SLOT).answer(asked.id, yes=yes)
-    assert kinds == [QuestionKind.AGREEING, QuestionKind.CONTRIBUTION]
+    online("party", "run", invitation)
+    Home(path=accepting).withdraw_consent(session, SLOT)
+    place_order(accepting, an_order(invitation, rows))
+    assert run(accepting, session) is End.AWAITS_A_PERSON
+    orders = PartyOrder(accepting, session, SLOT)
+    asked = orders.question()
+    assert asked is not None
+    assert asked.kind is QuestionKind.CONTRIBUTION
     assert asked.contribution is not None
     assert asked.contribution.n_bytes > 0
+    [listed] = online.json("party", "list")
+    assert (listed["state"], listed["following"]) == ("waiting-for-you", "coterie ui")
+    orders.answer(asked.id, yes=False)
+    with pytest.raises(NotReady, match="answered"):
+        orders.answer(asked.id, yes=True)
     assert run(accepting, session) is End.OVER
     assert state(accepting, session) is OrderState.DECLINED
     resume = ("party", "run", session, SLOT, "--data", rows, "--id-column", "id")
-    assert "--confirm" in online(*resume, expect=3).stderr
+    assert "at a terminal" in online(*resume, expect=3).stderr
     # placed anew, a person is asked again
     place_order(accepting, an_order(invitation, rows))
     assert run(accepting, session) is End.AWAITS_A_PERSON

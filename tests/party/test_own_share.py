@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
-from support.terminal import ACCEPT, Terminal, opened
+from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
@@ -84,7 +84,11 @@ def test_a_table_of_zeros_is_reported_before_sending(
     )
     _, invitation = opened(online)
     given = f"@{online.file('invitation', invitation)}"
-    for command, *more in (("check",), ("rehearse",), ("run", *ACCEPT)):
+    for command, *more in (
+        ("check",),
+        ("rehearse",),
+        ("run", *accepting(online, invitation)),
+    ):
         words = ("party", command, given, "--id-column", "id", *more, "--data")
         said = online(*words, mixed).output
         assert "warning: Nothing but 0: 'crp'." in said, command

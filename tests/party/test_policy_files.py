@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.drawn_terms import drawn
-from support.terminal import ACCEPT, RISK, Terminal, opened
+from support.terminal import RISK, Terminal, opened
 
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -184,17 +184,17 @@ def test_options_extend_the_policy_of_a_home(online: Terminal, rows: Path) -> No
     _, invitation = opened(online)
     home = Path(online.environment["COTERIE_HOME"])
     policy_file(home).write_text(f'accepted_risks = ["{RISK}"]\nminimum_rows = 13\n')
-    refused = online("party", "join", invitation, expect=3)
-    assert "risk house.open-slot" in refused.stderr
-    assert f"risk {RISK}" not in refused.stderr
-    online("party", "join", invitation, *ACCEPT[2:], "--remember")
-    assert "house.open-slot" in read_policy(home).accepted_risks
+    refused = online("party", "run", invitation, expect=3)
+    assert "(house.open-slot)" in refused.stderr
+    accepted = f'accepted_risks = ["{RISK}", "house.open-slot"]\n'
+    policy_file(home).write_text(f"{accepted}minimum_rows = 13\nleast_known = 0\n")
+    online("party", "run", invitation)
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
     assert "'minimum_rows' is 13" in online(*run, expect=3).stderr
     assert "12 labels" in online(*run, "--guard", "minimum_rows=12").stdout
 
     _, other = opened(online)
-    online("party", "join", other)
+    online("party", "run", other)
     policy_file(home).write_text('coordinators = ["University"]\n')
     _, third = opened(online)
-    assert "'coordinators'" in online("party", "join", third, *ACCEPT, expect=3).stderr
+    assert "'coordinators'" in online("party", "run", third, expect=3).stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from support.terminal import Terminal, read
+from support.terminal import Terminal, accepting, read
 
 from party_sdk.party.party_session import PartySession
 
@@ -38,7 +38,7 @@ def test_columns_are_found_by_their_names_without_a_dictionary(
     document = online.json(*CREATE, "--param", "predictor=true")
     [invitation] = document["invitations"].values()
     given = f"@{online.file('invitation', invitation)}"
-    accept = [word for risk in document["risks"] for word in ("--accept-risk", risk)]
+    accept = accepting(online, invitation)
     own, session = ("--id-column", "patient"), document["id"]
     labels, again = online.folder / "labels.csv", online.folder / "again.csv"
     online("party", "run", given, "--data", first, *own, *accept, "--labels", labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
+from support.analyst_process import free_port
+from support.databases import Databases
 from support.in_process import Api
 
 from analyst_service.blobs.objects import open_objects
@@ -106,6 +109,50 @@ def test_config_check_prints_sources_and_near_misses_and_no_password(run: Run) -
     said = json.loads(run("config", "check", "--json", **variables).stdout)
     assert {"name": "COTERIE_WORKERS", "source": "environment", "value": 3} in said
     assert run("config", "check", COTERIE_WORKERS="no").exit_code == 1
+
+
+def serve_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `coterie serve` end where it would begin to serve, and set up no logs."""
+    for name in ("cli.shutdown.run", "monitoring.logs.write_logs"):
+        monkeypatch.setattr(f"analyst_service.{name}", lambda *_, **__: None)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_an_empty_folder_becomes_an_analyst_with_one_key(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
+) -> None:
+    serve_nobody(monkeypatch)
+    stream = "click.testing._NamedTextIOWrapper.isatty"
+    monkeypatch.setattr(stream, lambda _: is_terminal)
+    serve = ("serve", "--port", str(free_port()))
+    first = run(*serve)
+    assert first.exit_code == 0, first.output
+    file = tmp_path / "data" / "coordinator.key"
+    if is_terminal:
+        [secret] = re.findall(r"\bck_\S+", first.output)
+        assert not file.exists()
+    else:
+        assert str(file) in first.stdout
+        assert file.stat().st_mode & 0o777 == 0o600
+        secret = file.read_text().strip()
+    assert "ck_" not in first.output.replace(secret, "") + first.stderr
+    again = run(*serve)
+    assert again.exit_code == 0
+    assert "key of the coordinator" not in again.output
+    assert len(json.loads(run("key", "list", "--json").stdout)) == 1
+
+
+def test_an_empty_database_of_postgresql_is_set_up_on_request(
+    run: Run, tmp_path: Path, databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve_nobody(monkeypatch)
+    with databases.empty("postgresql", tmp_path) as url:
+        at = {"COTERIE_DATABASE_URL": url}
+        serve = ("serve", "--port", str(free_port()))
+        assert "has no schema yet" in run(*serve, **at).stderr
+        done = run(*serve, "--init", **at)
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / "data" / "coordinator.key").exists()
 
 
 def test_a_taken_address_and_an_invalid_certificate_are_named(

@@ -114,6 +114,12 @@ class DeskBrowser:
         self.cookie = response.headers["set-cookie"].partition(";")[0]
         return response
 
+    def accept(self, place: str) -> httpx.Response:
+        """Accept the sheet of a party as it is shown."""
+        shown = tree(self.get(f"{place}/terms")).iter("input")
+        sheet = next(e for e in shown if e.attrib.get("name") == "sheet")
+        return self.post(f"{place}/terms", {"sheet": sheet.attrib["value"]})
+
     def get(self, path: str, *, at_root: bool = True, **headers: str) -> httpx.Response:
         return self.send("GET", path, at_root=at_root, headers=headers)
 

@@ -15,11 +15,8 @@ from party_sdk.cli import main
 
 RISK = "dummy.by-design"
 RISKS = (RISK, "house.open-slot")
-ACCEPT = (
-    *(word for code in RISKS for word in ("--accept-risk", code)),
-    "--guard",
-    "least_known=0",
-)
+ALONE = ("--guard", "least_known=0")
+"""Options of a party that knows nobody else."""
 
 
 class Terminal:
@@ -60,3 +57,8 @@ def opened(terminal: Terminal, *words: object) -> tuple[str, str]:
     document = terminal.json(*create, *words)
     [invitation] = document["invitations"].values()
     return document["id"], invitation
+
+
+def accepting(terminal: Terminal, invitation: str) -> tuple[str, ...]:
+    """The options that accept the sheet of an invitation, of a party that knows nobody."""
+    return ("--accept", terminal.json("party", "terms", invitation)["consent"], *ALONE)

@@ -50,7 +50,8 @@ def try_table(file: Path | None, out: Path, *, force: bool) -> None:
     _print(trial)
     say(f"{labels}, {report}, {dictionary}")
     words = ["coterie", "session", "create", table.stem, "--protocol", trial.protocol]
-    words += ["--param", f"n_clusters={session.n_clusters}", "--row-groups", "3"]
+    words += ["--clusters", f"{session.n_clusters}"]
+    words += ["--party", "north", "--party", "south", "--party", "west"]
     words += ["--schema", str(dictionary), "--missing", "mean"]
     say(f"The same as a session: {shlex.join(words)}")
 

@@ -25,19 +25,6 @@ def protocol_names(
     return _select_by_prefix(begun, catalogue.catalogue())
 
 
-def risk_codes(
-    context: click.Context, parameter: click.Parameter, begun: str
-) -> list[str]:
-    """Return the risks of all protocols, and the house's."""
-    del context, parameter
-    from clustering_protocols import catalogue
-
-    known = list(catalogue.house_risks())
-    for name in catalogue.catalogue():
-        known += catalogue.known_risks(name)
-    return _select_by_prefix(begun, known)
-
-
 def own_sessions(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[str]:
@@ -52,9 +39,7 @@ def invitations_or_sessions(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[str]:
     """Return files that may hold an invitation, and the sessions that were joined."""
-    if begun.startswith("@"):
-        return invitation_files(context, parameter, begun)
-    files = [] if begun else invitation_files(context, parameter, begun)
+    files = invitation_files(context, parameter, begun)
     return [*files, *own_sessions(context, parameter, begun)]
 
 
@@ -82,13 +67,14 @@ def opened_sessions(
 def invitation_files(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[str]:
-    """Return files that may hold an invitation, each behind its @, and folders."""
+    """Return files that may hold an invitation, and folders."""
     del context, parameter
+    sign = "@" if begun.startswith("@") else ""
     start = Path(begun.removeprefix("@"))
     folder = start if begun.endswith("/") else start.parent
-    found = [f"@{folder / name}" for name in _names(folder, "*.invitation")]
-    deeper = [f"@{path}/" for path in folder.glob("[!.]*") if path.is_dir()]
-    return _select_by_prefix(begun if begun.startswith("@") else "@", [*found, *deeper])
+    found = [f"{sign}{folder / name}" for name in _names(folder, "*.invitation")]
+    deeper = [f"{sign}{path}/" for path in folder.glob("[!.]*") if path.is_dir()]
+    return _select_by_prefix(begun, [*found, *deeper])
 
 
 def _select_by_prefix(begun: str, names: Iterable[str]) -> list[str]:
@@ -138,7 +124,7 @@ def typed_invitation() -> str:
 def read_invitation(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> str:
-    """Return an invitation as given, from @FILE, or from standard input for -."""
+    """Return an invitation: of a file, of standard input for -, or as it was typed."""
     del parameter
     if value is None:  # an argument that may be left out
         return ""
@@ -147,14 +133,13 @@ def read_invitation(
     context.meta[_TYPED] = value
     if value == "-":
         return sys.stdin.readline().strip()
-    if not value.startswith("@"):
-        if value.endswith(".invitation") and Path(value).is_file():
-            raise click.UsageError(f"{value!r} is a file: write @{value}.", context)
+    if not value.startswith("@") and not value.endswith(".invitation"):
         return value
+    path = value.removeprefix("@")
     try:
-        return Path(value[1:]).read_text().strip()
+        return Path(path).read_text().strip()
     except (OSError, UnicodeDecodeError):
-        raise click.BadParameter(f"cannot read the file {value[1:]!r}.") from None
+        raise click.BadParameter(f"cannot read the file {path!r}.") from None
 
 
 invitation_argument = click.argument(

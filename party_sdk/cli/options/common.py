@@ -29,7 +29,7 @@ def read_address(
         raise click.UsageError(
             f"{'COTERIE_URL' if from_shell else '--url'} {wrong}", context
         )
-    return value or None
+    return value
 
 
 def _follow_home(
@@ -44,8 +44,9 @@ def _follow_home(
 url_option = click.option(
     "--url",
     envvar="COTERIE_URL",
+    default="http://127.0.0.1:8443",
     callback=read_address,
-    help="Address of the analyst: https://… [COTERIE_URL]",
+    help="Address of the analyst: https://…, by default port 8443 here. [COTERIE_URL]",
 )
 key_option = click.option(
     "--key", help="A coordinator's key. [COTERIE_KEY_FILE; COTERIE_KEY]"

@@ -1,28 +1,19 @@
-"""Options that say what a party accepts, and what it decides alone."""
+"""Options that say what a party decides alone."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clustering_protocols.common.validation_messages import did_you_mean
-from party_sdk.cli.options.arguments import risk_codes
 from party_sdk.coordinator.option_parsing import read_values
 from party_sdk.home.files import default_home
 
 Command = Callable[..., Any]
-
-remember_option = click.option(
-    "--remember",
-    is_flag=True,
-    help="Write the risks that you accept into policy.toml of the home: they hold for "
-    "later sessions too.",
-)
 
 
 def policy_options(command: Command) -> Command:
@@ -32,14 +23,6 @@ def policy_options(command: Command) -> Command:
     The command has the option ``--home``.
     """
 
-    @click.option(
-        "--accept-risk",
-        "accepted",
-        multiple=True,
-        shell_complete=risk_codes,
-        metavar="CODE",
-        help="A risk code that you have read and accept; may be given several times.",
-    )
     @click.option(
         "--guard",
         "guards",
@@ -52,33 +35,16 @@ def policy_options(command: Command) -> Command:
     def run_with_policy(
         *args: Any,
         home: Path | None,
-        accepted: tuple[str, ...],
         guards: tuple[str, ...],
         **rest: Any,
     ) -> Any:
         from party_sdk.home.policy_files import check_guards, read_policy
 
-        _check_codes(accepted)
         values = check_guards(read_values(guards))
         policy = replace(read_policy(home or default_home()), **values)
-        return command(*args, policy=policy.accept_risks(accepted), home=home, **rest)
+        return command(*args, policy=policy, home=home, **rest)
 
     return run_with_policy
-
-
-def _check_codes(accepted: Sequence[str]) -> None:
-    """Refuse a code that no protocol has: it would accept nothing, and not say so."""
-    from clustering_protocols import catalogue
-
-    known = list(catalogue.house_risks())
-    for name in catalogue.catalogue() if accepted else ():
-        known += catalogue.known_risks(name)
-    for code in accepted:
-        if code not in known:
-            raise click.BadParameter(
-                f"{code!r} is no risk code.{did_you_mean(code, known)}",
-                param_hint="'--accept-risk'",
-            )
 
 
 def choice_option(command: Command) -> Command:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,28 @@ def unmapped_reading_options(command: Command) -> Command:
     return id_option(run_with_reading)
 
 
+def _name_ids() -> Callable[[Sequence[str], str | None], str | None]:
+    """Return what says, or asks at a terminal, which column names the rows: once."""
+    answers: list[str | None] = []
+
+    def answer(columns: Sequence[str], found: str | None) -> str | None:
+        if not answers:
+            if found is None and columns and sys.stdin.isatty():
+                shown = ", ".join(map(repr, columns))
+                say(f"No id column is named (--id-column). Columns: {shown}", err=True)
+                found = click.prompt(
+                    "Which one names the rows? none: their numbers do",
+                    default="none",
+                    type=click.Choice(["none", *columns]),
+                    show_choices=False,
+                    err=True,
+                )
+            answers.append(None if found == "none" else found)
+        return answers[0]
+
+    return answer
+
+
 def _say_rows(table: TableSpec, data: DataSource) -> None:
     """Say how many rows a table has, what names them, and what to look at."""
     from party_sdk.tables import Table
@@ -177,6 +200,7 @@ def _data_options(command: Command, *, required: bool) -> Command:
             long_form=long_form,
             objects_file=objects_file,
             on_open=_say_rows,
+            name_ids=_name_ids(),
         )
         return command(*args, rows=rows, **rest)
 

@@ -21,9 +21,9 @@ from party_sdk.cli.options.arguments import (
     slot_argument,
     typed_invitation,
 )
-from party_sdk.cli.options.policy import choice_option, policy_options, remember_option
+from party_sdk.cli.options.policy import choice_option, policy_options
 from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
-from party_sdk.cli.options.tables import data_options, mapping_option
+from party_sdk.cli.options.tables import data_options, own_rows_options
 from party_sdk.cli.party.exports import export, name
 from party_sdk.cli.party.home import audit, consent, forget, list_parties, status
 from party_sdk.cli.party.new_rows import predict
@@ -43,79 +43,23 @@ from party_sdk.home.policy import Policy, describe_quota, match_keys_at, quota_o
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import TableSpec
-    from party_sdk.application.asker import Asks
     from party_sdk.application.home import Home
     from party_sdk.party.participant import Party
     from party_sdk.results.results import Result
-    from party_sdk.tables.mapping import TableMapping
 
 
 _notify_option = notify_option("your turn")
-confirm_option = click.option(
-    "--confirm",
-    is_flag=True,
-    help="Ask once for each kind of contribution, also for what nobody can read alone. "
-    "By default a terminal asks for what somebody can read. A no stands until you are "
-    "asked again.",
+accept_option = click.option(
+    "--accept",
+    metavar="SHA256",
+    help="Accept the sheet with this SHA-256, which 'coterie party terms' prints: its "
+    "risks, and that what it lists is sent. A terminal shows the sheet and asks.",
 )
 
 
 @click.group()
 def party() -> None:
     """Join with an invitation and run to the labels (for a party)."""
-
-
-@party.command()
-@invitation_argument
-@policy_options
-@remember_option
-@_notify_option
-@mapping_option
-@here_options(joins=True, maps=True)
-@json_option
-def join(
-    invitation: str,
-    policy: Policy,
-    here: Home,
-    *,
-    addresses: tuple[str, ...],
-    mapping: TableMapping | None,
-    remember: bool,
-    as_json: bool,
-) -> None:
-    """Read what an invitation is for, and accept its risks.
-
-    Shows the terms sheet ('party terms'), then asks for each risk by its name; without a
-    terminal it prints the command that accepts them. What is accepted here holds for
-    'run'. Nothing of your data is read or sent.
-    """
-    from clustering_protocols.secrecy.identities import fingerprint
-    from coterie_pages.terminal_text import sheet_lines
-    from party_sdk.cli.terminal.asker import TerminalAsker
-
-    sheet = here.sheet(here.offer(invitation))
-    if not as_json:
-        for line in sheet_lines(sheet):
-            say(line)
-    here = replace(here, asker=TerminalAsker(has_shown_terms=not as_json))
-    with here.join(invitation, here.accept(invitation, policy)) as member:
-        if addresses:
-            member.notify(addresses)
-        if mapping is not None:
-            here.keep_mapping(member, mapping)
-            say("The mapping is kept: later commands read your table by it.", err=True)
-        agreed, own = member.terms, member.identity
-    if remember:
-        remember_consent(member, here.path)
-    if as_json:
-        say(agreed.model_dump_json())
-        return
-    say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
-    for address in addresses:
-        say(f"{address} is notified once you have run with your data.", err=True)
-    show_quota(member, policy)
-    following = next_command(typed_invitation(), member, policy, option_words(here))
-    say(f"Next: {following}", err=True)
 
 
 for _command in (
@@ -137,49 +81,81 @@ for _command in (rehearse, predict, export):
 @party.command()
 @invited_argument
 @optional_slot_argument
-@data_options
+@own_rows_options
 @labels_option
 @picture_option
+@accept_option
 @policy_options
-@remember_option
 @choice_option
-@confirm_option
 @_notify_option
 @here_options(joins=True, sends=True, maps=True)
 @json_option
 def run(
     session: str,
     slot: str | None,
-    rows: TableSpec,
+    rows: TableSpec | None,
     labels: Path,
     picture: Path | None,
+    accept: str | None,
     policy: Policy,
     choices: Mapping[str, Any],
     here: Home,
     *,
     addresses: tuple[str, ...],
     force: bool,
-    confirm: bool,
-    remember: bool,
     as_json: bool,
 ) -> None:
     """Take part until there are labels. Interrupted, run it again: it continues.
 
-    SESSION is your invitation: @FILE, or - for standard input, because other users of
+    SESSION is your invitation: its file, or - for standard input, because other users of
     this machine can read command lines. Once you have joined, the names of session and
-    SLOT continue without it. What you refused is sent only once you say yes to it.
+    SLOT continue without it. The first time you read the terms sheet and accept it.
+    Without --data that is all: nothing of your data is read or sent.
     """
+    from party_sdk.analyst_client.invitations import Invitation
+
     folder = None if slot is None else here.folder(session, slot)
     invitation = session if folder is None else folder.load_identity().invitation
-    policy = here.accept(invitation, policy)
-    with here.join(
-        invitation, policy, choices, asks=asks_of(confirm=confirm)
-    ) as member:
+    parsed = Invitation.parse(invitation)
+    offer = None
+    if not here.folder(parsed.session, parsed.slot).exists:
+        offer = here.offer(invitation, policy)
+        if rows is not None:  # whether it can be used is known before anything is asked
+            from party_sdk.admission.table_admission import agreed_in
+
+            named = replace(rows, on_open=None)
+            named.open(agreed_in(offer.terms, parsed.slot))
+    policy = here.accept(invitation, policy, offer, accept)
+    with here.join(invitation, policy, choices) as member:
         if addresses:
             member.notify(addresses)
-        if remember:
-            remember_consent(member, here.path)
+        if rows is None:
+            _show_joined(here, member, policy, addresses, as_json=as_json)
+            return
         take_part(here, member, rows, labels, picture, force=force, as_json=as_json)
+
+
+def _show_joined(
+    here: Home,
+    member: Party,
+    policy: Policy,
+    addresses: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
+    """Say who has accepted the terms, and what comes next."""
+    from clustering_protocols.secrecy.identities import fingerprint
+
+    if as_json:
+        say(member.terms.model_dump_json())
+        return
+    own = member.identity
+    say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
+    for address in addresses:
+        say(f"{address} is notified once you have run with your data.", err=True)
+    show_quota(member, policy)
+    following = next_command(typed_invitation(), member, policy, option_words(here))
+    say(f"Next: {following}", err=True)
 
 
 @party.command()
@@ -258,24 +234,6 @@ def leave(
     )
 
 
-def remember_consent(member: Party, home: Path) -> None:
-    """Write what a party accepted into the policy of its home."""
-    from clustering_protocols.terms.canonical import digest
-    from party_sdk.home.clock import now
-    from party_sdk.home.policy_files import policy_file, remember
-
-    text = member.folder.load_identity().terms.encode()
-    remember(home, member.terms.risks, digest(text), now())
-    say(f"The risks are in {policy_file(home)}.", err=True)
-
-
-def asks_of(*, confirm: bool) -> Asks:
-    """Return what a command asks about, by its option ``--confirm``."""
-    from party_sdk.application.asker import Asks
-
-    return Asks.EVERYTHING if confirm else Asks.READABLE
-
-
 def next_command(
     typed: str, member: Party, policy: Policy, words: Sequence[str]
 ) -> str:
@@ -286,11 +244,12 @@ def next_command(
     words: options that the next command needs as well.
     """
     terms, slot = member.terms, member.invitation.slot
-    place = ["run", *([typed] if typed.startswith("@") else [terms.session, slot])]
+    is_file = typed.startswith("@") or typed.endswith(".invitation")
+    place = ["run", *([typed] if is_file else [terms.session, slot])]
     n_keys = match_keys_at(terms, slot)
     quota = quota_options(n_keys, policy.ids_per_row)
     named = shlex.join(["coterie", "party", *place, *words, *quota])
-    return f"{named} --data FILE{'' if n_keys else ' --id-column COLUMN'}"
+    return f"{named} --data FILE"
 
 
 def show_quota(member: Party, policy: Policy) -> None:

@@ -78,7 +78,7 @@ def status(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
     "--withdraw",
     "withdraws",
     is_flag=True,
-    help="Take every yes back. You are asked again before anything more is sent; the "
+    help="Take your yes back. You are asked again before anything more is sent; the "
     "others wait until the deadline of the round.",
 )
 @here_options()
@@ -86,20 +86,20 @@ def status(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
 def consent(
     session_id: str, slot: str, here: Home, *, withdraws: bool, as_json: bool
 ) -> None:
-    """Print to which kinds of contribution you said yes, and when."""
+    """Print which sheet you accepted, and when."""
     from party_sdk.party.party_session import WITHDRAWN
 
     if withdraws:
         here.withdraw_consent(session_id, slot)
         say(WITHDRAWN, err=True)
-    given = here.find(session_id, slot).consents.kinds
+    given = here.find(session_id, slot).consents.given
     if as_json:
-        say(json.dumps([each.model_dump(mode="json") for each in given]))
+        say("null" if given is None else given.model_dump_json())
         return
-    for each in given:
-        say(f"{each.at:%Y-%m-%d %H:%M}  {each.meaning}")
-    if not given:
-        say("You said yes to no kind of contribution.", err=True)
+    if given is None:
+        say("You accept nothing now.", err=True)
+        return
+    say(f"{given.at:%Y-%m-%d %H:%M}  the sheet with SHA-256 {given.sheet}")
 
 
 @click.command()

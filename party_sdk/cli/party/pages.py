@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     help="Write a data protection impact assessment (Markdown), filled from the terms. "
     "What only you can say stands in brackets.",
 )
+@click.option("--annex", is_flag=True, help="Print the annex too.")
 @here_options()
 @json_option
 def terms(
@@ -52,14 +53,16 @@ def terms(
     dpia: Path | None,
     here: Home,
     *,
+    annex: bool,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Read the terms in words: one page to sign, and an annex.
+    """Read the terms in words: one page to accept or sign, and an annex.
 
-    Use it before you join. The page says who invites and what for, what is sent, who reads
-    what, and the worst risks. The annex names every risk, and what will be sent in which
-    form. The command sends only the question what the invitation is for.
+    The page says who invites and what for, what is sent, who reads what, and every risk.
+    Its last line is the SHA-256 that 'coterie party run --accept' takes. The annex names
+    what will be sent in which form, and what would remove each risk. The command sends
+    only the question what the invitation is for.
     """
     keep_others([html, dpia], None, force=force)
     sheet = here.sheet(here.offer(invitation))
@@ -71,9 +74,11 @@ def terms(
         say(sheet.model_dump_json())
         return
     if html is None and dpia is None:
-        from coterie_pages.terminal_text import sheet_lines, signature_lines
+        from coterie_pages import terminal_text
 
-        for line in chain(sheet_lines(sheet), signature_lines(sheet)):
+        annexed = terminal_text.annex_lines(sheet) if annex else ()
+        signed = terminal_text.signature_lines(sheet)
+        for line in chain(terminal_text.page_lines(sheet), signed, annexed):
             say(line)
 
 

@@ -69,7 +69,7 @@ _SECONDS = click.IntRange(1, 366 * 86_400)
 @click.pass_context
 def session(
     ctx: click.Context,
-    url: str | None,
+    url: str,
     key: str | None,
     home: Path | None,
 ) -> None:
@@ -81,8 +81,10 @@ def session(
         from party_sdk.coordinator.coordinator import Coordinator
 
         secret = key or read_secret_variable("COTERIE_KEY")
-        if url is None or not secret:
-            raise click.UsageError("Missing option '--url' or '--key'.", ctx)
+        if not secret and sys.stdin.isatty():
+            secret = click.prompt("Your key as coordinator", hide_input=True, err=True)
+        if not secret:
+            raise click.UsageError("Missing option '--key'.", ctx)
         analyst = connect(
             url,
             patience=30,
@@ -100,10 +102,10 @@ session.add_command(notify_coordinator)
 @session.command()
 @opened_argument
 @click.option(
-    "--slot",
+    "--party",
     "slots",
     multiple=True,
-    help="Slot to invite; may be given several times. By default every free one.",
+    help="A party to invite; again for several. By default all that have not joined.",
 )
 @invitations_option
 @json_option
@@ -119,6 +121,7 @@ def invite(
     """Make new invitations; earlier ones of the same slots end."""
     opened = coordinator.session(session_id)
     invitations = opened.invite(slots or None)
+    letters = letters or (None if as_json else Path())
     if letters is not None:
         write_letters(letters, opened.terms, invitations)
     if as_json:
@@ -126,9 +129,8 @@ def invite(
         return
     if not invitations:
         say("No slot is free: all parties have joined.", err=True)
-    for slot, invitation in invitations.items():
-        shown = invitation if letters is None else letters / f"{slot}.invitation"
-        say(f"{slot}  {shown}")
+    for slot in invitations:
+        say(f"{slot}  {(letters or Path()) / f'{slot}.invitation'}")
 
 
 @session.command()

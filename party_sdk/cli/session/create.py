@@ -12,19 +12,17 @@ import click
 from party_sdk.cli.options.arguments import opened_sessions, protocol_names
 from party_sdk.cli.options.common import (
     SEED,
-    column_groups_option,
     entropy_option,
     param_option,
     pass_coordinator,
     read_entropy,
-    row_groups_option,
     rows_option,
     schema_option,
 )
 from party_sdk.cli.options.terms import preparation_option, section_options
 from party_sdk.cli.session.notify import be_told, notify_option
 from party_sdk.cli.terminal.output import json_option, say
-from party_sdk.coordinator.letters import write_letters
+from party_sdk.coordinator.letters import check_letters, write_letters
 from party_sdk.coordinator.option_parsing import (
     earlier_choice,
     earlier_sections,
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from clustering_protocols.contract import Params
     from clustering_protocols.terms.schema import Schema
     from clustering_protocols.terms.sections import Evaluation
-    from clustering_protocols.terms.terms import Layout, Terms
+    from clustering_protocols.terms.terms import Layout
     from party_sdk.coordinator.coordinator import Coordinator
     from party_sdk.coordinator.session import CoordinatedSession
 
@@ -58,8 +56,8 @@ invitations_option = click.option(
     "--invitations",
     "letters",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write each invitation into a file of its own in this folder, with a letter "
-    "(Markdown) to its party, instead of printing it.",
+    help="Folder for a file of each invitation and a letter (Markdown) to its party; this "
+    "one by default. With --json invitations are printed unless a folder is named.",
 )
 
 
@@ -96,15 +94,24 @@ invitations_option = click.option(
     "+ birth_date | date'. Once for each key, the surest first; @FILE reads one a line, as "
     "'coterie table --link' prints them.",
 )
-@row_groups_option
-@column_groups_option
 @click.option(
-    "--slot",
-    "slots",
+    "--clusters",
+    metavar="NUMBERS",
+    help="How many clusters: 3, or 2..6 to compare several.",
+)
+@click.option(
+    "--party",
+    "parties",
     multiple=True,
-    metavar="NAME=ROW,COLUMN[,TITLE]",
-    help="A named party and its place, counted from 1; instead of the two above. "
-    "Places may stay empty. The title says who it is, for people.",
+    metavar="NAME[=ROW,COLUMN[,TITLE]]",
+    help="A party; again for each. Parties hold other people. A place, counted from 1, says "
+    "whose people (ROW) and which variables (COLUMN) it holds instead; the title says who "
+    "it is, for people.",
+)
+@click.option(
+    "--same-people",
+    is_flag=True,
+    help="The parties hold other variables of the same people.",
 )
 @click.option(
     "--expect",
@@ -146,9 +153,8 @@ def create(
     params: tuple[str, ...],
     id_patterns: tuple[str, ...],
     match_keys: tuple[str, ...],
-    row_groups: int | None,
-    column_groups: int | None,
-    slots: tuple[str, ...],
+    clusters: str | None,
+    parties: tuple[str, ...],
     expected: tuple[str, ...],
     session_id: str | None,
     seed: int | None,
@@ -160,14 +166,15 @@ def create(
     addresses: tuple[str, ...],
     entropy_file: Path | None,
     *,
+    same_people: bool,
     new_analyst: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Open a session and print its id and one invitation per party.
+    """Open a session, and write an invitation for each party.
 
-    Hand each invitation to its party on a channel that the analyst cannot read. With
-    --from last quarter's session is repeated; the invitations are new.
+    Hand each to its party on a channel that the analyst cannot read. With --from last
+    quarter's session is repeated; the invitations are new.
     """
     from clustering_protocols import catalogue
     from clustering_protocols.terms.request_fields import read_sections
@@ -180,9 +187,16 @@ def create(
     elif before is None:
         raise click.UsageError("Missing argument 'TITLE'.")
     dictionary: Sequence[Schema] | None = read_dictionary(schema_files)
-    layout = _layout(slots, row_groups, column_groups, before)
+    layout = read_layout(parties, same_people=same_people)
+    if before is not None and not parties:
+        layout = before.layout
+    if not as_json:
+        letters = letters or Path()
+        check_letters(letters, layout)
     expected_keys = read_expected(expected, coordinator.trusted_institutions)
     choice, values = said.pop("evaluation", {}), read_values(params)
+    if clusters is not None:
+        values["n_clusters"] = int(clusters) if clusters.isdecimal() else clusters
     protocol = protocol or ("dc" if before is None else before.protocol.name)
     if before is not None:
         values = merge_values(earlier_values(before, protocol), values)
@@ -212,24 +226,6 @@ def create(
     hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)
     if not as_json and (needs := describe_quota(len(agreed.linked_by))):
         say(needs, err=True)
-
-
-def _layout(
-    slots: tuple[str, ...],
-    rows: int | None,
-    columns: int | None,
-    earlier: Terms | None,
-) -> Layout:
-    from clustering_protocols.terms.terms import Layout
-
-    if slots and (rows or columns):
-        raise click.UsageError(
-            "Give the places by --slot, or their numbers by --row-groups and "
-            "--column-groups (1 unless said)."
-        )
-    if earlier is not None and not (slots or rows or columns):
-        return earlier.layout
-    return read_layout(slots) if slots else Layout.lattice(rows or 1, columns or 1)
 
 
 def _costs(
@@ -278,6 +274,10 @@ def hand_over(
     for slot, invitation in invitations.items():
         shown = invitation if folder is None else folder / f"{slot}.invitation"
         say(f"{slot}  {shown}")
-    for code in risks:
-        say(f"Each party has to accept the risk {code}.", err=True)
+    if folder is not None:
+        say(
+            "Hand each party its invitation, which is a secret, and the letter beside it. "
+            f"Next, at each: coterie party run {shown} --data TABLE",
+            err=True,
+        )
     be_told(opened.receivers, addresses)  # last: the invitations are there by now

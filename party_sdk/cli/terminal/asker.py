@@ -5,33 +5,25 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clustering_protocols.common.errors import RiskNotAccepted
-from party_sdk.application.asker import AGREEING, Answer, Asker
+from party_sdk.application.asker import Asker
 from party_sdk.cli.terminal.output import roster_lines, say, show_notes
 
 if TYPE_CHECKING:
     from clustering_protocols.engine.inspection import ArrayFacts, Inspection
-    from clustering_protocols.terms.risks import Risk
     from clustering_protocols.terms.terms import Terms
-    from coterie_pages.models import Message
+    from coterie_pages.models import Message, TermsSheet
     from party_sdk.party.kept_mappings import MappingChange
     from party_sdk.party.roster import Roster
 
 
-@dataclass(frozen=True, slots=True)
 class TerminalAsker(Asker):
-    """Asks by lines of a terminal.
-
-    has_shown_terms: whether the risks stand above already, in the terms.
-    """
-
-    has_shown_terms: bool = False
+    """Asks by lines of a terminal."""
 
     @property
     def is_present(self) -> bool:
@@ -42,17 +34,21 @@ class TerminalAsker(Asker):
         """Show what a protocol wants to be read before an answer is sent."""
         show_notes(notes)
 
-    def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
-        """Ask once for all; without a terminal print the command that accepts them."""
-        del terms
-        if not self.has_shown_terms:
-            _show_risks(risks)
+    def accept(self, sheet: TermsSheet) -> None:
+        """Show a sheet and ask; without a terminal print the command that accepts it."""
+        from coterie_pages.terminal_text import page_lines
+
+        for line in page_lines(sheet):
+            say(line, err=True)
         if not self.is_present:
-            for line in _command_that_accepts(risks):
-                say(line, err=True)
-            raise RiskNotAccepted(f"{len(risks)}: {', '.join(risks)}.")
-        if not click.confirm(f"Do you accept these {len(risks)} risks?", err=True):
-            raise RiskNotAccepted(f"You did not accept {', '.join(risks)}.")
+            words = ["coterie", *map(_quote_word, sys.argv[1:])]
+            say("Anyone who has read this sheet accepts it with:", err=True)
+            say(f"  {' '.join(words)} \\", err=True)
+            say(f"    --accept {sheet.consent}", err=True)
+            raise RiskNotAccepted("Nobody is here to accept the sheet.")
+        question = "Do you accept this sheet, and that what it lists is sent?"
+        if not click.confirm(question, err=True):
+            raise RiskNotAccepted("You did not accept the sheet.")
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
         """Show who takes part; ask, at a terminal, where too few are known."""
@@ -70,47 +66,15 @@ class TerminalAsker(Asker):
             return False
         return click.confirm("Read the table by the new mapping?", err=True)
 
-    def agree(self) -> bool:
-        """Ask once for all contributions by which members only agree."""
-        say(AGREEING, err=True)
-        return click.confirm("Send these, now and in later rounds?", err=True)
-
-    def let_go(self, found: Inspection, terms: Terms | None) -> Answer:
-        """Show a contribution, and what its protocol asks about it; ask."""
-        if found.asks or terms is None:
+    def let_go(self, found: Inspection) -> bool:
+        """Show a contribution, or what its protocol asks about it; ask."""
+        if found.asks:
             say(found.asks, err=True)
-            yes = click.confirm("Send this?", err=True)
-            return Answer.ONCE if yes else Answer.NO
+            return click.confirm("Send this?", err=True)
         for line in consent_lines(found):
             say(line, err=True)
-        for line in inspection_lines(found, terms):
-            say(line, err=True)
-        said: str = click.prompt(
-            "Send it? all: this and the rest of its kind; once: this alone; no",
-            type=click.Choice([each.value for each in Answer]),
-            default=Answer.NO.value,
-            err=True,
-        )
-        return Answer(said)
-
-
-def _show_risks(risks: Mapping[str, Risk]) -> None:
-    from coterie_pages.terminal_text import risk_lines
-    from coterie_pages.views.terms_sheet import show_risks
-
-    say("Not accepted yet:", err=True)
-    for line in risk_lines(show_risks(risks)):
-        say(line, err=True)
-
-
-def _command_that_accepts(codes: Iterable[str]) -> Iterator[str]:
-    """Yield the command as it was typed, with the options that accept risks by name."""
-    options = [f"    --accept-risk {code}" for code in codes]
-    words = ["coterie", *map(_quote_word, sys.argv[1:])]
-    yield "Anyone who has read them accepts all of them with:"
-    yield " \\".join([f"  {' '.join(words)}", ""]).rstrip(" ")
-    yield from [f"{option} \\" for option in options[:-1]]
-    yield options[-1]
+        question = "Send it, and from now on all that the sheet lists?"
+        return click.confirm(question, err=True)
 
 
 def _quote_word(word: str) -> str:

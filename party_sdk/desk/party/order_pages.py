@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.catalogue import find_risk
 from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.terms.agreements import Seat
 from coterie_pages.desk_models import OfferedTerms, OrderPage
 from coterie_pages.models import Banner, TermsSheet
 from coterie_pages.pages import assessment, page
-from coterie_pages.views.terms_sheet import show_risks
-from party_sdk.application.asker import Answer
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.table_choice import limit_in
-from party_sdk.desk.responses import Form, bad, file, form_of, render_page, to
+from party_sdk.desk.responses import bad, file, form_of, render_page, to
 from party_sdk.home.clock import now
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.home.policy_files import read_policy
@@ -29,37 +25,24 @@ from party_sdk.supervisor import PendingQuestion, QuestionKind, place_order
 
 _SECONDS: Final = 1  # after which an order that continues is shown anew: it is near
 _LONGEST: Final = 200
-_ANSWERS: Final = {"yes": Answer.ALL, "once": Answer.ONCE, "no": Answer.NO}
-_MISSED: Final = Banner(
-    text="Nothing was accepted: risks have no tick.",
-    remedy="Tick each group of risks that you accept, or say no.",
-    good=False,
-)
 
 
 def at_work(
     request: Request,
     kept: AddressedParty,
     notice: Banner | None = None,
-    *,
-    missed: Sequence[str] = (),
 ) -> Response:
-    """Show where an order stands; :class:`NotReady` if there is none.
-
-    missed: risks without a tick in the form that was sent.
-    """
+    """Show where an order stands; :class:`NotReady` if there is none."""
     files, folder = kept.files, kept.files.folder
     order, question, status = files.order(), files.question(), files.status()
     trouble = status.trouble
     members, number = _members(kept, question)
-    codes = () if question is None else question.risks
     model = OrderPage(
         title=kept.title(),
         status=status,
         question=question,
-        consents=folder.consents,
-        risks=show_risks({code: find_risk(code) for code in codes}),
-        missed=tuple(missed),
+        consent=folder.consents.given,
+        withdrawn_at=folder.consents.withdrawn_at,
         limit="" if trouble is None else limit_in(f"{trouble.detail} {trouble.remedy}"),
         now=now(),
         members=members,
@@ -67,7 +50,6 @@ def at_work(
         table="" if order.table is None else Path(order.table.path).name,
         for_good=folder.has_joined and has_left(folder),
         compares_runs=kept.compares_runs,
-        asks="everything" if order.confirm else "readable" * order.readable,
     )
     # what somebody reads or ticks stays where it is
     waits = question is not None
@@ -88,33 +70,21 @@ def _members(
     return tuple(roster.seats), roster.safety_number
 
 
-def ticked_risks(form: Form) -> list[str]:
-    """Return the codes of the risks that were ticked: one tick stands for a level."""
-    return " ".join(form.all("risk")).split()
-
-
 def post_answer(request: Request) -> Response:
     """Decide what the order asks: the very question that was shown."""
     kept, form = kept_of(request), form_of(request)
-    asked, answer = kept.files.question(), _ANSWERS.get(form.one("answer"))
     try:
-        if answer is None:
+        if (answer := form.one("answer")) not in {"yes", "no"}:
             raise NotReady("Say yes or no.")
-        yes = answer is not Answer.NO
-        ticked = ticked_risks(form)
-        missed = [code for code in asked.risks if code not in ticked] if asked else []
-        if yes and missed:
-            return at_work(request, kept, _MISSED, missed=missed)
         reason = form.one("reason").strip()[:_LONGEST]
-        rest, question = answer is Answer.ALL, form.one("question")
-        kept.files.answer(question, yes=yes, reason=reason, rest=rest)
+        kept.files.answer(form.one("question"), yes=answer == "yes", reason=reason)
     except CoterieError as error:
         return at_work(request, kept, bad(error))
     return to(request, kept.address)
 
 
 def post_withdraw_consent(request: Request) -> Response:
-    """Take back every yes to a kind of contribution: it is asked about again."""
+    """Take back the yes to the sheet: the next contribution is asked about."""
     kept = kept_of(request)
     try:
         kept.desk.own_home.withdraw_consent(kept.session, kept.slot)
@@ -135,7 +105,7 @@ def post_again(request: Request) -> Response:
 
 
 def get_terms(request: Request) -> Response:
-    """Show the terms, and a tick for each risk that nobody has accepted yet."""
+    """Show the terms, to be accepted."""
     return _page(request, kept_of(request))
 
 
@@ -160,24 +130,15 @@ def _sheet(kept: AddressedParty) -> TermsSheet:
 
 
 def post_terms(request: Request) -> Response:
-    """Accept the risks that were ticked: all of them, or nothing is accepted."""
+    """Accept the sheet that was shown."""
     kept, form = kept_of(request), form_of(request)
     if kept.has_accepted:
         return to(request, kept.address)
-    policy = read_policy(kept.desk.home)
-    ticked = ticked_risks(form)
-    left = policy.not_accepted(kept.terms())
-    missed = [code for code in left if code not in ticked]
-    if missed:
-        said = Banner(
-            text="Nothing was accepted: risks have no tick.",
-            remedy="Tick each group of risks that you accept, or decline.",
-            good=False,
-        )
-        return _page(request, kept, said, missed=missed)
     try:
         here, invitation = kept.desk.own_home, str(kept.invitation)
-        with here.join(invitation, here.accept(invitation, policy.accept_risks(left))):
+        policy = read_policy(kept.desk.home)
+        policy = here.accept(invitation, policy, sheet=form.one("sheet"))
+        with here.join(invitation, policy):
             pass  # it is on this disk now
     except CoterieError as error:
         return _page(request, kept, bad(error))
@@ -196,21 +157,8 @@ def post_decline(request: Request) -> Response:
 
 
 def _page(
-    request: Request,
-    kept: AddressedParty,
-    notice: Banner | None = None,
-    *,
-    missed: Sequence[str] = (),
+    request: Request, kept: AddressedParty, notice: Banner | None = None
 ) -> Response:
-    here = kept.desk.own_home
-    offer = here.offer(str(kept.invitation))
-    sheet = here.sheet(offer)
-    left = read_policy(here.path).not_accepted(offer.terms)
-    said: dict[str, Any] = dict(sheet)
-    model = OfferedTerms(
-        **said,
-        accepted=tuple(each.code for each in sheet.risks if each.code not in left),
-        joined=kept.has_accepted,
-        missed=tuple(missed),
-    )
+    said: dict[str, Any] = dict(_sheet(kept))
+    model = OfferedTerms(**said, joined=kept.has_accepted)
     return render_page(request, model, notice=notice)

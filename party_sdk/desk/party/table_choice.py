@@ -80,7 +80,6 @@ class TableForm:
     ids: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None
     checked: bool = False
-    confirm: bool
     notify: str = ""
     limits: Mapping[str, str] | None = None
     mapping: str = field(default="", repr=False)
@@ -97,7 +96,6 @@ class TableForm:
             ids=ids,
             columns=ticked if seen else None,
             checked=seen,
-            confirm=bool(form.one("confirm")),
             notify=form.one("notify").strip(),
             limits=typed_in(form) if form.one("limits") else None,
             mapping=form.one("mapping"),
@@ -165,8 +163,6 @@ def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None
         "choices": {**usual, **chosen_of(typed)},
         "ids_per_row": quota_of(typed),
         "labels": kept.labels,
-        "confirm": chosen.confirm,
-        "readable": True,
         "notify": chosen.addresses(),
         "withdrawn": None,
     }
@@ -183,7 +179,6 @@ def table_page(
     said, trouble = describe_reading(kept, chosen, _read)
     order = kept.order
     model = TableChoice(
-        confirm=chosen.confirm,
         notify=chosen.notify or " ".join(order.notify if order else ()),
         choices=choices_of(kept, chosen),
         **said,

@@ -21,7 +21,7 @@ from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.contract.disclosures import exposures
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm
-from clustering_protocols.terms.terms import Layout, SessionRequest
+from clustering_protocols.terms.terms import SessionRequest
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
 from party_sdk.cli.session.commands import create
@@ -145,15 +145,14 @@ def test_the_command_is_understood(situation: Situation) -> None:
         program, *words = shlex.split(fit.command)
         assert [program, *words[:2]] == ["coterie", "session", "create"]
         given = create.make_context("create", words[2:], resilient_parsing=False).params
-        params = catalogue.parse_params(given["protocol"], read_values(given["params"]))
+        values = read_values(given["params"])
+        if given["clusters"]:
+            values["n_clusters"] = int(given["clusters"])
+        params = catalogue.parse_params(given["protocol"], values)
         assert given["protocol"] == fit.protocol
         assert params == catalogue.parse_params(fit.protocol, fit.params)
-        slots, rows, columns = (
-            given[name] for name in ("slots", "row_groups", "column_groups")
-        )
-        assert (
-            read_layout(slots) if slots else Layout.lattice(rows, columns)
-        ) == fit.layout
+        layout = read_layout(given["parties"], same_people=given["same_people"])
+        assert layout == fit.layout
 
 
 @pytest.fixture(scope="module")

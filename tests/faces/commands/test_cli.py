@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from support.analyst_process import free_port
-from support.terminal import ACCEPT, RISK, Terminal, opened, read
+from support.terminal import Terminal, accepting, opened, read
 
 from clustering_protocols.catalogue import check_choices, parse_params
 from clustering_protocols.common.error_catalogue import Problem
@@ -139,7 +139,7 @@ def test_wrong_usage_is_exit_code_2(terminal: Terminal, words: tuple[str, ...]) 
 
 @pytest.mark.parametrize(
     "option",
-    ["--row-groups", "--column-groups", "--join-within", "--minimum-rows", "--seed"],
+    ["--join-within", "--minimum-rows", "--seed"],
 )
 def test_a_number_out_of_range_is_wrong_usage(online: Terminal, option: str) -> None:
     shown = online("session", "create", "Wards", option, "-1", expect=2).stderr
@@ -156,11 +156,11 @@ def test_a_risk_that_is_not_accepted_is_exit_code_3(
     online: Terminal, rows: Path
 ) -> None:
     _, invitation = opened(online)
-    for words in (("join",), ("run", "--data", rows, "--id-column", "id")):
-        command = ("party", words[0], invitation, *words[1:])
+    for words in ((), ("--data", rows, "--id-column", "id")):
+        command = ("party", "run", invitation, *words)
         refused = online(*command, expect=3)
         assert_explained(refused, Problem.RISK_NOT_ACCEPTED)
-        assert f"{RISK}: The analyst learns how many rows" in refused.output
+        assert "The analyst learns how many rows" in refused.output
         document = online.json(*command, expect=3)
         assert document["type"] == Problem.RISK_NOT_ACCEPTED.urn
         assert document["exit_code"] == 3
@@ -174,7 +174,7 @@ def test_a_guard_that_stops_a_run_is_exit_code_3(
 ) -> None:
     _, invitation = opened(online)
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
-    refused = online(*run, *ACCEPT, "--guard", guard, expect=3)
+    refused = online(*run, *accepting(online, invitation), "--guard", guard, expect=3)
     assert_explained(refused, Problem.GUARD_REFUSED)
     assert guard.partition("=")[0] in refused.stderr
 
@@ -183,13 +183,16 @@ def test_who_opens_a_session_of_many_rows_is_told_what_it_takes(
     online: Terminal,
 ) -> None:
     create = ("session", "create", "Large", "--protocol", "omnifc")
-    given = ("--param", "n_clusters=2", "--row-groups", 3)
+    given = ("--clusters", 2, *(f"--party={name}" for name in "abc"))
     refused = online(*create, *given, "--rows", 50_000, expect=5)
     assert "omnifc ends at 10,000 rows" in refused.stderr
     assert "landmarks" in refused.stderr
     assert "Large" not in online("session", "list").stdout
     assert "ends at" not in online(*create, *given, "--rows", 5_000).stderr
-    assert "ends at" not in online(*create, *given).stderr
+    again = online(*create, *given, expect=5)
+    assert "a.invitation is in . already" in again.stderr
+    assert "ends at" not in online(*create, *given, "--invitations", "b").stderr
+    assert online("session", "list").stdout.count("Large") == 2
 
 
 def test_plain_http_to_another_machine_is_exit_code_3(online: Terminal) -> None:
@@ -199,7 +202,16 @@ def test_plain_http_to_another_machine_is_exit_code_3(online: Terminal) -> None:
 
 def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> None:
     session, invitation = opened(online, "--param", "fail_at=count")
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    run = (
+        "party",
+        "run",
+        invitation,
+        "--data",
+        rows,
+        "--id-column",
+        "id",
+        *accepting(online, invitation),
+    )
     ended = online(*run, expect=4)
     assert_explained(ended, Problem.PROTOCOL_FAILED)
     assert "fail at 'count'" in ended.stderr
@@ -243,11 +255,10 @@ def test_the_id_of_a_session_is_not_empty(online: Terminal, command: str) -> Non
 
 def test_wrong_usage_is_told_to_programs_too(online: Terminal) -> None:
     create = ("session", "create", "Wards", "--param", "n_clusters=2")
-    places = ("--slot", "north=1,1", "--row-groups", 2)
-    refused = online(*create, *places, "--json", expect=2)
-    assert "--slot, or" in refused.stderr
+    refused = online(*create, "--places", "--json", expect=2)
+    assert "No such option" in refused.stderr
     told = json.loads(refused.stdout)
-    assert "--slot, or" in told["detail"]
+    assert "No such option" in told["detail"]
     assert (told["exit_code"], told["remedy"]) == (
         2,
         "See coterie session create --help.",
@@ -259,7 +270,7 @@ def test_wrong_usage_is_told_to_programs_too(online: Terminal) -> None:
     ["", "00" * 31, "00" * 33, "0" * 63, "x" * 64, b"\xff" * 32, "0x" + "00" * 31],
     ids=["empty", "short", "long", "odd", "no digits", "raw bytes", "with a prefix"],
 )
-@pytest.mark.parametrize("command", ["create", "join"])
+@pytest.mark.parametrize("command", ["create", "run"])
 def test_an_entropy_file_that_is_malformed_is_refused(
     online: Terminal, command: str, content: str | bytes
 ) -> None:
@@ -269,7 +280,14 @@ def test_an_entropy_file_that_is_malformed_is_refused(
         refused = online(*create, expect=5)
     else:
         _, invitation = opened(online)
-        refused = online("party", "join", invitation, *ACCEPT, *entropy, expect=5)
+        refused = online(
+            "party",
+            "run",
+            invitation,
+            *accepting(online, invitation),
+            *entropy,
+            expect=5,
+        )
     assert_explained(refused, Problem.INVALID_PARAMETERS)
     assert "64 hex digits" in refused.stderr
 
@@ -278,7 +296,7 @@ def test_an_entropy_file_that_is_malformed_is_refused(
     "words",
     [
         ("session", "list"),
-        ("party", "join", INVITATION, *ACCEPT),
+        ("party", "run", INVITATION, "--accept", "0" * 64),
     ],
     ids=["session", "party"],
 )
@@ -325,11 +343,19 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
-    joined = online.json("party", "join", invitation, *ACCEPT)
+    joined = online.json("party", "run", invitation, *accepting(online, invitation))
     assert joined["session"] == session
     labels = online.folder / "out.csv"
     data = ("--data", rows, "--id-column", "id")
-    run = ("party", "run", invitation, *data, "--labels", labels, *ACCEPT)
+    run = (
+        "party",
+        "run",
+        invitation,
+        *data,
+        "--labels",
+        labels,
+        *accepting(online, invitation),
+    )
     done = online(*run, "--json")
     document = json.loads(done.stdout)
     assert (document["session"], document["n_rows"]) == (session, 12)
@@ -342,12 +368,25 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert [int(line["label"]) for line in written] == [n % 3 for n in range(12)]
 
     again = online.folder / "again.csv"
-    online("party", "run", session, "r1c1", *data, "--labels", again, *ACCEPT)
+    online(
+        "party",
+        "run",
+        session,
+        "r1c1",
+        *data,
+        "--labels",
+        again,
+        *accepting(online, invitation),
+    )
     assert again.read_bytes() == labels.read_bytes()
 
     number = document["safety_number"]
     for line in ("you are", "r1c1: ", f"safety number {number}"):
-        assert line in done.stderr + online("party", "join", invitation, *ACCEPT).stdout
+        assert (
+            line
+            in done.stderr
+            + online("party", "run", invitation, *accepting(online, invitation)).stdout
+        )
     status = online.json("party", "status", session, "r1c1")
     assert status["safety_number"] == number
     assert [seat["slot"] for seat in status["members"]] == ["r1c1"]
@@ -510,7 +549,7 @@ def test_a_misspelt_parameter_is_named_before_a_missing_one() -> None:
 
 def test_an_invitation_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     missing = f"@{tmp_path / 'missing'}"
-    done = CliRunner().invoke(main, ["party", "join", missing])
+    done = CliRunner().invoke(main, ["party", "run", missing])
     assert done.exit_code == 2
     assert "cannot read the file" in done.output
 

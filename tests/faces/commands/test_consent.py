@@ -7,12 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.terminal import ACCEPT, RISK, Terminal, opened
+from support.terminal import RISK, Terminal, accepting, opened
 
 from party_sdk.cli.terminal import asker
 from party_sdk.party.party_index import sessions_in
-
-ROWS = ("--id-column", "id")
+from party_sdk.party.party_session import PartySession
 
 
 def invited(online: Terminal) -> tuple[str, str]:
@@ -22,58 +21,62 @@ def invited(online: Terminal) -> tuple[str, str]:
 
 
 def printed_command(shown: str) -> list[str]:
-    """The words of a command that is printed over several lines, without its name."""
-    _, _, printed = shown.partition("accepts all of them with:\n")
-    command = []
-    for line in printed.splitlines():
-        command.append(line.removesuffix("\\"))
-        if not line.endswith("\\"):
-            break
-    name, *words = shlex.split(" ".join(command))
+    """The words of the command that accepts a sheet, without its name."""
+    _, _, printed = shown.partition("accepts it with:\n")
+    first, second = printed.splitlines()[:2]
+    name, *words = shlex.split(f"{first.removesuffix(chr(92))} {second}")
     assert name == "coterie"
     return words
 
 
-def test_join_shows_the_terms_and_every_risk_before_it_refuses(
-    online: Terminal,
-) -> None:
+def test_the_first_run_shows_the_sheet_before_it_refuses(online: Terminal) -> None:
     session, invitation = invited(online)
-    refused = online("party", "join", invitation, expect=3)
-    assert "Who takes part" in refused.stdout
-    assert "What will be sent" in refused.stdout
+    refused = online("party", "run", invitation, expect=3).stderr
+    assert "Who reads what" in refused
     for code in (RISK, "house.open-slot"):
-        assert refused.output.count(f"risk {code}: ") == 1
-    assert not online("party", "join", invitation, expect=3).stdout.count("you are")
+        assert refused.count(f"({code})") == 1
     assert session not in sessions_in(online.folder / "home")
 
 
-def test_the_printed_command_accepts_all_risks_for_run(
+def test_the_printed_command_accepts_exactly_this_sheet(
     online: Terminal, rows: Path
 ) -> None:
-    _, invitation = invited(online)
-    refused = online("party", "join", invitation, expect=3)
-    joined = online(*printed_command(refused.stderr))
+    session, invitation = invited(online)
+    sheet = online.json("party", "terms", invitation)["consent"]
+    refused = online("party", "run", invitation, expect=3)
+    accepting = printed_command(refused.stderr)
+    assert accepting[-2:] == ["--accept", sheet]
+    assert (
+        f"SHA-256 of this sheet: {sheet}" in online("party", "terms", invitation).stdout
+    )
+    for other in ("", "0" * 64, sheet[:8]):
+        wrong = online("party", "run", invitation, "--accept", other, expect=3)
+        assert "Another sheet was accepted" in wrong.stderr
+    _, another = opened(online)
+    wrong = online("party", "run", another, "--accept", sheet, expect=3)
+    assert "Another sheet was accepted" in wrong.stderr
+    joined = online(*accepting)
+    assert PartySession(online.folder / "home", session, "r1c1").consents.given
     _, _, following = joined.stderr.partition("Next: coterie ")
-    told = following.replace("FILE", str(rows)).replace("COLUMN", "id")
-    assert invitation in told
+    told = following.replace("FILE", str(rows))
     assert "12 labels" in online(*shlex.split(told)).stdout
 
 
-def test_accepted_risks_hold_for_resume_without_invitation(
+def test_an_accepted_sheet_holds_without_the_invitation(
     online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    joined = online("party", "join", invitation, *ACCEPT)
+    joined = online("party", "run", invitation, *accepting(online, invitation))
     assert invitation not in joined.stderr, "it is a secret"
     _, _, following = joined.stderr.partition("Next: coterie ")
-    told = following.replace("FILE", str(rows)).replace("COLUMN", "id")
+    told = following.replace("FILE", str(rows))
     assert told.startswith(f"party run {session} r1c1")
     assert "12 labels" in online(*shlex.split(told)).stdout
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_a_terminal_asks_once_for_all_risks(
-    online: Terminal, monkeypatch: pytest.MonkeyPatch, *, answer: bool
+def test_a_terminal_asks_one_question_after_the_sheet(
+    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch, *, answer: bool
 ) -> None:
     _, invitation = opened(online)
     asked: list[str] = []
@@ -85,10 +88,21 @@ def test_a_terminal_asks_once_for_all_risks(
     there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(asker, "sys", there)
     monkeypatch.setattr("click.confirm", confirm)
-    shown = online("party", "join", invitation, expect=0 if answer else 3).output
-    assert asked == ["Do you accept these 2 risks?"]
-    for code in (RISK, "house.open-slot"):
-        assert shown.count(f"risk {code}: ") == 1, "in the terms, and not again"
+    run = ("party", "run", invitation, "--data", rows, "--guard", "least_known=0")
+    online(*run, expect=0 if answer else 3)
+    assert asked == ["Do you accept this sheet, and that what it lists is sent?"]
+
+
+def test_a_table_is_read_before_anything_is_asked(
+    online: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, invitation = opened(online)
+    path = online.file("broken.csv", "id,x,y\np1,1,\n")
+    monkeypatch.setattr("click.confirm", None)
+    there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr(asker, "sys", there)
+    refused = online("party", "run", invitation, "--data", path, expect=5)
+    assert "line 2, y: empty" in refused.stderr
 
 
 def test_nobody_is_asked_for_risks_of_terms_that_a_guard_refuses(
@@ -96,25 +110,17 @@ def test_nobody_is_asked_for_risks_of_terms_that_a_guard_refuses(
 ) -> None:
     _, invitation = opened(online)
     refused = online(
-        "party", "join", invitation, "--guard", 'protocols=["dc"]', expect=3
+        "party", "run", invitation, "--guard", 'protocols=["dc"]', expect=3
     )
     assert "'protocols'" in refused.stderr
-    assert "accepts all of them" not in refused.stderr
+    assert "accepts it with" not in refused.stderr
 
 
 def test_an_invitation_that_was_typed_is_not_printed_again(online: Terminal) -> None:
     _, invitation = opened(online)
-    refused = online("party", "join", invitation, expect=3)
+    refused = online("party", "run", invitation, expect=3)
     assert invitation not in refused.stderr
-    assert "coterie party join INVITATION" in refused.stderr
-
-
-def test_a_mistyped_risk_is_wrong_usage_and_names_the_nearest(
-    terminal: Terminal,
-) -> None:
-    mistyped = RISK.replace("design", "desing")
-    refused = terminal("party", "join", "x", "--accept-risk", mistyped, expect=2)
-    assert f"Did you mean '{RISK}'?" in refused.stderr
+    assert "coterie party run INVITATION" in refused.stderr
 
 
 def test_h_is_help(terminal: Terminal) -> None:
@@ -129,7 +135,16 @@ def test_who_stops_a_run_is_told_that_the_same_command_goes_on(
         raise KeyboardInterrupt
 
     _, invitation = opened(online)
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    run = (
+        "party",
+        "run",
+        invitation,
+        "--data",
+        rows,
+        "--id-column",
+        "id",
+        *accepting(online, invitation),
+    )
     with monkeypatch.context() as patch:
         patch.setattr("party_sdk.party.participant.Party.run", interrupted)
         assert "same command continues" in online(*run, expect=130).stderr

@@ -75,10 +75,11 @@ def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) 
             *("--schema", folder / "rows.json", "--profiles", "members"),
         )
     )
-    accepted = [word for code in said["risks"] for word in ("--accept-risk", code)]
+    invitation = said["invitations"]["r1c1"]
+    sheet = json.loads(blank("party", "terms", invitation, "--json"))
     desk = blank._replace(
-        invitation=said["invitations"]["r1c1"],
-        accept=tuple(accepted),
+        invitation=invitation,
+        accept=("--accept", sheet["consent"]),
         rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
     )
     desk.run()

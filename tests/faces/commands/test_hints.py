@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from support.analyst_process import Analyst
-from support.terminal import ACCEPT, Terminal, opened
+from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols.catalogue import catalogue, parse_params
 from clustering_protocols.common.errors import InvalidParameters
@@ -29,7 +29,7 @@ def test_a_near_name_is_offered_and_a_far_one_is_not() -> None:
 
 def test_a_slot_and_a_session_that_are_misspelled(online: Terminal) -> None:
     session, invitation = opened(online)
-    online("party", "join", invitation, *ACCEPT)
+    online("party", "run", invitation, *accepting(online, invitation))
     leave = online("party", "leave", session, "r1c2", expect=7)
     assert "Did you mean 'r1c1'?" in leave.stderr
     leave = online("party", "leave", session[:-1], "r1c1", expect=7)
@@ -44,14 +44,6 @@ def test_a_column_that_is_misspelled_beside_a_dictionary(
     table = ("table", rows, "--id-column", "id", "--schema", "lab.json")
     wrong = terminal(*table, "--columns", "x,yy", expect=5)
     assert "Did you mean 'y'?" in wrong.stdout + wrong.stderr
-
-
-def test_run_remembers_what_was_accepted(online: Terminal, rows: Path) -> None:
-    _, invitation = opened(online)
-    data = ("--data", rows, "--id-column", "id")
-    online("party", "run", invitation, *data, *ACCEPT, "--remember")
-    _, again = opened(online)
-    online("party", "run", again, *data, "--force")
 
 
 def test_members_of_lists_are_counted_from_one() -> None:
@@ -112,7 +104,14 @@ def test_no_words_of_the_validator_reach_a_person() -> None:
 
 def test_slots_count_from_one(online: Terminal) -> None:
     refused = online(
-        "session", "create", "t", "--param", "n_clusters=2", "--slot", "a=0,1", expect=5
+        "session",
+        "create",
+        "t",
+        "--param",
+        "n_clusters=2",
+        "--party",
+        "a=0,1",
+        expect=5,
     )
     assert "count from 1: 'a=0,1' says 0" in refused.stderr
     refused = online(
@@ -121,7 +120,7 @@ def test_slots_count_from_one(online: Terminal) -> None:
         "t",
         "--param",
         "n_clusters=2",
-        "--slot",
+        "--party",
         "Nörd=1,1",
         expect=5,
     )
@@ -130,7 +129,7 @@ def test_slots_count_from_one(online: Terminal) -> None:
 
 def test_a_broken_invitation_is_called_one(online: Terminal) -> None:
     _, invitation = opened(online)
-    refused = online("party", "join", invitation[:-7], expect=5)
+    refused = online("party", "run", invitation[:-7], expect=5)
     assert "This cannot be used as an invitation" in refused.stderr
     assert "coterie protocols" not in refused.stderr
 
@@ -158,7 +157,7 @@ def test_parties_read_why_a_session_was_cancelled(online: Terminal, rows: Path) 
         rows,
         "--id-column",
         "id",
-        *ACCEPT,
+        *accepting(online, invitation),
         expect=4,
     )
     assert "The coordinator says: The purpose has changed." in ended.stderr
@@ -219,12 +218,3 @@ def test_an_address_without_a_scheme_is_said_at_its_option(terminal: Terminal) -
     assert "COTERIE_URL analyst.example: write https://" in wrong
     wrong = terminal("doctor", "analyst.example", expect=2).stderr
     assert "write https://analyst.example." in wrong
-
-
-def test_a_file_without_its_sign_is_told_how_to_be_named(terminal: Terminal) -> None:
-    terminal.file("north.invitation", "x")
-    for command in (("party", "join"), ("party", "run"), ("doctor",)):
-        wrong = terminal(*command, "north.invitation", expect=2).stderr
-        assert "'north.invitation' is a file: write @north.invitation." in wrong, (
-            command
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from support.terminal import ACCEPT, Terminal, opened
+from support.terminal import Terminal, accepting, opened
 
 from party_sdk.home.store import store_of
 from party_sdk.party.party_session import Identity, PartySession
@@ -19,7 +19,7 @@ def test_a_home_lists_its_sessions_with_what_is_next(
     done, first = opened(online)
     left, second = opened(online)
     for invitation in (first, second):
-        online("party", "join", invitation, *ACCEPT)
+        online("party", "run", invitation, *accepting(online, invitation))
     online("party", "leave", left, "r1c1")
 
     listed = {each["session"]: each for each in online.json("party", "list")}
@@ -46,7 +46,7 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
     online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    online("party", "join", invitation, *ACCEPT)
+    online("party", "run", invitation, *accepting(online, invitation))
     online("session", "cancel", session, "--reason", "no longer needed")
     resume = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
     assert "no longer needed" in online(*resume, expect=4).stderr

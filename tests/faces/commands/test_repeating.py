@@ -58,7 +58,7 @@ def opened(house: House, name: str, **more: Any) -> Any:
 
 def repeated(house: House, *words: str, code: int = 0) -> Any:
     """The terms of a session that a command opened like `spring`, or what it said."""
-    words = ("--from", "spring", "--id", "summer", *words)
+    words = ("--from", "spring", "--id", "summer", "--json", *words)
     done = CliRunner().invoke(create, words, obj=lambda: house.coordinator)
     if code:
         assert done.exception is not None
@@ -80,8 +80,8 @@ def test_what_an_option_says_differs_from_the_earlier_session(house: House) -> N
     terms = repeated(
         house,
         *("Summer", "--param", "n_clusters=2..5", "--minimum-rows", "9"),
-        *("--slot", "r2c1=1,1", "--slot", "r2c2=1,2"),
-        *("--slot", "east=2,1,East", "--slot", "east2=2,2"),
+        *("--party", "r2c1=1,1", "--party", "r2c2=1,2"),
+        *("--party", "east=2,1,East", "--party", "east2=2,2"),
     )
     assert terms.about.title == "Summer"
     assert terms.evaluation.n_clusters == (2, 3, 4, 5)
@@ -95,7 +95,9 @@ def test_what_an_option_says_differs_from_the_earlier_session(house: House) -> N
 
 def test_fewer_columns_need_a_dictionary_of_their_own(house: House) -> None:
     opened(house, "spring")
-    assert "dictionar" in repeated(house, "--row-groups", "3", code=1)
+    assert "dictionar" in repeated(
+        house, "--party", "a", "--party", "b", "--party", "c", code=1
+    )
 
 
 def test_another_method_takes_the_parameters_that_it_has_too(house: House) -> None:
@@ -150,7 +152,7 @@ def test_invitations_are_private_and_letters_have_no_secrets(
         parsed = Invitation.parse(invitation)
         assert parsed.code not in text
         assert parsed.secret.hex() not in text
-        assert f"coterie party terms @{slot}.invitation" in text
+        assert f"coterie party terms {slot}.invitation" in text
 
 
 def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:

@@ -90,10 +90,11 @@ def opened(analyst: Analyst, folder: Path, session: str, *more: str) -> Desk:
     )
     told = ("--schema", folder / "rows.json", "--profiles", "members", *more)
     found = json.loads(blank(*create, *about, *params, *told, "--json"))
-    accepted = [word for code in found["risks"] for word in ("--accept-risk", code)]
+    invitation = found["invitations"][SLOT]
+    sheet = json.loads(blank("party", "terms", invitation, "--json"))
     return blank._replace(
-        invitation=found["invitations"][SLOT],
-        accept=tuple(accepted),
+        invitation=invitation,
+        accept=("--accept", sheet["consent"]),
         rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
     )
 
@@ -156,11 +157,11 @@ def test_terms_are_read_before_anybody_joins(
     parsed = Invitation.parse(desk.invitation)
     assert (sheet.digest, sheet.slot) == (parsed.terms, SLOT)
     assert sheet.url == parsed.url
-    assert {risk.code for risk in sheet.risks} == set(desk.accept[1::2])
+    assert sheet.consent == desk.accept[1]
     assert sheet.coordinator is not None
     shown = desk("party", "terms", desk.invitation)
     assert all(risk.sentence in " ".join(shown.split()) for risk in sheet.risks)
-    assert parsed.terms in shown
+    assert sheet.consent in shown
     assert "Signature" in shown
     assert sessions_in(desk.folder / "home") == [], "nothing was joined"
 
@@ -220,7 +221,8 @@ def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(
     assert {field.name for field in profile.fields} == set("abcd")
     assert made.points is not None
     assert list(made.points.labels) == labels.tolist()
-    assert made.accepted == desk.accept[1::2]
+    assert made.sheet is not None
+    assert set(made.accepted) == {risk.code for risk in made.sheet.risks}
     sent = [line for line in made.left if line.event == "sending"]
     receipts = [line for line in made.left if line.event == "receipt"]
     assert [line.digest for line in sent] == [line.digest for line in receipts]

@@ -80,7 +80,7 @@ def test_any_table_gives_labels_a_report_and_the_next_step(
     last = result.output.strip().splitlines()[-1]
     assert last.startswith("The same as a session: coterie session create customers")
     words = shlex.split(last.partition(": ")[2])
-    assert {"--schema", "dictionary.json", "n_clusters=3", "mean"} <= set(words)
+    assert {"--schema", "dictionary.json", "--clusters", "mean"} <= set(words)
     for name in ("signup (", "country (one value)", "note ("):
         assert f"left out: {name}" in result.output
     assert "15 empty cells" in result.output

@@ -8,7 +8,6 @@ import httpx
 import pytest
 from support.analyst_process import Analyst
 from support.desks import DeskBrowser
-from support.terminal import RISKS
 
 from analyst_service.credentials import Role, create_key
 from analyst_service.settings import Settings
@@ -41,7 +40,7 @@ def come(browser: DeskBrowser, role: str, analyst: Analyst, key: str) -> str:
     invitation = opened(browser)[0]
     browser.post("/invitations", {"invitation": str(invitation)})
     place = f"/parties/{invitation.session}/{invitation.slot}"
-    browser.post(f"{place}/terms", {"risk": RISKS})
+    browser.accept(place)
     if role == "party":
         browser.desk.connection.forget()
     elif role == "administrator":

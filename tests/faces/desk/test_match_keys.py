@@ -59,7 +59,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     desk.post("/invitations", {"invitation": str(first)})
     here = f"/parties/{first.session}/{first.slot}"
     terms = PartyOrder(Path(desk.desk.home), first.session, first.slot)
-    desk.post(f"{here}/terms", {"risk": ticks(desk, here)})
+    desk.accept(here)
 
     page = desk.get(f"{here}/table?path=people.csv")
     assert "no column has to name them" in texts(page)
@@ -112,13 +112,13 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
     for each in invitations(desk.post(NEW, {**hidden(review), "do": "open"})):
         desk.post("/invitations", {"invitation": str(each)})
         here = f"/parties/{each.session}/{each.slot}"
-        desk.post(f"{here}/terms", {"risk": ticks(desk, here)})
+        desk.accept(here)
         table = {
             "path": f"{each.slot}.csv",
             "seen": "1",
             "column": [f"{each.slot}1", f"{each.slot}2"],
         }
-        desk.post(f"{here}/order", {**table, "limits": "1", "confirm": ""})
+        desk.post(f"{here}/order", {**table, "limits": "1"})
         last = each
     with supervised(Path(desk.desk.home)):
         wait_for(lambda: all(answered(desk, each.session)))
@@ -130,14 +130,6 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
     assert found == "line,keys without a value\n2,\n3,\n"
     found = desk.get(f"/parties/{last.session}/south/unlinked").text
     assert found == "line,keys without a value\n12,1 2\n13,1 2\n"
-
-
-def ticks(desk: DeskBrowser, here: str) -> list[str]:
-    return [
-        each.attrib["value"]
-        for each in tree(desk.get(f"{here}/terms")).iter("input")
-        if each.attrib.get("name") == "risk"
-    ]
 
 
 def answered(desk: DeskBrowser, session: str) -> list[bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import xlsxwriter
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
-from support.terminal import RISKS, Terminal
+from support.terminal import Terminal
 
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
@@ -142,7 +141,7 @@ def test_a_party_mends_its_table_and_takes_part(
 ) -> None:
     path = write_german(browser.desk.tables)
     words = ("session", "create", "Wards", "--protocol", "llf", "--missing", "drop")
-    slots = [word for n in (1, 2, 3) for word in ("--slot", f"r{n}c1={n},1")]
+    slots = [word for n in (1, 2, 3) for word in ("--party", f"r{n}c1={n},1")]
     opened = online.json(
         *words, *slots, "--schema", dictionary, "--param", "n_clusters=2"
     )
@@ -150,10 +149,7 @@ def test_a_party_mends_its_table_and_takes_part(
     invitation = opened["invitations"]["r1c1"]
     browser.follow(browser.post("/invitations", {"invitation": invitation}))
     place = f"/parties/{session}/r1c1"
-    codes = re.findall(
-        r'name="risk" value="([^"]+)"', browser.get(f"{place}/terms").text
-    )
-    browser.post(f"{place}/terms", {"risk": codes or RISKS})
+    browser.accept(place)
     table = browser.get(f"{place}/table?path={path.name}")
     assert "There is no column" in texts(table)
     assert "no preparation is agreed" not in texts(table), "the terms hold one"

@@ -55,7 +55,7 @@ class Ward:
         [invitation] = opened["invitations"].values()
         patients(1).to_csv(self.tables / "old.csv", index=False)
         browser.follow(browser.post("/invitations", {"invitation": invitation}))
-        browser.post(f"{self.place}/terms", {"risk": opened["risks"]})
+        browser.accept(self.place)
         columns = ["age", "glucose", "crp"]
         ordered = {"path": "old.csv", "seen": "1", "id": "patient", "column": columns}
         assert browser.post(f"{self.place}/order", ordered).status_code == 303

@@ -12,8 +12,8 @@ import pytest
 from support.analyst_process import wait_for
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
-from support.standing import an_order, supervised
-from support.terminal import ACCEPT, RISKS, Terminal, opened, read
+from support.standing import supervised
+from support.terminal import RISKS, Terminal, accepting, opened, read
 
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.home.clock import now
@@ -24,7 +24,6 @@ from party_sdk.supervisor import (
     PartyOrder,
     PendingQuestion,
     QuestionKind,
-    place_order,
 )
 
 PLACE = "/parties/{}/r1c1"
@@ -52,8 +51,7 @@ def given(browser: DeskBrowser, invitation: str) -> httpx.Response:
 
 
 def accepted(browser: DeskBrowser, session: str) -> httpx.Response:
-    terms = f"{PLACE.format(session)}/terms"
-    return browser.follow(browser.post(terms, {"risk": RISKS}))
+    return browser.follow(browser.accept(PLACE.format(session)))
 
 
 def ordered(
@@ -64,11 +62,11 @@ def ordered(
 
 
 def agreed(browser: DeskBrowser, session: str) -> OrderStatus:
-    """Say yes to whatever is asked, once for each kind; return where the order stands."""
+    """Say yes to whatever is asked; return where the order stands."""
     orders = browser.desk.orders
     asked = orders(session, "r1c1").question()
     if asked is not None:
-        orders(session, "r1c1").answer(asked.id, yes=True, rest=True)
+        orders(session, "r1c1").answer(asked.id, yes=True)
     return orders(session, "r1c1").status()
 
 
@@ -85,8 +83,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "You take part in nothing yet" in texts(browser.get("/"))
     terms = given(browser, f"Dear all,\n\n  {invitation[:60]}\n{invitation[60:]}\n")
     assert "Who reads what" in texts(terms)
-    assert not any("checked" in box.attrib for box in boxes(terms, "risk"))
-    assert sorted(box.attrib["value"] for box in boxes(terms, "risk")) == sorted(RISKS)
+    assert all(texts(terms).count(code) == 2 for code in RISKS), "page and annex"
     files = accepted(browser, session)
     assert rows.name in texts(files)
     place = PLACE.format(session)
@@ -103,8 +100,6 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "Nothing was sent" in texts(rehearsed)
     assert "positions" in texts(rehearsed)
     assert "p11" not in rehearsed.text
-    [confirm] = boxes(fits, "confirm")
-    assert "checked" not in confirm.attrib
     assert "queued" in texts(ordered(browser, session, rows))
     with supervised(browser.desk.home):
         wait_for(lambda: agreed(browser, session).is_over)
@@ -137,15 +132,15 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert browser.said == []
 
 
-def test_nothing_is_accepted_where_a_risk_has_no_tick(
+def test_another_sheet_than_the_one_that_is_shown_is_not_accepted(
     online: Terminal, browser: DeskBrowser
 ) -> None:
     session, invitation = opened(online)
     given(browser, invitation)
     place = PLACE.format(session)
-    for ticked in ([], RISKS[:1], ["other.risk"]):
-        response = browser.follow(browser.post(f"{place}/terms", {"risk": ticked}))
-        assert "Nothing was accepted" in texts(response)
+    for sheet in ("", "0" * 64):
+        response = browser.follow(browser.post(f"{place}/terms", {"sheet": sheet}))
+        assert "Another sheet was accepted" in texts(response)
     assert not PartySession(browser.desk.home, session, "r1c1").exists
     assert browser.get(place).headers["location"].endswith("/terms")
 
@@ -165,7 +160,7 @@ def test_a_party_declines_with_a_reason_and_comes_back(
     again = {"reason": "nor a vote of the council"}
     left = browser.follow(browser.post(f"{place}/decline", again))
     assert again["reason"] in texts(left)
-    later = online.json("session", "invite", session, "--slot", "r1c1")["r1c1"]
+    later = online.json("session", "invite", session, "--party", "r1c1")["r1c1"]
     given(browser, later)
     third = {"reason": "nor a room"}
     browser.follow(browser.post(f"{place}/decline", third))
@@ -194,39 +189,29 @@ def test_findings_say_lines_and_what_to_do(
         assert said in texts(browser.post(place, fields)), path
 
 
-def test_what_leaves_is_asked_and_a_question_is_answered_once(
+def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
     session, invitation = opened(online)
     given(browser, invitation)
     accepted(browser, session)
-    ordered(browser, session, rows, confirm="yes")
-    place = PLACE.format(session)
-    orders = browser.desk.orders
-
-    def asked() -> str:
-        wait_for(lambda: orders(session, "r1c1").question())
-        question = orders(session, "r1c1").question()
-        assert question is not None
-        return question.id
-
+    place, files = PLACE.format(session), browser.desk.orders(session, "r1c1")
+    browser.post(f"{place}/consent", {})
+    ordered(browser, session, rows)
     with supervised(browser.desk.home):
-        first = asked()
-        assert "keyed digests" in texts(browser.get(place))
-        assert "Waiting for you" in texts(browser.get("/"))
-        yes = {"question": first, "answer": "yes"}
-        browser.follow(browser.post(f"{place}/answer", yes))
-        second = asked()
+        wait_for(files.question)
+        asked = files.question()
+        assert asked is not None
         shown = browser.get(place)
-        assert [each.text for each in tree(shown).iter("th")].count("Array") == 1
-        again = browser.post(f"{place}/answer", yes)
-        assert "answered already" in texts(again)
-        assert "Say yes or no" in texts(
-            browser.post(f"{place}/answer", {"question": second})
-        )
-        no = {"question": second, "answer": "no", "reason": "too much"}
+        assert "all else that the sheet lists" in texts(shown)
+        assert "Waiting for you" in texts(browser.get("/"))
+        said = browser.post(f"{place}/answer", {"question": asked.id})
+        assert "Say yes or no" in texts(said)
+        no = {"question": asked.id, "answer": "no", "reason": "too much"}
         browser.follow(browser.post(f"{place}/answer", no))
-        wait_for(lambda: orders(session, "r1c1").status().is_over)
+        again = browser.post(f"{place}/answer", no)
+        assert "answered already" in texts(again)
+        wait_for(lambda: files.status().is_over)
     ended = texts(browser.get(place))
     assert "too much" in ended
     assert "Try again as it was" in ended
@@ -243,7 +228,7 @@ def test_the_status_shows_a_question_only_while_it_waits(
     files = PartyOrder(browser.desk.home, session, "r1c1")
     files.tell(state=OrderState.RUNNING)
     assert "Waiting for you" not in texts(browser.get("/"))
-    kind, sentence = QuestionKind.AGREEING, "May these leave?"
+    kind, sentence = QuestionKind.CONTRIBUTION, "May these leave?"
     files.save_question(
         PendingQuestion(id="q", kind=kind, sentence=sentence, asked_at=now())
     )
@@ -256,7 +241,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    online("party", "join", invitation, *ACCEPT)
+    online("party", "run", invitation, *accepting(online, invitation))
     assert "continues here with a table" in texts(browser.get("/"))
     place = PLACE.format(session)
     assert rows.name in texts(browser.follow(browser.get(place)))
@@ -276,26 +261,6 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     own = ("--data", rows, "--id-column", "id", *columns)
     online("party", "run", session, "r1c1", *own)
     assert "complete" in texts(browser.get(f"{place}/report"))
-
-
-def test_risks_that_an_order_asks_about_are_ticked_one_by_one(
-    online: Terminal, browser: DeskBrowser, rows: Path
-) -> None:
-    """An order of the command line, whose risks nobody has accepted."""
-    session, invitation = opened(online)
-    place_order(browser.desk.home, an_order(invitation, rows))
-    place, orders = PLACE.format(session), browser.desk.orders
-    with supervised(browser.desk.home):
-        wait_for(lambda: orders(session, "r1c1").question())
-        shown = browser.follow(browser.get(place))
-        assert len(list(boxes(shown, "risk"))) == 2
-        [question] = boxes(shown, "question")
-        fields = {"question": question.attrib["value"], "answer": "yes"}
-        missed = browser.post(f"{place}/answer", fields | {"risk": RISKS[:1]})
-        assert "have no tick" in texts(missed)
-        assert orders(session, "r1c1").question() is not None
-        browser.follow(browser.post(f"{place}/answer", fields | {"risk": RISKS}))
-        wait_for(lambda: orders(session, "r1c1").status().state is OrderState.COMPLETED)
 
 
 @pytest.mark.threat(114)
@@ -328,7 +293,7 @@ def test_dictionary_levels_are_shown_and_never_executed(
     field = Field(name="ward", type="string", categories=("north", level))
     path = online.file("d.json", Schema(fields=(field,)).model_dump_json())
     words = ("session", "create", "Wards", "--protocol", "llf", "--schema", path)
-    slots = [word for n in (1, 2, 3) for word in ("--slot", f"r{n}c1={n},1")]
+    slots = [word for n in (1, 2, 3) for word in ("--party", f"r{n}c1={n},1")]
     opened = online.json(*words, *slots, "--param", "n_clusters=2")
     page = given(browser, opened["invitations"]["r1c1"])
     assert "Who reads what" in texts(page)

@@ -21,9 +21,9 @@ from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Terms, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
-from coterie_pages.terminal_text import sheet_lines
+from coterie_pages.terminal_text import annex_lines, page_lines
 from coterie_pages.views import terms_sheet
-from coterie_pages.views.terms_sheet import sheet_of
+from coterie_pages.views.terms_sheet import consent_digest, sheet_of
 
 MODELS = {
     "terms": page_models.sheet(),
@@ -100,11 +100,28 @@ def test_a_sheet_shows_every_risk_and_the_digest_of_the_terms(
     assert sheet.digest == digest(text)
     risks = session_terms.risks_in(terms)
     assert {risk.code: risk.sentence for risk in sheet.risks} == sentences_of(risks)
-    shown = " ".join(" ".join(sheet_lines(sheet)).split())
+    shown = " ".join(" ".join(page_lines(sheet)).split())
+    annex = " ".join(" ".join(annex_lines(sheet)).split())
     for code, risk in risks.items():
-        assert f"{code}: {risk.sentence}" in shown
-        assert f"{risk.measured} Removed by: {risk.remedy}".strip() in shown
-    assert sheet.digest in shown
+        assert shown.count(f"{risk.sentence} ({code})") == 1
+        assert risk.sentence not in annex
+        assert f"{risk.measured} Removed by: {risk.remedy}".strip() in annex
+    assert sheet.digest in annex
+    assert sheet.consent in shown
+
+
+def test_a_sheet_has_another_digest_where_terms_or_risks_differ(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = page_models.terms_text()
+    terms = read_terms(text)
+    whole = consent_digest(text, terms)
+    assert whole == sheet_of(text, terms, {}, slot="north").consent, (
+        "one of all parties"
+    )
+    assert consent_digest(text + b" ", terms) != whole
+    monkeypatch.setattr(terms_sheet, "sent_kinds", lambda _: ())
+    assert consent_digest(text, terms) != whole
 
 
 def test_a_sheet_tells_the_numbers_of_clusters_of_all_runs() -> None:
@@ -117,7 +134,9 @@ def test_a_sheet_tells_the_numbers_of_clusters_of_all_runs() -> None:
 
 
 def test_lines_of_a_sheet_are_no_wider_than_a_terminal() -> None:
-    assert max(map(len, sheet_lines(page_models.sheet()))) <= 80
+    sheet = page_models.sheet()
+    lines = [*page_lines(sheet), *annex_lines(sheet)]
+    assert max(len(line) for line in lines if sheet.consent not in line) <= 80
 
 
 def test_an_expected_institution_has_the_name_of_its_card() -> None:

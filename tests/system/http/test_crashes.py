@@ -232,8 +232,8 @@ def goes_on_after(crowd: Crowd, tmp_path: Path, fault: str, *again: str) -> None
     entropy.write_text(crowd.keys[A].hex())
     common = ["--data", str(table(tmp_path, A)), "--id-column", "id", "--home"]
     common += [str(crowd.home), "--labels", str(out)]
-    common += ["--accept-risk", "dummy.by-design"]
-    common += ["--accept-risk", "house.open-slot", "--guard", "least_known=0"]
+    common += ["--guard", 'accepted_risks=["dummy.by-design","house.open-slot"]']
+    common += ["--guard", "least_known=0"]
     common += ["--entropy-file", str(entropy)]
     run = [*warm.command(PROGRAM), "party", "run", crowd.invitations[A], *common]
     environment = os.environ | {"COTERIE_TEST_FAULT": str(tmp_path / "fault")}

@@ -227,10 +227,9 @@ class TestRunning:
             [invitation] = document["invitations"].values()
             rows = "id,a,b\n" + "".join(f"r{i},{i % 3},{i % 2}\n" for i in range(30))
             (bare.folder / "rows.csv").write_text(rows)
-            accepted = [
-                w for risk in document["risks"] for w in ("--accept-risk", risk)
-            ]
-            bare("coterie", "party", "run", invitation, *OWN, *accepted)
+            shown = bare.ended("coterie", "party", "terms", invitation, "--json")
+            accept = ("--accept", json.loads(shown.stdout)["consent"])
+            bare("coterie", "party", "run", invitation, *OWN, *accept)
         labels = (bare.folder / "labels.csv").read_text().splitlines()
         assert len(labels) == 31
 
@@ -243,7 +242,7 @@ class TestRunning:
                 assert browser.get(told["link"]).status_code == 200
 
 
-CREATE = ("session", "create", "Wards", "--protocol", "dummy", "--slot", "north=1,1")
+CREATE = ("session", "create", "Wards", "--protocol", "dummy", "--party", "north=1,1")
 OWN = ("--data", "rows.csv", "--id-column", "id", "--labels", "labels.csv")
 
 

@@ -9,7 +9,7 @@ from lxml import html
 from playwright.sync_api import Browser
 
 MOST_PAGES = 3
-MOST_WORDS = 400
+MOST_WORDS = 700
 
 
 def count_pages(browser: Browser, path: Path, *, annex: bool = False) -> int:

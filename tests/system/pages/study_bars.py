@@ -10,7 +10,7 @@ from tests.system.pages.printing import MOST_PAGES, MOST_WORDS
 
 MOST_CLICKS: Final = 25
 MOST_SECONDS: Final = 120
-MOST_QUESTIONS: Final = 5
+MOST_QUESTIONS: Final = 3
 
 
 class Bar(NamedTuple):

@@ -99,7 +99,8 @@ def entered(page: Page, what: str) -> None:
         page.keyboard.press("Enter")
 
 
-READABLE = "Send contributions of this kind?"
+NUMBER = "Do all parties see the same number?"
+AGAIN = "Send this, and all else that the sheet lists?"
 
 
 def pressed(page: Page, name: str) -> None:
@@ -117,13 +118,7 @@ def chosen(look: Look) -> None:
     page.get_by_label("Or the path of its file").fill("own.invitation")
     pressed(page, "Read what it is for")
     seen(look, "desk-terms")
-    pressed(page, "Accept these terms")
-    assert "risks have no tick" in page.inner_text(".notice")
-    seen(look, "missed")
-    for box in page.locator("input[name=risk]").all():
-        assert not box.is_checked()
-        box.check()
-    pressed(page, "Accept these terms")
+    pressed(page, "Accept this sheet")
     seen(look, "files")
     page.get_by_role("link", name=FILE).click()
     pressed(page, "Check it against the terms")
@@ -136,7 +131,7 @@ def chosen(look: Look) -> None:
 
 
 def withdrawn(look: Look) -> None:
-    """Take back every yes; shown again, the page says so, and sends no form again."""
+    """Take consent back; shown again, the page says so, and sends no form again."""
     page = look.page
     page.locator("summary", has_text="Withdraw consent").click()
     pressed(page, "Withdraw consent")
@@ -150,7 +145,7 @@ def withdrawn(look: Look) -> None:
 def answered(look: Look) -> list[str]:
     """Say yes until there are labels; return what was asked.
 
-    Before the first contribution that can be read, every yes is taken back.
+    Beside the safety number consent is taken back, so that a contribution is asked about.
     """
     page, asked = look.page, look.page.locator(".asked h2")
     kinds: list[str] = []
@@ -164,7 +159,7 @@ def answered(look: Look) -> list[str]:
                 look,
                 "desk-leaves" if page.get_by_text("positions").count() else "asked",
             )
-        if kinds.count(kinds[-1]) == 1 and kinds[-1] == READABLE:
+        if kinds == [NUMBER]:
             withdrawn(look)
         with page.expect_navigation():
             page.locator(".asked button[value=yes]").click()
@@ -199,9 +194,7 @@ def test_clicks_lead_a_party_from_invitation_to_labels(
         assert typed == "half of an invi"
         page.get_by_role("link", name=SESSION, exact=True).click()
         kinds = answered(look)
-        assert kinds[0] == "Do all parties see the same number?"
-        agreeing = "Send signatures, public keys and hashed ids?"
-        assert kinds.index(agreeing) < kinds.index(READABLE)
+        assert kinds == [NUMBER, AGAIN]
         seen(look, "desk-result")
         with page.expect_download() as download:
             page.get_by_role("link", name="Your labels").click()
@@ -227,10 +220,7 @@ def test_a_keyboard_alone_reaches_table_and_refusal(
             reached(page, "The invitation")
             page.keyboard.insert_text(invitation)
             entered(page, "Read what it is for")
-            for _ in ("of this session", "of this method"):
-                reached(page, "I have read this risk, and accept it")
-                page.keyboard.press("Space")
-            entered(page, "Accept these terms")
+            entered(page, "Accept this sheet")
             entered(page, FILE)
             assert "How it was read" in page.inner_text("main")
             reached(page, "Decline")

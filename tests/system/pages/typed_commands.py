@@ -24,8 +24,9 @@ _PROMPT: Final = re.compile(r"(?:\[[^]\n]+\]|\)): $")
 
 
 def agree(asked: str) -> str:
-    """Say yes, and to the rest of a kind."""
-    return "all" if "(no, once, all)" in asked else "y"
+    """Say yes."""
+    del asked
+    return "y"
 
 
 def take_default(_: str) -> str:

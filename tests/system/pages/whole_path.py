@@ -200,9 +200,7 @@ class AtParty:
         page.get_by_label("The invitation, as you got it").fill(invitation)
         pressed(page, "Read what it is for")
         # not the heading: the page before has one too
-        page.get_by_role(
-            "button", name="Accept these terms", exact=True
-        ).last.wait_for()
+        page.get_by_role("button", name="Accept this sheet", exact=True).last.wait_for()
 
     def declines(self, reason: str) -> None:
         page = self.page
@@ -213,18 +211,14 @@ class AtParty:
 
     def takes_part(self, table: str, row_name: str) -> None:
         page = self.page
-        for box in page.locator("input[name=risk]").all():
-            assert not box.is_checked()
-            box.check()
-        pressed(page, "Accept these terms")
+        pressed(page, "Accept this sheet")
         page.get_by_role("link", name=table).click()
         self.look.check()
         page.get_by_label(f"{row_name} names the rows").check()
         pressed(page, "Check it against the terms")
-        assert not page.get_by_label("Ask me about masked numbers too").is_checked()
         self.look.check()
         pressed(page, "Take part with this table")
-        page.get_by_text("You are asked about").wait_for()
+        page.get_by_role("heading", name="This order").wait_for()
 
     def shown_number(self) -> str:
         """The safety number that this desk asks about, as it is read to the others."""
@@ -249,7 +243,7 @@ class AtParty:
             question = asked.get_attribute("value")
             self.questions += 1
             seen(self.look, "consent")
-            pressed(self.page, "Yes, and the rest of this kind")
+            pressed(self.page, "Yes, send it")
             answered = self.page.locator(f"input[name=question][value='{question}']")
             answered.wait_for(state="detached")
 

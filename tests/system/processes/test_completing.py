@@ -54,15 +54,6 @@ def test_protocols_are_offered(offered: Offered) -> None:
     assert offered("session", "create", "T", "--protocol", "ll") == ["llf"]
 
 
-def test_risks_are_offered_by_their_codes(offered: Offered) -> None:
-    found = offered("party", "join", "@i", "--accept-risk", "")
-    assert {"house.open-slot", "dc.by-design"} <= set(found)
-    assert all(
-        code.startswith("llf.")
-        for code in offered("party", "run", "@i", "--accept-risk", "llf.")
-    )
-
-
 def test_sessions_and_slots_are_those_of_the_home(
     offered: Offered, tmp_path: Path
 ) -> None:
@@ -78,15 +69,15 @@ def test_sessions_and_slots_are_those_of_the_home(
     assert offered("session", "--home", str(other), "show", "") == ["old"]
 
 
-def test_files_of_invitations_are_offered_behind_their_sign(
+def test_files_of_invitations_are_offered(
     offered: Offered,
     terminal: Terminal,
 ) -> None:
     terminal.file("north.invitation", "x")
     (terminal.folder / "letters").mkdir()
     terminal.file("letters/south.invitation", "x")
-    assert {"@north.invitation", "@letters/"} <= set(offered("party", "run", ""))
-    assert offered("party", "run", "@no") == ["@north.invitation"]
+    assert {"north.invitation", "letters/"} <= set(offered("party", "run", ""))
+    assert offered("party", "run", "no") == ["north.invitation"]
     assert offered("party", "run", "@letters/") == ["@letters/south.invitation"]
 
 
@@ -95,7 +86,7 @@ def test_completing_reads_no_standard_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    assert "dc.by-design" in offered("party", "run", "-", "--accept-risk", "dc.")
+    assert "--accept" in offered("party", "run", "-", "--acc")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -207,12 +207,14 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         assert coterie(*(["identity", *words] for words in cards)) <= LISTING | VALUES
         with analyst.coordinator(tmp_path / "home") as coordinator:
             [invitation] = coordinator.session("open").invite().values()
-            risks = coordinator.session("open").status().risks
-        accepted = [word for code in risks for word in ("--accept-risk", code)]
+        from party_sdk.application.home import Home
+
+        home = Home(path=tmp_path / "home")
+        accepted = ["--accept", home.sheet(home.offer(invitation)).consent]
         terms = ["party", "terms", invitation]
         written = coterie([*terms, "--html", str(tmp_path / "terms.html")])
         assert PAGES <= written <= CLIENT | OPTIONAL | PAGES
-        joined = ["party", "join", invitation, *accepted]
+        joined = ["party", "run", invitation, *accepted]
         audited = ["party", "audit", "open", "r1c1"]
         assert coterie(terms, joined, audited) <= CLIENT | OPTIONAL
 

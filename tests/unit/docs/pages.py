@@ -8,6 +8,8 @@ stands for anything. ``north$ `` is the terminal north. Comments before a block 
     <!-- not run: REASON  one of REASONS; its commands are checked for form -->
     <!-- continues          the last command waits for what another terminal does -->
     <!-- ends with 3      the exit code of the last command, where it is not 0 -->
+    <!-- answers y        what is typed where the last command asks, as at a terminal -->
+    <!-- answers y, continues -->
 """
 
 from __future__ import annotations
@@ -68,6 +70,15 @@ class Command:
     printed: str | None = None
     goes_on: bool = False
     status: str = "0"
+    answers: str = ""
+
+    @property
+    def typed(self) -> str:
+        """The command as the shell runs it: with answers at a terminal of its own."""
+        if not self.answers:
+            return f"{self.text}\n"
+        asked = shlex.join(["script", "-qec", self.text, "/dev/null"])
+        return f"yes {shlex.quote(self.answers)} | {asked}\n"
 
 
 @dataclass(frozen=True)
@@ -87,11 +98,14 @@ def blocks(page: Path) -> Iterator[Block]:
         elif found["kind"] in {"sh", "console"}:
             read = _lines if found["kind"] == "sh" else _transcript
             commands = list(read(found["body"]))
-            if comment == "continues":
-                commands[-1] = replace(commands[-1], goes_on=True)
-            if comment.startswith("ends with "):
-                status = comment.removeprefix("ends with ")
-                commands[-1] = replace(commands[-1], status=status)
+            for said in comment.split(", "):
+                word, _, value = said.rpartition(" ")
+                if said == "continues":
+                    commands[-1] = replace(commands[-1], goes_on=True)
+                elif word == "ends with":
+                    commands[-1] = replace(commands[-1], status=value)
+                elif word == "answers":
+                    commands[-1] = replace(commands[-1], answers=value)
             reason = comment.removeprefix("not run: ")
             yield Block(tuple(commands), reason if reason != comment else None)
 
@@ -104,7 +118,12 @@ def followed(page: Path) -> list[Block]:
 def _lines(body: str) -> Iterator[Command]:
     for line in body.replace("\\\n", " ").splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
-            yield Command(line)
+            prompt = _PROMPT.match(line)
+            yield (
+                Command(prompt["command"], prompt["terminal"])
+                if prompt
+                else Command(line)
+            )
 
 
 def _transcript(body: str) -> Iterator[Command]:
@@ -162,7 +181,7 @@ class Terminal:
     def type(self, command: Command) -> None:
         assert self.shell.stdin is not None
         self.shell.stdin.write(
-            f"{{ {command.text}\n}} </dev/null; printf '\\n{_MARK} %s\\n' $?\n"
+            f"{{ {command.typed}}} </dev/null; printf '\\n{_MARK} %s\\n' $?\n"
         )
         self.shell.stdin.flush()
         self.waiting = command
