@@ -28,7 +28,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.terms import Layout
-from coterie import FederatedFuzzyCMeans, FederatedKMeans, Party, Result
+from coterie import Party, Result
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
 from party_sdk.cli.party.new_rows import summary_lines
@@ -139,6 +139,18 @@ def test_distances_are_those_of_scikit_learn(lossless: Kept) -> None:
         assert_allclose(found.centre_distances, expected, atol=1e-9, rtol=1e-9)
         assert_allclose(found.distances, expected.min(axis=1), atol=1e-9, rtol=1e-9)
         assert_array_equal(found.labels, expected.argmin(axis=1))
+
+
+def test_columns_are_found_by_their_names_without_a_dictionary(lossless: Kept) -> None:
+    new = patients(9, 25)
+    expected = lossless.label(new).labels
+    turned = new[["weight", "patient", "crp", "age"]].assign(note="none")[::-1]
+    assert_array_equal(lossless.label(turned).labels, expected[::-1])
+    with pytest.raises(InvalidData, match="'crp'"):
+        lossless.label(turned.drop(columns="crp"))
+    identity = lossless.parties["r1c1"].folder.load_identity()
+    assert identity.columns == tuple(NAMES)
+    assert "crp" not in identity.terms, "names of columns stay at home"
 
 
 def test_the_table_of_the_session_lies_where_it_lay(lossless: Kept) -> None:
@@ -299,28 +311,3 @@ def test_a_killed_process_leaves_the_file_before(
     assert path.read_bytes() == before
     assert len(pd.read_csv(found.save(path))) == 25
     assert [each.name for each in tmp_path.iterdir()] == ["labels.csv"]
-
-
-@pytest.mark.filterwarnings("ignore:The clusters are others than those of the pooled")
-@pytest.mark.parametrize(
-    ("kind", "protocol", "params"),
-    [
-        (FederatedKMeans, "llf", {}),
-        (FederatedKMeans, "dc", {"predictor": True, "dimensions": "all"}),
-        (FederatedFuzzyCMeans, "llf", {"small_cohorts": "allow", "tol": 0.1}),
-    ],
-)
-@pytest.mark.quick(1)
-def test_estimators_give_the_distances_to_all_centres(
-    kind: Any, protocol: str, params: dict[str, Any]
-) -> None:
-    fitted = kind(3, protocol=protocol, layout="rows", params=params, random_state=1)
-    fitted.set_params(choices={"rebuild_limit": 1.0} if protocol == "dc" else None)
-    fitted.fit([frame[NAMES] for frame in FRAMES])
-    new = patients(18, 25)
-    found = fitted.transform(new[NAMES])
-    assert_array_equal(found.argmin(axis=1), fitted.predict(new[NAMES]))
-    parts = fitted.transform([new[NAMES][:5], new[NAMES][5:]])
-    assert_array_equal(np.concatenate(parts), found)
-    if kind is FederatedKMeans:
-        assert_allclose(found, by_transform(fitted.labels_, new), atol=1e-9)

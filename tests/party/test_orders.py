@@ -429,7 +429,7 @@ def supervising(
 ) -> Iterator[tuple[PartyOrder, Callable[[], int], list[str]]]:
     """Run a supervisor whose processes count their runs; lend order, count and log."""
     files = PartyOrder(home, "s", SLOT)
-    files.save_order(an_order("", home / "policy.toml" if named else None))
+    files.save_order(an_order("", home / "rows.csv" if named else None))
     runs = home / "runs"
     runs.touch()
     patch.setattr(supervisor, "PROGRAM", [sys.executable, "-S", "-c", DOES + does])
@@ -450,13 +450,13 @@ def supervising(
     ],
 )
 def test_a_process_that_died_or_asks_for_it_is_started_again(
-    accepting: Path,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     does: str,
     told: str,
     restarts: int,
 ) -> None:
-    with supervising(monkeypatch, accepting, does) as (files, n_runs, said):
+    with supervising(monkeypatch, tmp_path, does) as (files, n_runs, said):
         wait_for(lambda: len([line for line in said if told in line]) >= 2)
         wait_for(lambda: files.status().restarts >= restarts)
         assert n_runs() == 2
@@ -465,9 +465,9 @@ def test_a_process_that_died_or_asks_for_it_is_started_again(
 
 
 def test_a_process_that_cannot_begin_ends_its_order(
-    accepting: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with supervising(monkeypatch, accepting, "sys.exit(7)") as (files, n_runs, _):
+    with supervising(monkeypatch, tmp_path, "sys.exit(7)") as (files, n_runs, _):
         wait_for(lambda: files.status().is_over)
         assert n_runs() == 1
     assert files.status().state is OrderState.FAILED
@@ -475,14 +475,14 @@ def test_a_process_that_cannot_begin_ends_its_order(
 
 @pytest.mark.parametrize("ends", ["withdrawn", "the supervisor is stopped"])
 def test_a_process_at_work_is_stopped(
-    accepting: Path, monkeypatch: pytest.MonkeyPatch, ends: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
-    stopped = accepting / "stopped"
+    stopped = tmp_path / "stopped"
     does = (
         f"signal.signal(signal.SIGTERM, lambda *_: pathlib.Path({str(stopped)!r}).touch()"
         " or os._exit(130))\ntime.sleep(60)"
     )
-    with supervising(monkeypatch, accepting, does) as (files, n_runs, _):
+    with supervising(monkeypatch, tmp_path, does) as (files, n_runs, _):
         wait_for(n_runs)
         if ends == "withdrawn":
             files.save_order(files.order().model_copy(update={"withdrawn": ""}))
@@ -491,12 +491,12 @@ def test_a_process_at_work_is_stopped(
 
 
 def test_orders_without_a_table_wait(
-    accepting: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with supervising(monkeypatch, accepting, "", named=False) as (files, n_runs, _):
+    with supervising(monkeypatch, tmp_path, "", named=False) as (files, n_runs, _):
         Event().wait(0.2)
         assert n_runs() == 0
-        files.save_order(an_order("", accepting / "policy.toml"))
+        files.save_order(an_order("", tmp_path / "rows.csv"))
         wait_for(n_runs)
 
 

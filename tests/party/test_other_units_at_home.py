@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from support.analyst_process import House
-from support.in_process import in_process
 
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.engine.inspection import Inspection
@@ -37,13 +35,6 @@ def hospital(n: int, *, percent: bool = False) -> MatrixSource:
 
 
 TABLES = [hospital(60), hospital(50), hospital(40, percent=True)]
-
-
-@pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("house")
-    with in_process(folder / "api", driven=True) as api:
-        yield House(api, folder / "home")
 
 
 def test_only_rows_in_other_units_need_confirmation(

@@ -16,18 +16,19 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from support.analyst_process import House
+from support.drawn_terms import drawn as drawn_terms
 from support.in_process import Api, in_process
 
-from clustering_protocols.catalogue import name_of
+from clustering_protocols.catalogue import name_of, parse_params
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
-from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
+from clustering_protocols.terms.terms import Layout
 from party_sdk.results.plots import principal_axes
 from party_sdk.tables import open_table
 
@@ -191,13 +192,18 @@ def test_a_federated_preparation_equals_the_pooled_pipeline(
     assert list(results["r2c1"].ids or ()) == frames[1]["patient"].tolist()
 
 
-@pytest.mark.parametrize("protocol", [DataCollaboration, LosslessFederated])
+@pytest.mark.parametrize(
+    "params",
+    [
+        DataCollaboration(n_clusters=3, dimensions="all_but_one"),
+        LosslessFederated(n_clusters=3),
+    ],
+)
 @pytest.mark.quick(1)
 def test_own_rows_are_drawn_in_the_units_of_the_session(
-    house: House, protocol: type[Any]
+    house: House, params: Params
 ) -> None:
     """Indicators count as they did in the session: no bands by sex that are not there."""
-    params = protocol(n_clusters=3)
     terms = {"dictionary": [SCHEMA], "preparation": [PREPARATION]}
     session = house.open(f"drawn-{name_of(params)}", params, LAYOUT, **terms)
     results = house.run(session, FRAMES, id_column="patient")
@@ -256,14 +262,12 @@ def drawn(
     layout: Layout = LAYOUT,
 ) -> Any:
     n_groups = layout.n_column_groups
-    proposal = SessionRequest(
-        protocol={"name": protocol, "params": {"n_clusters": 3, **(params or {})}},
-        layout=layout,
-        seed=1,
+    return drawn_terms(
+        parse_params(protocol, {"n_clusters": 3, **(params or {})}),
+        layout,
         dictionary=(schema,) * n_groups,
         preparation=(preparation,) * n_groups,
     )
-    return read_terms(draw_up("s", proposal))
 
 
 @pytest.mark.parametrize(
@@ -293,25 +297,15 @@ def test_a_treatment_that_a_field_cannot_have_opens_no_session(
         ("dc", {"scaling": "none"}, "scaling 'shared'"),
         ("omnifc", {"scaling": "none"}, "scaling 'standard'"),
         ("fccm", {}, "as they are"),
-        ("dummy", {"n_clusters": None}, "as they are"),
+        ("dummy", {}, "as they are"),
     ],
 )
 def test_protocols_that_would_undo_a_preparation_refuse_it(
     protocol: str, params: dict[str, Any], why: str
 ) -> None:
-    given = {"n_clusters": 3, **params}
-    proposal = SessionRequest(
-        protocol={
-            "name": protocol,
-            "params": {k: v for k, v in given.items() if v is not None},
-        },
-        layout=Layout.lattice(1, 3) if protocol == "fccm" else LAYOUT,
-        seed=1,
-        dictionary=(SCHEMA,) * (3 if protocol == "fccm" else 1),
-        preparation=(PREPARATION,) * (3 if protocol == "fccm" else 1),
-    )
+    layout = Layout.lattice(1, 3) if protocol == "fccm" else LAYOUT
     with pytest.raises(InvalidParameters, match=why):
-        draw_up("s", proposal)
+        drawn(PREPARATION, protocol=protocol, params=params, layout=layout)
 
 
 def test_shared_rows_are_dropped_only_with_an_intersection() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -53,13 +53,6 @@ PROBLEM = "application/problem+json"
         (5, 1, None, None, 3.2),
         (6, 1, None, None, 5.0),
         (1000, 1, None, None, 5.0),
-        # only what may pass is repeated
-        (1, 0, 503, None, 0.2),
-        (1, 0, 500, None, 0.2),
-        (1, 0, 200, None, None),
-        (1, 0, 400, None, None),
-        (1, 0, 409, None, None),
-        (1, 0, 507, None, 0.2),  # a disk that is full is not for long
         # the analyst may ask for more time, not for less
         (1, 0, 503, "7", 7.0),
         (1, 0, 503, "0", 0.2),
@@ -67,9 +60,7 @@ PROBLEM = "application/problem+json"
         (1, 0, 400, "7", None),
         # what is no number of seconds is no wish
         (1, 0, 503, "Wed, 21 Oct 2026 07:28:00 GMT", 0.2),
-        (1, 0, 503, "-1", 0.2),
         (1, 0, 503, "1.5", 0.2),
-        (1, 0, 503, "", 0.2),
         (1, 0, 503, "²", 0.2),
         # patience ends before the next attempt would begin
         (1, 99.8, None, None, 0.2),
@@ -90,6 +81,7 @@ def test_the_next_attempt_follows_from_what_has_happened(
 
 def test_an_answer_is_final_unless_its_status_may_pass() -> None:
     passing = {s for s in range(100, 600) if next_delay(1, 0, 100, s, None)}
+    # 507: a disk that is full is not for long
     assert passing == RETRYABLE == {408, 425, 429, 500, 502, 503, 504, 507}
 
 
@@ -127,33 +119,24 @@ def test_a_session_that_is_over_tells_its_state_and_reason() -> None:
     assert (raised.value.state, raised.value.reason) == ("failed", "protocol-failed")
 
 
-FOREIGN = {
-    "a page of a proxy": (502, b"<html>Bad gateway</html>", "text/html"),
-    "nothing": (404, b"", "text/plain"),
-    "a redirection": (302, b"", "text/html"),
-    "JSON that is no problem": (500, b'{"error": 1}', "application/json"),
-    "a problem of another service": (
-        400,
-        b'{"type": "about:blank", "detail": "What?"}',
-        PROBLEM,
-    ),
-    "a problem of a newer service": (
-        400,
-        b'{"type": "urn:coterie:problem:unheard-of"}',
-        PROBLEM,
-    ),
-    "a list": (400, b"[]", PROBLEM),
-    "no JSON": (400, b"{", PROBLEM),
-    "no text": (400, b"\xff", PROBLEM),
-}
-
-
-@pytest.mark.parametrize("what", FOREIGN)
-def test_an_answer_that_is_not_of_an_analyst_is_explained(what: str) -> None:
-    status, content, media_type = FOREIGN[what]
-    with pytest.raises(
-        (Internal, InvalidParameters), match="not an analyst of coterie"
-    ):
+@pytest.mark.parametrize(
+    ("status", "content", "media_type"),
+    [
+        (502, b"<html>Bad gateway</html>", "text/html"),
+        (404, b"", "text/plain"),
+        (302, b"", "text/html"),
+        (500, b'{"error": 1}', "application/json"),
+        (400, b'{"type": "about:blank", "detail": "What?"}', PROBLEM),
+        (400, b'{"type": "urn:coterie:problem:unheard-of"}', PROBLEM),
+        (400, b"[]", PROBLEM),
+        (400, b"\xff", PROBLEM),
+    ],
+)
+def test_an_answer_that_is_not_of_an_analyst_is_explained(
+    status: int, content: bytes, media_type: str
+) -> None:
+    both = (Internal, InvalidParameters)
+    with pytest.raises(both, match="not an analyst of coterie"):
         raise_problem(status, media_type, content)
 
 
@@ -170,7 +153,6 @@ def test_an_upload_says_the_digest_of_its_bytes() -> None:
     assert content_digest(b"x") == f"sha-256=:{digest}:"
     assert contribution_headers(b"x")["Content-Digest"] == content_digest(b"x")
     assert bearer("t") == {"Authorization": "Bearer t"}
-    assert bearer(None) == {}
 
 
 # Sending
@@ -348,52 +330,16 @@ def test_an_unreadable_answer_is_a_version_mismatch(
 # Where a token may travel
 
 
-@pytest.fixture
-def opened() -> Iterator[list[HttpAnalyst]]:
-    analysts: list[HttpAnalyst] = []
-    yield analysts
-    for one in analysts:
-        one.close()
-
-
-@pytest.mark.parametrize(
-    "url", ["http://localhost@analyst.example", "http://10.0.0.1#127.0.0.1"]
-)
-def test_an_address_that_looks_like_this_machine_is_none(url: str) -> None:
-    with pytest.raises(InvalidParameters, match="has no"):
-        connect(url)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://analyst.example",
-        "HTTP://analyst.example",
-        "http://192.168.0.7:8443",
-        "http://localhost.example",
-        "http://127.0.0.1.example",
-    ],
-)
-def test_plain_http_beyond_this_machine_is_refused(
-    url: str,
-) -> None:
-    with pytest.raises(GuardRefused, match="use https"):
-        connect(url)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://analyst.example",
-        "http://127.0.0.1:8443",
-        "http://localhost",
-        "http://[::1]:8443",
-    ],
-)
-def test_https_and_this_machine_are_accepted(
-    url: str, opened: list[HttpAnalyst]
-) -> None:
-    opened.append(connect(url))
+def test_plain_http_goes_to_this_machine_alone() -> None:
+    for host in ("127.0.0.1:8443", "localhost", "[::1]:8443"):
+        connect(f"http://{host}").close()
+    connect("https://analyst.example").close()
+    for host in ("analyst.example", "192.168.0.7:8443", "127.0.0.1.example"):
+        with pytest.raises(GuardRefused, match="use https"):
+            connect(f"HTTP://{host}")
+    for host in ("localhost@analyst.example", "10.0.0.1#127.0.0.1"):
+        with pytest.raises(InvalidParameters, match="has no"):
+            connect(f"http://{host}")
 
 
 def test_a_redirection_is_not_followed() -> None:
@@ -406,12 +352,6 @@ def test_a_redirection_is_not_followed() -> None:
     with asked_by(handler) as sending, pytest.raises(Internal):
         sending.as_party("token").session("s")
     assert asked == ["127.0.0.1"]
-
-
-def test_problems_and_their_urns_are_one_to_one() -> None:
-    assert len({problem.urn for problem in Problem}) == len(Problem)
-    for problem in Problem:
-        assert Problem.of_slug(problem.urn) is Problem.of_slug(problem.slug) is problem
 
 
 def test_an_analyst_without_room_is_waited_for_and_that_is_said(hand: Hand) -> None:
