@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from clustering_protocols.terms.release import Release
 from scipy.special import ndtri
 from statsmodels.datasets import heart
 from statsmodels.duration.survfunc import SurvfuncRight, survdiff
@@ -31,6 +30,7 @@ from clustering_protocols.shared_stages.profiles.messages import (
 )
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 
 MOST = 1800.0
