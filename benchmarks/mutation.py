@@ -154,7 +154,7 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "clustering_protocols/shared_stages/imputation.py": _FILLING,
     "clustering_protocols/shared_stages/sums.py": _MOMENTS,
-    "clustering_protocols/terms/preparation/plan.py": (
+    "clustering_protocols/terms/preparation.py": (
         *_FILLING,
         "preparation/test_bounds.py",
     ),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Outcome, Placement, Run, SessionContext
-from clustering_protocols.contract.cluster_order import order_by_size
+from clustering_protocols.contract.published import order_by_size
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+import numpy as np
 from typing_extensions import Buffer
 
 from clustering_protocols.common.errors import (
@@ -18,20 +19,27 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
     TaskRefused,
 )
-from clustering_protocols.contract import Outcome, PartyContext, SessionContext, Stage
+from clustering_protocols.contract import (
+    Outcome,
+    PartyContext,
+    PeerMessage,
+    Placement,
+    SessionContext,
+    Stage,
+)
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.published import (
+    OUTSIDE,
     Assignment,
     Selection,
     put_back,
     tell_part,
 )
-from clustering_protocols.engine import envelopes, packets
+from clustering_protocols.engine import packets
 from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.packets import Packet
-from clustering_protocols.engine.rows import rows_of, wrap_predict
+from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.engine.stages import (
     last_stages,
     load,
@@ -41,9 +49,17 @@ from clustering_protocols.engine.stages import (
 )
 from clustering_protocols.engine.task_checks import Admission
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy import envelopes as sealing
+from clustering_protocols.secrecy.keys import PartyKeys, party_keys
+from clustering_protocols.shared_stages.imputation import prepare_rows
 from clustering_protocols.shared_stages.profiles.messages import profiles_in
+from clustering_protocols.terms.preparation import (
+    check_fields,
+    clustered_columns,
+    whole_rows,
+)
 
 FINAL = (
     TaskRefused,
@@ -150,9 +166,7 @@ class PartyEngine:
         contribution = packets.write(
             asked.address,
             reply.contribution,
-            envelopes=[
-                envelopes.seal(context, asked, item) for item in reply.envelopes
-            ],
+            envelopes=[seal_envelope(context, asked, item) for item in reply.envelopes],
         )
         check_answer(asked, packets.read(contribution), stage)
         awaited = ExpectedSenders(slots=list(reply.awaits))
@@ -295,14 +309,14 @@ class PartyEngine:
     ) -> Memory:
         """Open the envelopes that came with a task and let their stages keep them."""
         _check_all_came(memory, asked)
-        for round_, sealed in envelopes.group_by_round(asked.envelopes).items():
-            envelopes.check_fresh(journal, asked, round_, sealed)
+        for round_, sealed in group_by_round(asked.envelopes).items():
+            check_fresh(journal, asked, round_, sealed)
             name = sealed[0].label.stage  # one round belongs to one stage
             stage = next((stage for stage in stages if stage.name == name), None)
             if stage is None:
                 raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
             context = self._context(asked, memory, journal, name)
-            opened = [envelopes.unseal(context, stage, each) for each in sealed]
+            opened = [open_envelope(context, stage, each) for each in sealed]
             received = stage.party().receive(context, opened)
             memory = _remember_records(memory, stage, received)
         return memory
@@ -345,3 +359,134 @@ def _check_all_came(memory: Memory, asked: Packet) -> None:
     for slot in () if awaited is None else awaited.slots:
         if slot not in came:
             raise EnvelopeRefused(f"The analyst withholds the envelope of {slot!r}.")
+
+
+def rows_of(
+    session: SessionContext,
+    slot: str,
+    memory: Memory,
+    data: DataSource,
+    *,
+    fields: bool = False,
+) -> DataSource:
+    """Return the rows that the roles of a slot see at this point of a session.
+
+    ``fields``: as the dictionary describes them, not as the columns that are clustered.
+    """
+    selection = memory.get(Selection)
+    rows = data if fields else _take_clustered(session, slot, memory, data)
+    return rows if selection is None else keep_rows(rows, selection.rows)
+
+
+def _take_clustered(
+    session: SessionContext, slot: str, memory: Memory, data: DataSource
+) -> DataSource:
+    plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
+    rows = clustered_columns(data, schema)
+    return rows if plan is None else prepare_rows(plan, rows, memory)
+
+
+def wrap_predict(
+    session: SessionContext, slot: str, memory: Memory, outcome: Outcome
+) -> Outcome:
+    """Return an outcome that prepares new rows as those of the session were.
+
+    Rows that would not have taken part get the label -1.
+    """
+    plan, predict = session.terms.plan(slot), outcome.predict
+    schema = session.terms.dictionary_of(slot)
+    if predict is None or (plan is None and schema is None):
+        return outcome
+
+    def place_fields(data: DataSource) -> Placement:
+        data = clustered_columns(data, schema)
+        if plan is None:
+            return predict(data)
+        check_fields(data, plan.schema)
+        rows = whole_rows(data, plan)
+        if rows is None:
+            return predict(prepare_rows(plan, data, memory))
+        found = predict(prepare_rows(plan, keep_rows(data, rows), memory))
+        labels = np.full(data.n_rows, OUTSIDE, dtype=np.int64)
+        labels[rows] = found.labels
+        if found.distances is None:
+            return Placement(labels=labels)
+        distances = np.full((data.n_rows, found.distances.shape[1]), np.nan)
+        distances[rows] = found.distances
+        return Placement(labels=labels, distances=distances)
+
+    return replace(outcome, predict=place_fields)
+
+
+def seal_envelope(
+    context: PartyContext, asked: Packet, message: PeerMessage
+) -> Envelope:
+    """Return a record that its receiver alone can read, with a label for the analyst."""
+    when = dict(asked.address.when)
+    label = EnvelopeLabel(peer=message.peer, kind=message.content.kind, **when)
+    bound = _bound(context, label, sender=context.slot.name, receiver=message.peer)
+    peer = context.session.member(message.peer).keys
+    content = message.content.encode()
+    return Envelope(
+        label=label, sealed=sealing.seal(content, bound, _keys(context), peer)
+    )
+
+
+def open_envelope(
+    context: PartyContext, stage: Stage, envelope: Envelope
+) -> PeerMessage:
+    """Return the record in an envelope of a stage.
+
+    Raises EnvelopeRefused if another sealed it, for another, or for another moment.
+    """
+    label, session = envelope.label, context.session
+    kind = next((e for e in stage.envelopes if e.kind == label.kind), None)
+    if kind is None or label.peer not in session.slots:
+        raise EnvelopeRefused("Its label names no known sender or kind.")
+    bound = _bound(context, label, sender=label.peer, receiver=context.slot.name)
+    peer = session.member(label.peer).keys
+    content = sealing.open_envelope(envelope.sealed, bound, _keys(context), peer)
+    return PeerMessage(peer=label.peer, content=kind.decode(content))
+
+
+def group_by_round(envelopes: Sequence[Envelope]) -> dict[int, list[Envelope]]:
+    """Return the envelopes of each round in which some were sealed, in that order."""
+    found: dict[int, list[Envelope]] = {}
+    for envelope in sorted(envelopes, key=lambda each: each.label.round):
+        found.setdefault(envelope.label.round, []).append(envelope)
+    return found
+
+
+def check_fresh(
+    journal: Journal, asked: Packet, round_: int, envelopes: Sequence[Envelope]
+) -> None:
+    """Refuse envelopes but those of rounds since this party's last answer.
+
+    Each round's last attempt counts alone: what was sealed in the others was in vain.
+    """
+    answered = [each for each in journal.recent if each < asked.address.round]
+    is_new = max(answered, default=0) <= round_ < asked.address.round
+    last = max(
+        (att for told, att in journal.transcript_by_attempt if told == round_),
+        default=0,
+    )
+    if not is_new or any(each.label.attempt != last for each in envelopes):
+        raise EnvelopeRefused("It was not sealed since the last answer, or in vain.")
+
+
+def _keys(context: PartyContext) -> PartyKeys:
+    session = context.session.terms.session
+    return party_keys(context.entropy, session, context.slot.name)
+
+
+def _bound(
+    context: PartyContext, label: EnvelopeLabel, *, sender: str, receiver: str
+) -> sealing.Binding:
+    return sealing.Binding(
+        transcript=context.transcript_of(label.round, label.attempt),
+        session=context.session.terms.session,
+        sender=sender,
+        receiver=receiver,
+        kind=label.kind,
+        **dict(label.when),
+    )

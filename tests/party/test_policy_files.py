@@ -15,8 +15,7 @@ from support.terminal import RISK, Terminal, opened
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.home.policy import Policy

@@ -24,8 +24,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Schema, numbers
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Identities, Layout, Terms

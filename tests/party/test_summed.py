@@ -23,8 +23,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.sums import RowsSummed
-from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, Terms

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen
+from clustering_protocols.protocols.dummy import messages
+from clustering_protocols.protocols.dummy.params import Dummy, DummySession
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.records.record import Record
-
-from . import kernels, messages
-from .params import Dummy, DummySession
 
 
 class Greeter(AnalystRole[Dummy, messages.Greeted]):
@@ -78,7 +80,7 @@ def _finish(session: DummySession, total: int) -> Finish:
     k = session.params.n_clusters
     results: dict[str, Record] = {}
     for row, n_rows in enumerate(per_group):
-        labels = kernels.turns(sum(per_group[:row]), n_rows, k)
+        labels = turns(sum(per_group[:row]), n_rows, k)
         for slot in session.layout.row_group(row):
             results[slot] = messages.Labels(labels=labels)
     return Finish.with_results(results, summary=messages.Total(total=total))
@@ -87,3 +89,8 @@ def _finish(session: DummySession, total: int) -> Finish:
 def _fail(session: DummySession, step: str) -> None:
     if session.params.fail_at == step:
         raise ProtocolFailed(f"The dummy was told to fail at {step!r}.")
+
+
+def turns(first: int, n_rows: int, n_clusters: int) -> IntArray:
+    """Return (first + i) mod n_clusters for i = 0 … n_rows-1."""
+    return np.arange(first, first + n_rows, dtype=np.int64) % n_clusters

@@ -21,7 +21,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.contract.parameters import PUBLISHED, STARTS
-from clustering_protocols.contract.round_bound import RoundBound
+from clustering_protocols.contract.row_history import RoundBound
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.fixed_point import RING_BITS

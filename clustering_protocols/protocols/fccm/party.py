@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.contract.cluster_order import order_told_first
+from clustering_protocols.contract.published import order_told_first
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import partition_coefficient

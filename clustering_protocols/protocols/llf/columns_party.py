@@ -24,7 +24,7 @@ import numpy as np
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.contract.cluster_order import order_by_size
+from clustering_protocols.contract.published import order_by_size
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.quality.block_sums import add_by_label
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray

@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.contract.round_bound import RoundBound
+from clustering_protocols.contract.row_history import RoundBound
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS
 

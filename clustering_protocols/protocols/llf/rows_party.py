@@ -34,7 +34,7 @@ from clustering_protocols.contract import (
     Reply,
     SessionContext,
 )
-from clustering_protocols.contract.cluster_order import (
+from clustering_protocols.contract.published import (
     ClusterOrder,
     order_by_size,
     order_told_first,

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from support.tables import cut, within
 
 from clustering_protocols import simulation
-from clustering_protocols.contract.cluster_order import order_by_size
+from clustering_protocols.contract.published import order_by_size
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf

@@ -30,8 +30,7 @@ from clustering_protocols.session_terms import (
     check_terms,
     draw_up,
 )
-from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
