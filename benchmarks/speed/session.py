@@ -10,6 +10,7 @@ another one's.
 from __future__ import annotations
 
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -147,7 +148,7 @@ def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> Non
     """Be one of the parties; print what it took.
 
     ``beside rows``: seconds of processor between two answers, in the middle round: not
-    those in which something is imported.
+    those in which something is imported. ``memory``: the most that was resident, MiB.
     """
     from clustering_protocols.engine import PartyEngine
     from party_sdk.home.policy import Policy
@@ -171,7 +172,9 @@ def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> Non
     beside = median(
         end - begin for end, begin in zip(begun[1:], ended[:-1], strict=True)
     )
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # not `ru_maxrss`, which begins with the memory of the process that started this one
+    [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    memory = int(peak) / 1024
     print(json.dumps({"beside rows": beside, "memory": memory}))
 
 

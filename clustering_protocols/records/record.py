@@ -85,6 +85,7 @@ class Record(BaseModel):
         allow_inf_nan=False,
         arbitrary_types_allowed=True,
         hide_input_in_errors=True,
+        defer_build=True,  # a process needs few of them
     )
 
     kind: ClassVar[str]

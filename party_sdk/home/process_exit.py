@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 import traceback
@@ -36,6 +37,7 @@ def run_to_the_end(command: Callable[[], Any]) -> None:
     compiled passes, as long as twenty rounds. Threads are awaited and what was
     registered for the exit is done, as ever; an exception takes the usual way.
     """
+    gc.set_threshold(50_000, 20, 50)  # imports leave nothing to collect
     last = _LastStep()
     atexit.register(last)  # the first to be registered is the last to be called
     try:

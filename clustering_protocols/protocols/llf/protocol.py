@@ -150,7 +150,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS,
         sentence="Several numbers of clusters are run: other parties can subtract the "
         "sums of different runs and compute rows of yours.",
-        measured="Nine runs (2 to 10 clusters) exposed 15 to 29 % of others' "
+        measured="Nine runs (2 to 10 clusters) exposed 16 to 32 % of others' "
         "rows, one run of at most four 0 to 5 %.",
         remedy="One number of clusters.",
         detail="In our trials, one third of the parties read rows of the others, of "

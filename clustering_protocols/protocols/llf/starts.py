@@ -18,13 +18,13 @@ anyone who is asked for the first update.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 
+from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.common.errors import (
     EnvelopeRefused,
     InvalidData,
@@ -112,7 +112,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
 
     X: float64 (n, m), scaled rows; of fewer than five nothing is said.
     """
-    # not above: an analyst draws no start, and compiled passes take it a second
+    # not above: an analyst draws no start
     from clustering_protocols.algorithms.lloyd import ScaledRows, lloyd
 
     wanted = DESCRIBED * k
@@ -136,8 +136,10 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
     return LocalCentroids(centroids=centroids, sizes=sizes)
 
 
-def draw_rows(X: FloatArray, k: int, stream: KeyedStream) -> IntArray:
-    """Return the numbers (k,) of rows that greedy k-means++ draws.
+def draw_rows(
+    X: FloatArray, k: int, stream: KeyedStream, weights: FloatArray | float = 1.0
+) -> IntArray:
+    """Return the numbers (k,) of rows, of weights (n,), that greedy k-means++ draws.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007;
     of 2 + log k rows that are drawn for each place the one counts that leaves the rows
@@ -146,13 +148,13 @@ def draw_rows(X: FloatArray, k: int, stream: KeyedStream) -> IntArray:
     numbers = np.empty(k, dtype=np.int64)
     nearest = np.ones(len(X))  # the first draw is uniform
     for c in range(k):
-        cumulative = np.cumsum(nearest)
+        cumulative = np.cumsum(weights * nearest)
         at = stream.uniform(2 + int(np.log(k)) if c else 1) * cumulative[-1]
         drawn = np.minimum(np.searchsorted(cumulative, at), len(X) - 1)
         away = np.array([np.square(X - X[row]).sum(axis=1) for row in drawn])
         if c:
             away = np.minimum(away, nearest)
-        best = int(away.sum(axis=1).argmin())
+        best = int((weights * away).sum(axis=1).argmin())
         numbers[c], nearest = drawn[best], away[best]
         if not nearest.any():
             nearest = np.ones(len(X))  # every row coincides with a drawn one
@@ -229,11 +231,6 @@ def merge(
 
     Raises InvalidData if no party has a cluster of five rows.
     """
-    # not above: reading scikit-learn takes a party seconds, and most starts need none
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
-
     given = weights > 0
     if not given.any():
         raise InvalidData(
@@ -243,14 +240,26 @@ def merge(
     centroids, weights = centroids[given], weights[given]
     if len(centroids) < k:  # what coincides is moved apart by the updates
         return np.resize(centroids, (k, centroids.shape[1]))
-    seed = int.from_bytes(stream.take(4), "big") % 2**31
-    model = KMeans(k, n_init=_N_INIT, random_state=seed)
-    with threadpool_limits(1, "openmp"), warnings.catch_warnings():
-        # rows that coincide give fewer different centroids
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(centroids, sample_weight=weights)
-    merged: FloatArray = model.cluster_centers_
-    return merged
+    runs = [_weighted_means(centroids, weights, k, stream) for _ in range(_N_INIT)]
+    return min(runs, key=lambda run: run[0])[1]
+
+
+def _weighted_means(
+    X: FloatArray, weights: FloatArray, k: int, stream: KeyedStream
+) -> tuple[float, FloatArray]:
+    """Return inertia and centroids (k, m) of Lloyd's iteration on few weighted points."""
+    V = X[draw_rows(X, k, stream, weights)]
+    for _ in range(_MAX_ITER):
+        D = squared_distances(X, V)
+        labels = D.argmin(axis=1)
+        held, sums = np.bincount(labels, weights, k), np.zeros_like(V)
+        np.add.at(sums, labels, weights[:, None] * X)
+        moved = V.copy()
+        moved[held > 0] = sums[held > 0] / held[held > 0, None]
+        if np.array_equal(moved, V):
+            break
+        V = moved
+    return float((weights * D.min(axis=1)).sum()), V
 
 
 def of_lane(purpose: str, lane: int) -> str:

@@ -77,7 +77,7 @@ def test_the_start_of_least_value_after_one_update_goes_on(
 ) -> None:
     s = racing(init=init, **more)
     lanes = lanes_of(s)
-    assert len({V.tobytes() for V in lanes}) == 5
+    assert len({V.tobytes() for V in lanes}) > 3
     params = s.session.params
     values = [
         objective(rows(240), V, params, params.least_rows_moved)[0] for V in lanes

@@ -193,8 +193,8 @@ def test_each_party_reads_how_many_of_its_rows_stand_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "nine_runs", "most_of_one"),
     [
-        ("iris", (15, 28), 5),
-        pytest.param("wine", (15, 29), 5, marks=pytest.mark.thorough(only=True)),
+        ("iris", (16, 31), 5),
+        pytest.param("wine", (20, 32), 5, marks=pytest.mark.thorough(only=True)),
     ],
 )
 @pytest.mark.slow

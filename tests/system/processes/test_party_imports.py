@@ -29,7 +29,6 @@ OTHERS = OPTIONAL | {
     "pandas",
     "yaml",
 }
-SKLEARN = {"joblib", "narwhals", "psutil", "sklearn"}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +51,7 @@ def write_table(path: Path, data: DataSource) -> None:
         ("dc", {"scipy"}),  # normal numbers
         ("dummy", set()),
         ("fccm", {"scipy"}),
-        ("llf", SKLEARN | {"scipy"}),  # k-means of all own starts
+        ("llf", set()),
         ("omnifc", set()),
         ("pqmds", set()),
     ],
