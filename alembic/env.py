@@ -3,10 +3,9 @@
 from alembic import context
 from sqlalchemy import Connection, Engine
 
+from analyst_service.database import Database, changing_schema
+from analyst_service.models import Base
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.storage.migrations import changing_schema
-from analyst_service.storage.models import Base
 
 
 def run(connection: Connection) -> None:

@@ -14,14 +14,14 @@ from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
-from analyst_service.clock import Clock
-from analyst_service.contributions.endpoints import router as contributions
-from analyst_service.jobs.driver import Driver
-from analyst_service.members.endpoints import router as members
+from analyst_service.contribution_endpoints import router as contributions
+from analyst_service.database import Clock, Database
+from analyst_service.driver import Driver
+from analyst_service.member_endpoints import router as members
+from analyst_service.metrics import Found, Gauges, Metrics, end_if_readable
 from analyst_service.middleware import BoundedBodies, RequestLimits, RequestLog
-from analyst_service.monitoring.metrics import Found, Gauges, Metrics, end_if_readable
-from analyst_service.notices.endpoints import router as notices
-from analyst_service.notices.sender import Sender
+from analyst_service.notice_endpoints import router as notices
+from analyst_service.notices import Sender
 from analyst_service.openapi import describe
 from analyst_service.process_context import Service
 from analyst_service.public_endpoints import (
@@ -31,11 +31,10 @@ from analyst_service.public_endpoints import (
     pages_router,
 )
 from analyst_service.requests import AdmittingRoute
-from analyst_service.sessions.endpoints import results_router, router as sessions
-from analyst_service.sessions.retention import Sweeper
-from analyst_service.sessions.service import count_sessions, longest_waits
+from analyst_service.retention import Sweeper
+from analyst_service.session_endpoints import results_router, router as sessions
+from analyst_service.sessions import count_sessions, longest_waits
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
 
 ROUTERS = (
     catalogue_router,

@@ -21,19 +21,12 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
 
-from analyst_service.blobs.files import (
-    FileBlobStore,
-    map_file,
-    sync_folder,
-    write_synced,
-)
-from analyst_service.clock import SystemClock
+from analyst_service.blobs import FileBlobStore, map_file, sync_folder, write_synced
+from analyst_service.database import Database, SystemClock, migrate
 from analyst_service.identity import read_identity, write_identity
-from analyst_service.sessions.retention import live_digests
+from analyst_service.models import Installation
+from analyst_service.retention import live_digests
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.storage.migrations import migrate
-from analyst_service.storage.models import Installation
 from clustering_protocols.common.errors import Malformed
 from clustering_protocols.secrecy.identities import Institution
 

@@ -12,14 +12,9 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from analyst_service.monitoring.administrative_acts import (
-    SERVICE,
-    Act,
-    Actor,
-    log_when_committed,
-)
-from analyst_service.storage.database import Transaction
-from analyst_service.storage.models import (
+from analyst_service.database import Transaction
+from analyst_service.logs import SERVICE, Act, Actor, log_when_committed
+from analyst_service.models import (
     Credential,
     Principal,
     Receiver,
@@ -27,7 +22,7 @@ from analyst_service.storage.models import (
     UTCDateTime,
     table,
 )
-from analyst_service.transactions.batching import outcomes
+from analyst_service.waiting import outcomes
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -261,7 +256,7 @@ def revoke(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
     """Revoke a credential; :class:`NotFound` if there is no valid one.
 
     A party's token alone would be renewed by joining again: see
-    :func:`analyst_service.members.service.shut_out`.
+    :func:`analyst_service.members.shut_out`.
     """
     if not _revoke(db, Credential.id == credential_id):
         raise NotFound("No valid credential has this id.")

@@ -18,7 +18,7 @@ from sqlalchemy.exc import (
 )
 from starlette.exceptions import HTTPException
 
-from analyst_service.monitoring.logs import current_request, describe
+from analyst_service.logs import current_request, describe
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, SessionOver
 from clustering_protocols.common.validation_messages import in_words

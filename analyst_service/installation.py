@@ -15,10 +15,10 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.sessions.retention import live_digests
-from analyst_service.storage.database import Database
-from analyst_service.storage.models import Installation
+from analyst_service.blobs import FileBlobStore
+from analyst_service.database import Database
+from analyst_service.models import Installation
+from analyst_service.retention import live_digests
 
 _ONLY: Final = 1
 _OF_ANOTHER: Final = "it has the mark of another database"

@@ -21,8 +21,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from analyst_service.errors import problem_response
-from analyst_service.monitoring.logs import begin_request, describe
-from analyst_service.monitoring.metrics import Metrics
+from analyst_service.logs import begin_request, describe
+from analyst_service.metrics import Metrics
 from analyst_service.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import TooManyRequests

@@ -14,15 +14,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.clock import Clock
+from analyst_service.blobs import FileBlobStore
+from analyst_service.database import Clock, Database
 from analyst_service.identity import load_identity
-from analyst_service.monitoring.logs import describe
-from analyst_service.monitoring.metrics import Metrics
+from analyst_service.logs import describe
+from analyst_service.metrics import Metrics
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.transactions.batching import Batcher
-from analyst_service.transactions.notifier import Notifier
+from analyst_service.waiting import Batcher, Notifier
 from clustering_protocols.common.errors import (
     CoterieError,
     StorageFull,

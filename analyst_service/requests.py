@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAda
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
 from analyst_service.credentials import Caller, CredentialRefused, authenticate
+from analyst_service.logs import current_request
 from analyst_service.middleware import Visit, address
-from analyst_service.monitoring.logs import current_request
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import (
     Malformed,

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from analyst_service.blobs.files import BlobPlace
+from analyst_service.blobs import BlobPlace
 from analyst_service.secret_files import PREFIX, SECRET, read_secrets
 from clustering_protocols.common.limits import BODY_BYTES
 

@@ -20,10 +20,10 @@ import click
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+    from analyst_service.database import Database
     from analyst_service.installation import ForeignStore, Parts
-    from analyst_service.monitoring.administrative_acts import Actor
+    from analyst_service.logs import Actor
     from analyst_service.settings import Settings
-    from analyst_service.storage.database import Database
     from clustering_protocols.secrecy.identities import Institution
 
 _FORM: Final = "It has the form postgresql://user@host/name or sqlite:////path/to/file."
@@ -110,7 +110,7 @@ def current_database(settings: Settings) -> Iterator[Database]:
 
 def check_schema(database: Database, revision: str | None) -> None:
     """Refuse a database without a schema, or with one that this release does not know."""
-    from analyst_service.storage.migrations import head
+    from analyst_service.database import head
 
     if revision is None:
         raise click.ClickException(
@@ -209,7 +209,7 @@ def foreign_store(settings: Settings, error: ForeignStore) -> str:
 
 def operator() -> Actor:
     """Return whom the log names for a command: the login on this machine."""
-    from analyst_service.monitoring.administrative_acts import COMMAND, Actor
+    from analyst_service.logs import COMMAND, Actor
 
     try:
         return Actor(COMMAND, getpass.getuser())
@@ -226,8 +226,7 @@ def acts_on_stderr() -> Iterator[None]:
     if sys.stderr.isatty():
         yield
         return
-    from analyst_service.monitoring.administrative_acts import LOGGER
-    from analyst_service.monitoring.logs import JsonLines
+    from analyst_service.logs import LOGGER, JsonLines
 
     log, handler = logging.getLogger(LOGGER), logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
@@ -254,7 +253,7 @@ def make_folder(settings: Settings) -> None:
 def _open_database(settings: Settings) -> Database:
     from sqlalchemy import exc
 
-    from analyst_service.storage.database import Database
+    from analyst_service.database import Database
 
     try:
         return Database(settings.database)

@@ -177,9 +177,9 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
     from analyst_service import credentials
-    from analyst_service.members.service import shut_out
-    from analyst_service.monitoring.administrative_acts import Act, log_when_committed
-    from analyst_service.storage.models import Credential
+    from analyst_service.logs import Act, log_when_committed
+    from analyst_service.members import shut_out
+    from analyst_service.models import Credential
 
     with current_database(read_settings()) as database, database.write() as db:
         if session is not None:

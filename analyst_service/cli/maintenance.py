@@ -25,8 +25,8 @@ from analyst_service.cli.context import (
 )
 
 if TYPE_CHECKING:
+    from analyst_service.database import Database
     from analyst_service.settings import Settings
-    from analyst_service.storage.database import Database
 
 _SECRETS: Final = (
     re.compile(r"(?P<kept>//[^/@\s]*?:)[^/@\s]*(?=@)"),  # //user:password@host
@@ -65,7 +65,7 @@ def adopt(part: str) -> None:
     Sessions that name the earlier key end for their parties.
     """
     from analyst_service.installation import ForeignStore, adopt_key, adopt_store
-    from analyst_service.monitoring.administrative_acts import Act, log_act
+    from analyst_service.logs import Act, log_act
     from clustering_protocols.common.errors import CoterieError
 
     settings = read_settings()
@@ -114,7 +114,7 @@ def migrate() -> None:
     Stop the service before. Open sessions that this release cannot continue with are
     listed and ended; their parties read the reason.
     """
-    from analyst_service.monitoring.administrative_acts import Act, log_act
+    from analyst_service.logs import Act, log_act
 
     with any_database(read_settings()) as database:
         before = database.revision()
@@ -134,7 +134,7 @@ def migrate() -> None:
 
 def end_outdated_sessions(database: Database) -> None:
     """End the sessions that this release cannot continue with, and say which."""
-    from analyst_service.sessions.service import end_outdated
+    from analyst_service.sessions import end_outdated
 
     ended = database.transact(end_outdated)
     for session, refusal in ended:
@@ -155,7 +155,7 @@ def backup(folder: Path) -> None:
     The service may work on meanwhile. Keep the folder as secret as the data folder.
     """
     from analyst_service.backups import back_up
-    from analyst_service.monitoring.administrative_acts import Act, log_act
+    from analyst_service.logs import Act, log_act
 
     settings = read_settings()
     with current_database(settings) as database, _in_sentences(folder, "be written"):
@@ -184,7 +184,7 @@ def restore(folder: Path) -> None:
     to this release. Start the service afterwards: sessions continue.
     """
     from analyst_service.backups import restore as bring_back
-    from analyst_service.monitoring.administrative_acts import Act, log_act
+    from analyst_service.logs import Act, log_act
 
     settings = read_settings()
     with any_database(settings) as database:

@@ -84,7 +84,7 @@ def serve(
 
     from analyst_service.app import create_app
     from analyst_service.cli.shutdown import run
-    from analyst_service.monitoring.logs import write_logs
+    from analyst_service.logs import write_logs
 
     if _shows_secrets(host, certificate, settings):
         click.echo(
@@ -182,8 +182,8 @@ def _check_certificate(certificate: str | None, private_key: str | None) -> None
 
 def _certificate_end(path: str | Path | None) -> datetime | None:
     """Return when a certificate ends; warn where that is soon, or was."""
-    from analyst_service.clock import SystemClock
-    from analyst_service.monitoring.metrics import describe_expiry, end_of
+    from analyst_service.database import SystemClock
+    from analyst_service.metrics import describe_expiry, end_of
 
     if path is None:
         return None

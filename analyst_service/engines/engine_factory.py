@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs.files import BlobPlace
+from analyst_service.blobs import BlobPlace
 from clustering_protocols.numerics.blocks import Engine, LocalEngine
 
 # A worker gets the choice and needs no settings
@@ -51,9 +51,8 @@ class EngineChoice:
         local = LocalEngine(os.cpu_count() or 1)
         if self.kind == "local":
             return local
-        from analyst_service.engines.cluster import connect
-        from analyst_service.engines.dask_engine import DaskEngine
-        from analyst_service.engines.references import MappedBlobs
+        from analyst_service.engines.dask_engine import DaskEngine, connect
+        from analyst_service.engines.tasks import MappedBlobs
 
         return DaskEngine(
             local,

@@ -17,11 +17,10 @@ from statistics import median
 import httpx
 import sqlalchemy as sa
 
-from analyst_service.clock import SystemClock
 from analyst_service.credentials import Role, create_key, revoke
+from analyst_service.database import Database, SystemClock
+from analyst_service.models import Principal, Session, Task
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.storage.models import Principal, Session, Task
 from benchmarks.speed.analyst_process import AnalystProcess
 from benchmarks.speed.figures import Figure, Run
 

@@ -81,9 +81,8 @@ def agreement() -> bytes:
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     """Return the processor time of a worker that was ended after its first step."""
-    from analyst_service.blobs.files import BlobPlace
-    from analyst_service.jobs.processes import Process
-    from analyst_service.jobs.worker import Job
+    from analyst_service.blobs import BlobPlace
+    from analyst_service.worker import Job, Process
     from clustering_protocols.engine import Opened
 
     first = Job(

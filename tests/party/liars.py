@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from support.lies import alter
 
-from analyst_service.jobs import worker
-from analyst_service.members import service as members
+from analyst_service import members, worker
 from clustering_protocols import engine
 from clustering_protocols.contract import Ask, Finish, Reopen, SessionContext
 from clustering_protocols.engine import packets, signatures, transcript

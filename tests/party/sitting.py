@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import httpx
 import sqlalchemy as sa
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.storage.models import Contribution
+from analyst_service.blobs import FileBlobStore
+from analyst_service.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract import Params

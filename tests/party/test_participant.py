@@ -14,7 +14,7 @@ import pytest
 from support import raw_packets
 from support.drawn_terms import drawn
 
-from analyst_service.contributions import endpoints as tasks
+from analyst_service import contribution_endpoints as tasks
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     AgreementMismatch,

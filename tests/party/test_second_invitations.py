@@ -10,8 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
+from analyst_service import members
 from analyst_service.credentials import list_tokens
-from analyst_service.members import service as members
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     GuardRefused,

@@ -11,14 +11,14 @@ from support.in_process import Api, in_process
 @pytest.fixture
 def in_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every contribution be a blob, as long ones are."""
-    monkeypatch.setattr("analyst_service.contributions.endpoints.ROW_BYTES", 0)
+    monkeypatch.setattr("analyst_service.contribution_endpoints.ROW_BYTES", 0)
 
 
 @pytest.fixture
 def serves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `coterie serve` end where it would begin to answer."""
     monkeypatch.setattr("analyst_service.cli.shutdown.run", lambda *_, **__: None)
-    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
+    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     monkeypatch.setattr("analyst_service.cli.server._check_port", lambda *_: None)
 
 

@@ -8,16 +8,15 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
-from analyst_service import process_context
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.jobs import worker
-from analyst_service.jobs.driver import Driver
-from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import follow, job_of, take
-from analyst_service.monitoring.metrics import Metrics
+from analyst_service import process_context, worker
+from analyst_service.blobs import FileBlobStore
+from analyst_service.database import Database
+from analyst_service.driver import Driver
+from analyst_service.metrics import Metrics
 from analyst_service.process_context import Service
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
+from analyst_service.steps import follow, job_of, take
+from analyst_service.worker import Process
 
 
 def service_of(settings: Settings) -> Service:

@@ -19,12 +19,12 @@ from support.analyst_process import free_port
 from support.databases import Databases
 from support.in_process import Api
 
-from analyst_service.blobs.objects import open_objects
 from analyst_service.credentials import Role, create_key, revoke_tokens
-from analyst_service.monitoring.administrative_acts import LOGGER
+from analyst_service.database import Database
+from analyst_service.logs import LOGGER
+from analyst_service.object_store import open_objects
 from analyst_service.secret_files import file_variable, secret_fields, variable
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.cli import main

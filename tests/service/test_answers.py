@@ -16,18 +16,13 @@ import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
 
-from analyst_service.blobs.files import FileDraft
-from analyst_service.contributions import endpoints
-from analyst_service.contributions.service import (
-    OpenTask,
-    TaskRequest,
-    Upload,
-    note_sent,
-)
+from analyst_service import contribution_endpoints as endpoints
+from analyst_service.blobs import FileDraft
+from analyst_service.contributions import OpenTask, TaskRequest, Upload, note_sent
 from analyst_service.credentials import authenticate
-from analyst_service.jobs.driver import POLL_SECONDS
-from analyst_service.storage.models import Contribution
-from analyst_service.transactions.batching import Batcher
+from analyst_service.driver import POLL_SECONDS
+from analyst_service.models import Contribution
+from analyst_service.waiting import Batcher
 from clustering_protocols.common.errors import (
     ContributionDiffers,
     NotFound,

@@ -16,8 +16,8 @@ from support.databases import BOTH_DATABASES, Databases
 from support.in_process import in_process
 
 from analyst_service.credentials import Role
-from analyst_service.members.service import TOKEN_SECONDS
-from analyst_service.storage.models import Credential
+from analyst_service.members import TOKEN_SECONDS
+from analyst_service.models import Credential
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.analyst_client.requests import contribution_headers
@@ -303,9 +303,7 @@ def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = api.service.settings
     monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
-    monkeypatch.setattr(
-        "analyst_service.storage.database.SystemClock", lambda: api.clock
-    )
+    monkeypatch.setattr("analyst_service.database.SystemClock", lambda: api.clock)
     return lambda *words: CliRunner().invoke(main, words)
 
 

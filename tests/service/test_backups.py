@@ -20,12 +20,12 @@ from click.testing import CliRunner, Result
 from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
 
-from analyst_service.blobs.files import FileBlobStore
+from analyst_service.blobs import FileBlobStore
+from analyst_service.database import Database
 from analyst_service.identity import load_identity
-from analyst_service.sessions.retention import live_digests
+from analyst_service.models import Contribution
+from analyst_service.retention import live_digests
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.storage.models import Contribution
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from party_sdk.cli import main

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from analyst_service.blobs.files import FileBlobStore, FileDraft, map_file, trim_pages
+from analyst_service.blobs import FileBlobStore, FileDraft, map_file, trim_pages
 from clustering_protocols.common.errors import StorageFull
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from support.analyst_process import Analyst, Crowd
 from support.in_process import in_process
 
 from analyst_service.credentials import Role
+from analyst_service.models import Base, Credential, Invitation
 from analyst_service.settings import Settings
-from analyst_service.storage.models import Base, Credential, Invitation
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -360,7 +360,9 @@ def forms(secret: bytes | str) -> list[bytes]:
 def test_no_row_value_no_id_and_no_secret_is_kept_by_the_analyst(
     analyst: Analyst, gather: Callable[..., Crowd]
 ) -> None:
-    crowd = gather(DataCollaboration(n_clusters=2), canary_parts())
+    crowd = gather(
+        DataCollaboration(n_clusters=2, dimensions="all_but_one"), canary_parts()
+    )
     crowd.start()
     crowd.join()
     wrong = {"Authorization": "Bearer ck_canary-token"}

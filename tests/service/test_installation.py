@@ -15,8 +15,8 @@ from obstore.store import MemoryStore
 from support.databases import BOTH_DATABASES, Databases, write_current_file
 from support.in_process import Api
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.blobs.objects import ObjectBlobStore
+from analyst_service.blobs import FileBlobStore
+from analyst_service.database import Database
 from analyst_service.identity import load_identity
 from analyst_service.installation import (
     ForeignKey,
@@ -27,8 +27,8 @@ from analyst_service.installation import (
     adopt_store,
     check_parts,
 )
+from analyst_service.object_store import ObjectBlobStore
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
 from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.cli import main
 from tests.service.samples import PARTS, A

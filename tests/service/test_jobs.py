@@ -25,23 +25,21 @@ import sqlalchemy as sa
 from support.analyst_process import wait_for
 from support.repeats import thorough
 
-from analyst_service.blobs.files import BlobPlace, FileBlobStore
-from analyst_service.clock import SystemClock
-from analyst_service.jobs import service as jobs_service, worker
-from analyst_service.jobs.driver import RETRY_SECONDS, Driver
-from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import (
+from analyst_service import models, steps, worker
+from analyst_service.blobs import BlobPlace, FileBlobStore
+from analyst_service.database import Database, SystemClock
+from analyst_service.driver import RETRY_SECONDS, Driver
+from analyst_service.models import Session, Task
+from analyst_service.process_context import LEASE_SECONDS
+from analyst_service.settings import Settings
+from analyst_service.steps import (
     STEP_ATTEMPTS,
     Lease,
     close_and_take,
     close_rounds,
     take,
 )
-from analyst_service.process_context import LEASE_SECONDS
-from analyst_service.settings import Settings
-from analyst_service.storage import models
-from analyst_service.storage.database import Database
-from analyst_service.storage.models import Session, Task
+from analyst_service.worker import Process
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import StorageFull
@@ -182,7 +180,7 @@ def test_a_session_that_kills_its_worker_fails_alone(
     monkeypatch: pytest.MonkeyPatch,
     when: str,
 ) -> None:
-    monkeypatch.setattr("analyst_service.jobs.service.STEP_ATTEMPTS", 3)
+    monkeypatch.setattr("analyst_service.steps.STEP_ATTEMPTS", 3)
     with start_api() as api:
         bad, good = a_bad_and_a_good_one(api, Dummy())
 
@@ -238,9 +236,7 @@ def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
 
 def follow(session: ByHand, lease: Lease, followed: worker.Followed) -> bool:
     service = session.api.service
-    stored = service.database.transact(
-        jobs_service.follow, service.blobs, lease, followed
-    )
+    stored = service.database.transact(steps.follow, service.blobs, lease, followed)
     return bool(stored)
 
 
@@ -291,7 +287,7 @@ def test_a_last_answer_during_the_deadline_check_counts(
         models.Session.state == "collecting"
     )
     with monkeypatch.context() as patch:
-        patch.setattr(jobs_service, "_CLOSING", counted_before)
+        patch.setattr(steps, "_CLOSING", counted_before)
         api.service.database.transact(close_rounds)
     assert standing(session) == ("stepping", 1)
     assert standing(late)[0] == "expired"
@@ -353,7 +349,7 @@ FORKS = multiprocessing.get_context("forkserver")
 # each of many processes would import these anew
 FORKS.set_forkserver_preload(
     [
-        "analyst_service.jobs.driver",
+        "analyst_service.driver",
         "clustering_protocols.protocols.dummy.analyst",
         "psycopg",
         "sqlalchemy.dialects.postgresql.psycopg",
@@ -655,9 +651,9 @@ def test_a_clock_jump_neither_stops_nor_repeats_a_step(
     second = take_of(each_api)
     assert second is not None
     database, service = each_api.service.database, each_api.service
-    followed = worker.run(database.query(jobs_service.job_of, service, first.session))
-    assert not database.transact(jobs_service.follow, service.blobs, first, followed)
-    assert database.transact(jobs_service.follow, service.blobs, second, followed)
+    followed = worker.run(database.query(steps.job_of, service, first.session))
+    assert not database.transact(steps.follow, service.blobs, first, followed)
+    assert database.transact(steps.follow, service.blobs, second, followed)
     assert session.status["state"] == "collecting"
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from analyst_service.credentials import Role
-from analyst_service.storage.models import Credential, Member, Principal, Session, table
+from analyst_service.models import Credential, Member, Principal, Session, table
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import VersionMismatch
 from clustering_protocols.protocols.dummy import Dummy

@@ -17,10 +17,9 @@ from alembic.script import ScriptDirectory
 from click.testing import CliRunner, Result
 
 from analyst_service.credentials import Caller, Role, authenticate
+from analyst_service.database import Database, alembic_config, head
+from analyst_service.models import Base, Principal, Session
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.storage.migrations import alembic_config, head
-from analyst_service.storage.models import Base, Principal, Session
 from clustering_protocols.common.errors import Unauthenticated
 from party_sdk.cli import main
 
@@ -106,7 +105,7 @@ def test_a_schema_that_this_release_does_not_serve_is_refused_with_the_remedy(
         assert database.revision() == revision
         with database.engine.begin() as connection:
             connection.execute(change, {"revision": head()})
-    monkeypatch.setattr("analyst_service.storage.database.head", lambda: "9999")
+    monkeypatch.setattr("analyst_service.database.head", lambda: "9999")
     assert "run 'coterie migrate'" in run("serve").output, (
         "of a release before this one"
     )

@@ -24,14 +24,12 @@ from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, ByHand, in_process
 from support.tls import certificate
 
-from analyst_service.clock import SystemClock
 from analyst_service.credentials import revoke
-from analyst_service.notices.sender import RETRIES, Sender
-from analyst_service.notices.service import MOST_AN_HOUR, Notification, letter
+from analyst_service.database import Database, SystemClock
+from analyst_service.models import Notice, Receiver
+from analyst_service.notices import MOST_AN_HOUR, RETRIES, Notification, Sender, letter
+from analyst_service.outbox import GRACE, NoticeEvent
 from analyst_service.settings import Settings, is_mail_address
-from analyst_service.storage.database import Database
-from analyst_service.storage.models import Notice, Receiver
-from analyst_service.transactions.outbox import GRACE, NoticeEvent
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from tests.service.samples import PARTS, A, B, StartApi
@@ -381,7 +379,7 @@ def test_notices_are_limited_per_hour_except_the_last(
     start_api: StartApi, mails: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MOST_AN_HOUR == 20
-    monkeypatch.setattr("analyst_service.notices.service.MOST_AN_HOUR", 2)
+    monkeypatch.setattr("analyst_service.notices.MOST_AN_HOUR", 2)
     with start_api(**mails.settings) as api:
         session = api.open(Dummy(), PARTS).join()
         leave(session, A)

@@ -14,8 +14,8 @@ import obstore
 import pytest
 from obstore.store import MemoryStore, S3Store
 
-from analyst_service.blobs.objects import ObjectBlobStore, open_objects
-from analyst_service.sessions.retention import Sweeper, live_digests
+from analyst_service.object_store import ObjectBlobStore, open_objects
+from analyst_service.retention import Sweeper, live_digests
 from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy
 from tests.service.samples import PARTS

@@ -28,11 +28,10 @@ from support.analyst_process import Analyst
 from support.databases import limited
 from support.in_process import HandClock
 
-from analyst_service.clock import ServerClock, SystemClock
 from analyst_service.credentials import revoke, rotate_key
-from analyst_service.monitoring.logs import JsonLines
+from analyst_service.database import Database, ServerClock, SystemClock
+from analyst_service.logs import JsonLines
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import NotFound
 from clustering_protocols.protocols.dummy import Dummy

@@ -19,13 +19,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import free_port
 from support.tls import certificate
 
-from analyst_service.blobs.files import FileDraft
-from analyst_service.clock import SystemClock
-from analyst_service.jobs import worker
-from analyst_service.jobs.processes import Process, WorkerDied, _how_ended
-from analyst_service.monitoring.logs import describe
-from analyst_service.monitoring.metrics import describe_expiry, end_of
-from analyst_service.storage.database import Database
+from analyst_service import worker
+from analyst_service.blobs import FileDraft
+from analyst_service.database import Database, SystemClock
+from analyst_service.logs import describe
+from analyst_service.metrics import describe_expiry, end_of
+from analyst_service.worker import Process, WorkerDied, _how_ended
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.wire.answers import SessionStatus
@@ -216,7 +215,7 @@ def test_serve_warns_of_a_certificate_that_has_ended(
     monkeypatch.setattr(
         "analyst_service.cli.shutdown.run", lambda *_, **__: served.append(1)
     )
-    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
+    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     certificate(tmp_path, days=366)
     assert ran(tmp_path, "migrate").exit_code == 0
     files = (

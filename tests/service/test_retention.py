@@ -16,11 +16,12 @@ from support.analyst_process import wait_for
 from support.in_process import Api
 from support.repeats import thorough
 
-from analyst_service.blobs.files import FileBlobStore
+from analyst_service import worker
+from analyst_service.blobs import FileBlobStore
 from analyst_service.credentials import list_tokens
-from analyst_service.jobs import worker
-from analyst_service.jobs.service import follow, job_of, take
-from analyst_service.sessions.retention import (
+from analyst_service.database import claim
+from analyst_service.models import Contribution, Credential, Session, Task
+from analyst_service.retention import (
     ORPHAN_AGE,
     SWEEP_SECONDS,
     Sweeper,
@@ -28,8 +29,7 @@ from analyst_service.sessions.retention import (
     sweep,
 )
 from analyst_service.settings import Settings
-from analyst_service.storage.database import claim
-from analyst_service.storage.models import Contribution, Credential, Session, Task
+from analyst_service.steps import follow, job_of, take
 from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
@@ -254,7 +254,7 @@ def test_what_a_crash_left_is_removed_within_an_hour(api: Api) -> None:
 def test_the_keeper_works_by_itself(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analyst_service.sessions.retention.SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr("analyst_service.retention.SWEEP_SECONDS", 0.01)
     with start_api() as api:
         session = api.open(Dummy(), PARTS).join()
         api.send("POST", f"{session.path}/cancel", session.key)

@@ -17,10 +17,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import wait_for
 
+from analyst_service import models
 from analyst_service.credentials import Role
-from analyst_service.members.service import INVITATION_SECONDS, revoke_unused
-from analyst_service.sessions.service import find, move
-from analyst_service.storage import models
+from analyst_service.members import INVITATION_SECONDS, revoke_unused
+from analyst_service.sessions import find, move
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError

@@ -34,8 +34,8 @@ from hypothesis.stateful import (
 from support.repeats import some, thorough
 
 from analyst_service.credentials import rotate_key
-from analyst_service.sessions.retention import Sweeper
-from analyst_service.storage.models import Contribution
+from analyst_service.models import Contribution
+from analyst_service.retention import Sweeper
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain

@@ -20,9 +20,9 @@ from psycopg import connect as pg_connect, errors as pg
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.blobs.files import FileDraft
+from analyst_service.blobs import FileDraft
+from analyst_service.database import _REPEATS, Database
 from analyst_service.settings import Settings
-from analyst_service.storage.database import _REPEATS, Database
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from tests.service.samples import PARTS, A, B, StartApi
@@ -340,7 +340,7 @@ def test_no_request_gets_a_connection_that_has_ended(
         transaction.execute(one)  # it was used a moment ago
     with database.write() as transaction:  # and the others are not tried at all
         transaction.execute(one)
-    monkeypatch.setattr("analyst_service.storage.database._IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("analyst_service.database._IDLE_SECONDS", 0.0)
     _server_ends_all_connections(postgres_url)
     with database.read() as first, database.write() as second:
         first.execute(one), second.execute(one)

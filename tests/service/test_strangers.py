@@ -15,15 +15,14 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 from support.analyst_process import free_port, wait_for
 
-from analyst_service import middleware, requests
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.contributions import endpoints
+from analyst_service import contribution_endpoints as endpoints, middleware, requests
+from analyst_service.blobs import FileBlobStore
+from analyst_service.database import Database
 from analyst_service.middleware import Pot, RequestLimits, Shares
 from analyst_service.process_context import Recent
 from analyst_service.requests import MAX_NAMES, Unread
-from analyst_service.sessions.endpoints import SessionWrite
+from analyst_service.session_endpoints import SessionWrite
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.protocols.dummy import Dummy
@@ -366,7 +365,7 @@ def test_plain_http_is_warned_of_and_a_named_proxy_alone_is_trusted(
         "analyst_service.cli.shutdown.run",
         lambda *_, **options: served.append(options),
     )
-    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
+    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     assert CliRunner().invoke(main, ["migrate"]).exit_code == 0
     port = str(free_port())  # the command looks whether it is free
     done = CliRunner().invoke(main, ["serve", "--port", port, *words])

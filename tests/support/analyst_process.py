@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import httpx
 
 from analyst_service.credentials import Role, create_key
+from analyst_service.database import Database
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource

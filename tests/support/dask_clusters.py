@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 import dask
 from distributed import Client, LocalCluster
 
-from analyst_service.engines.cluster import Cluster
+from analyst_service.engines.dask_engine import Cluster
 from support.analyst_process import free_port
 
 

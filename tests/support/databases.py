@@ -22,9 +22,9 @@ import sqlalchemy as sa
 from psycopg import sql
 from sqlalchemy.engine.default import DefaultDialect
 
+from analyst_service.database import Database
+from analyst_service.models import Base
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.storage.models import Base
 from support import needs
 from support.repeats import in_turn
 

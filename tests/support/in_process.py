@@ -19,16 +19,15 @@ import pytest
 import sqlalchemy as sa
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from analyst_service import app as application
+from analyst_service import app as application, worker
 from analyst_service.credentials import Caller, Role, authenticate, create_key
-from analyst_service.jobs import worker
-from analyst_service.jobs.driver import Driver
-from analyst_service.jobs.processes import Process
+from analyst_service.database import Database
+from analyst_service.driver import Driver
+from analyst_service.models import Base
 from analyst_service.process_context import Service
-from analyst_service.sessions.endpoints import SessionWrite
+from analyst_service.session_endpoints import SessionWrite
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
-from analyst_service.storage.models import Base
+from analyst_service.worker import Process
 from clustering_protocols import engine, simulation
 from clustering_protocols.catalogue import name_of
 from clustering_protocols.contract import Params

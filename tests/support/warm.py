@@ -77,7 +77,7 @@ def command(program: str) -> list[str]:
 def with_constants(values: Mapping[str, float]) -> dict[str, str]:
     """Return the environment of a program whose constants have other values.
 
-    values: by module and name, ``analyst_service.jobs.driver.POLL_SECONDS``.
+    values: by module and name, ``analyst_service.driver.POLL_SECONDS``.
     """
     return {CONSTANTS: json.dumps(dict(values))}
 

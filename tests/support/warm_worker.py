@@ -19,7 +19,7 @@ class Process:
     def __init__(
         self, target: Callable[..., Any], args: tuple[Connection], *, daemon: bool
     ) -> None:
-        from analyst_service.jobs import worker
+        from analyst_service import worker
 
         assert target is worker.serve
         assert daemon
@@ -38,15 +38,15 @@ class Process:
 
 def install() -> None:
     """Let the service make its processes so; for a process that is a stock."""
-    from analyst_service.jobs import processes
+    from analyst_service import worker
 
     context = SimpleNamespace(Pipe=Pipe, Process=Process)
     spawn = SimpleNamespace(get_context={"spawn": context}.__getitem__)
-    processes.multiprocessing = spawn  # type: ignore[assignment]  as far as it is used
+    worker.multiprocessing = spawn  # type: ignore[assignment]  as far as it is used
 
 
 if __name__ == "__main__":
-    from analyst_service.jobs import worker
+    from analyst_service import worker
 
     sys.argv = [""]
     worker.serve(Connection(3))

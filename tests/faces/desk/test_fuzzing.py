@@ -10,8 +10,8 @@ from support.analyst_process import Analyst
 from support.desks import DeskBrowser
 
 from analyst_service.credentials import Role, create_key
+from analyst_service.database import Database
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Database
 from tests.faces.desk.page_fuzzing import Ask, Send, ask_for_a_while, crawl
 from tests.faces.desk.plans import opened
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from analyst_service.blobs.files import BlobPlace
-from analyst_service.jobs import worker
+from analyst_service import worker
+from analyst_service.blobs import BlobPlace
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.session import ANALYST
 

@@ -12,12 +12,15 @@ import numpy as np
 import pytest
 from support import dask_clusters
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.engines import cluster as of_cluster, dask_engine, tasks
-from analyst_service.engines.cluster import Cluster
-from analyst_service.engines.dask_engine import DaskEngine
-from analyst_service.engines.references import MappedBlobs
-from analyst_service.engines.tasks import BlockFailure, BlockResults, BlockTask
+from analyst_service.blobs import FileBlobStore
+from analyst_service.engines import dask_engine, tasks
+from analyst_service.engines.dask_engine import Cluster, DaskEngine
+from analyst_service.engines.tasks import (
+    BlockFailure,
+    BlockResults,
+    BlockTask,
+    MappedBlobs,
+)
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.records import codec
@@ -140,7 +143,7 @@ def test_a_worker_of_other_versions_is_refused_with_a_sentence(
 def test_garbage_is_no_result(
     engine: DaskEngine, monkeypatch: pytest.MonkeyPatch, garbage: object
 ) -> None:
-    monkeypatch.setattr(of_cluster, "work", partial(_garbage, garbage))
+    monkeypatch.setattr(dask_engine, "work", partial(_garbage, garbage))
     with pytest.raises(RuntimeError, match="no result"):
         list(engine.map(kernels.square, [1]))
 

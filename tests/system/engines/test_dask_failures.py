@@ -13,10 +13,10 @@ import pytest
 from support.dask_clusters import Processes
 from support.repeats import on_command
 
-from analyst_service.blobs.files import BlobPlace
-from analyst_service.engines import cluster as of_cluster, dask_engine
+from analyst_service.blobs import BlobPlace
+from analyst_service.engines import dask_engine
 from analyst_service.engines.dask_engine import DaskEngine
-from analyst_service.engines.references import MappedBlobs
+from analyst_service.engines.tasks import MappedBlobs
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
 from tests.system.engines import dask_kernels as kernels
@@ -40,13 +40,13 @@ def engine(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DaskEngine]:
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
-    monkeypatch.setattr(of_cluster, "_ALONE_SECONDS", 20.0)
-    monkeypatch.setattr(of_cluster, "_START_SECONDS", 15.0)
+    monkeypatch.setattr(dask_engine, "_ALONE_SECONDS", 20.0)
+    monkeypatch.setattr(dask_engine, "_START_SECONDS", 15.0)
     place = BlobPlace(folder=tmp_path / "blobs")
-    connect = partial(of_cluster.connect, processes.address, SECONDS, place)
+    connect = partial(dask_engine.connect, processes.address, SECONDS, place)
     yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
-    if of_cluster._kept is not None:
-        of_cluster._kept.close()
+    if dask_engine._kept is not None:
+        dask_engine._kept.close()
 
 
 def test_a_worker_that_is_killed_costs_no_result(

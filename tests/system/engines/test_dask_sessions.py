@@ -13,12 +13,12 @@ from support import dask_clusters
 from support.repeats import some
 from threadpoolctl import threadpool_limits
 
-from analyst_service.blobs.files import BlobPlace
-from analyst_service.engines import cluster as of_cluster, dask_engine, tasks
-from analyst_service.engines.cluster import Cluster
+from analyst_service import worker
+from analyst_service.blobs import BlobPlace
+from analyst_service.engines import dask_engine, tasks
+from analyst_service.engines.dask_engine import Cluster
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.engines.tasks import BlockTask
-from analyst_service.jobs import worker
 from clustering_protocols import simulation
 from clustering_protocols.algorithms import lloyd
 from clustering_protocols.common import limits
@@ -77,7 +77,7 @@ def sent(
         return submit(task)
 
     monkeypatch.setattr(cluster, "submit", noted)
-    monkeypatch.setattr(of_cluster, "connect", lambda *_: cluster)
+    monkeypatch.setattr(dask_engine, "connect", lambda *_: cluster)
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
     monkeypatch.setenv("COTERIE_DATA_DIR", str(played.place.folder.parent))
     tasks._blobs.cache_clear()
@@ -133,7 +133,7 @@ def test_a_cluster_that_is_away_fails_no_session(
     def away(*_: object) -> Cluster:
         raise Unavailable("The Dask scheduler does not answer.")
 
-    monkeypatch.setattr(of_cluster, "connect", away)
+    monkeypatch.setattr(dask_engine, "connect", away)
     outcomes = [worker.attempt(replace(job, engine=DASK)) for job, _ in played.steps]
     crashed = [each for each in outcomes if isinstance(each, worker.Crashed)]
     assert crashed == [

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from analyst_service import settings as engine_settings
-from analyst_service.blobs.files import BlobPlace
+from analyst_service.blobs import BlobPlace
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.settings import Settings
 from clustering_protocols.numerics.blocks import LocalEngine
@@ -48,7 +48,7 @@ def test_a_scheduler_is_reached_by_tls_unless_it_is_local() -> None:
 def test_a_step_that_asks_for_no_dask_imports_none(tmp_path: Path) -> None:
     assert isinstance(EngineChoice().open(BlobPlace(folder=tmp_path), {}), LocalEngine)
     words = (
-        "import sys; import analyst_service.jobs.worker, analyst_service.settings;"
+        "import sys; import analyst_service.worker, analyst_service.settings;"
         "print({'dask', 'distributed'} & {name.partition('.')[0] for name in sys.modules})"
     )
     done = subprocess.run(

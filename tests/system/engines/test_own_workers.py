@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.repeats import on_command
 
-from analyst_service.blobs.files import BlobPlace
-from analyst_service.engines import cluster
+from analyst_service.blobs import BlobPlace
+from analyst_service.engines import dask_engine as cluster
 
 pytestmark = on_command("processes of Dask")
 STRANGER = """

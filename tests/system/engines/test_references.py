@@ -14,13 +14,9 @@ import pytest
 from hypothesis import given, strategies as st
 from obstore.store import MemoryStore
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.blobs.objects import ObjectBlobStore
-from analyst_service.engines.references import (
-    MappedBlobs,
-    Reference,
-    resolve_references,
-)
+from analyst_service.blobs import FileBlobStore
+from analyst_service.engines.tasks import MappedBlobs, Reference, resolve_references
+from analyst_service.object_store import ObjectBlobStore
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import FloatArray

@@ -81,9 +81,9 @@ def wrap_transactions(store: Any) -> None:
 
 def wrap_all() -> None:
     # here, and not above: worker processes read this file too, and wrap nothing
-    from analyst_service.blobs.files import FileDraft
-    from analyst_service.contributions import endpoints
-    from analyst_service.jobs.driver import Driver
+    from analyst_service import contribution_endpoints as endpoints
+    from analyst_service.blobs import FileDraft
+    from analyst_service.driver import Driver
     from analyst_service.middleware import _Exchange
     from party_sdk.analyst_client.http_analyst import HttpAnalyst
     from party_sdk.home.store import HomeStore

@@ -37,7 +37,7 @@ SETTINGS = {
     **with_constants(
         {
             "analyst_service.process_context.LEASE_SECONDS": 3,
-            "analyst_service.sessions.retention.SWEEP_SECONDS": 0.3,
+            "analyst_service.retention.SWEEP_SECONDS": 0.3,
         }
     ),
     "COTERIE_CACHE_BYTES": "0",

@@ -21,8 +21,8 @@ from support.databases import Databases, each_on_a_database
 from support.repeats import thorough
 from support.warm import with_constants
 
+from analyst_service.models import AuditLine, Contribution
 from analyst_service.settings import Settings
-from analyst_service.storage.models import AuditLine, Contribution
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain

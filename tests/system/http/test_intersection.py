@@ -11,8 +11,8 @@ from support import guesses
 from support.analyst_process import Analyst, Crowd
 from support.tables import blobs, names, overlapping, parties
 
+from analyst_service.models import Base
 from analyst_service.settings import Settings
-from analyst_service.storage.models import Base
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation

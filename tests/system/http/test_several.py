@@ -36,7 +36,7 @@ SETTINGS = {
     **with_constants(
         {
             "analyst_service.process_context.LEASE_SECONDS": 0.5,
-            "analyst_service.sessions.retention.SWEEP_SECONDS": 0.2,
+            "analyst_service.retention.SWEEP_SECONDS": 0.2,
         }
     ),
     "COTERIE_CACHE_BYTES": "0",

@@ -14,7 +14,7 @@ from support.in_process import Api, in_process
 from support.needs import PROMTOOL
 from support.tls import certificate
 
-from analyst_service.storage.database import Database
+from analyst_service.database import Database
 from clustering_protocols.wire.states import OVER, SessionState
 
 from .test_deployment import DOCKER, compose, program

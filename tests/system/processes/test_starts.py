@@ -240,7 +240,7 @@ def test_a_desk_shows_pages_without_mathematics(tmp_path: Path) -> None:
 WORKER = """
 import json, sys
 from pathlib import Path
-from analyst_service.jobs import worker
+from analyst_service import worker
 from clustering_protocols import engine
 agreement = Path(sys.argv[1]).read_bytes()
 engine.begin(agreement)

@@ -9,8 +9,8 @@ from typing import Final, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from analyst_service.members import service as members
-from analyst_service.monitoring.administrative_acts import STRANGER, Act, log_act
+from analyst_service import members
+from analyst_service.logs import STRANGER, Act, log_act
 from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,

@@ -6,26 +6,160 @@ because a session is something else in this project.
 
 from __future__ import annotations
 
-import math
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from datetime import UTC, datetime
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
 
 import sqlalchemy as sa
+
+from coterie.build import find_migrations, find_schema
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+
+import math
+import threading
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
-from analyst_service.clock import Clock, ServerClock, SystemClock
-from analyst_service.storage.migrations import (
-    changing_schema,
-    head,
-    known_revisions,
-    migrate,
-    revision_of,
-)
+# Time as an argument: the one place that reads the clock.
+
+
+class Clock(Protocol):
+    """Whatever tells the time."""
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        ...
+
+    def skew(self) -> timedelta:
+        """Return how far this machine's clock is ahead of this clock."""
+        ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        return datetime.now(UTC)
+
+    def skew(self) -> timedelta:
+        """Return zero: it is the machine's own."""
+        return timedelta(0)
+
+
+class ServerClock:
+    """The clock of a database server, which several analysts share.
+
+    The server is asked by :meth:`skew`. From its last answer on, the monotonic clock of
+    this machine counts, which nobody sets.
+
+    ask: returns the server's time, in UTC; its errors are the caller's.
+    own: the clock of the machine, whose skew is measured.
+    """
+
+    def __init__(self, ask: Callable[[], datetime], own: Clock | None = None) -> None:
+        self._ask = ask
+        self._own = own or SystemClock()
+        self._answer: tuple[datetime, float] | None = None
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        time_there, at = self._answer or self._synchronise()
+        return time_there + timedelta(seconds=time.monotonic() - at)
+
+    def skew(self) -> timedelta:
+        """Ask the server, and return how far this machine's clock is ahead of it."""
+        self._synchronise()
+        return self._own.now() - self.now()
+
+    def _synchronise(self) -> tuple[datetime, float]:
+        asked = time.monotonic()
+        time_there = self._ask()
+        # the answer was given between question and arrival
+        self._answer = time_there, (asked + time.monotonic()) / 2
+        return self._answer
+
+
+# The schema of a database: its revision, and the way to another one.
+
+# the table in which alembic keeps where a database stands
+_REVISIONS = sa.table("alembic_version", sa.column("version_num", sa.String))
+
+
+def alembic_config(on: sa.Engine | sa.Connection) -> Config:
+    """Return what Alembic's commands take, to work on an engine or a connection."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(find_migrations()))
+    config.attributes["on"] = on
+    return config
+
+
+def migrate(on: sa.Engine | sa.Connection, revision: str = "head") -> None:
+    """Bring the schema to a revision, within the transaction of a connection."""
+    from alembic import command  # a service that serves never loads it
+
+    command.upgrade(alembic_config(on), revision)
+
+
+def revision_of(connection: sa.Connection) -> str | None:
+    """Return the revision of the schema that a connection sees; None without one."""
+    if not sa.inspect(connection).has_table(_REVISIONS.name):
+        return None
+    return connection.scalar(sa.select(_REVISIONS.c.version_num))
+
+
+@contextmanager
+def changing_schema(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a transaction that may alter tables; it is committed at the end.
+
+    SQLite drops and copies a table to which others point. Its foreign keys rest
+    meanwhile, and are checked before the commit. It listens outside of transactions
+    alone, so the driver is asked.
+    """
+    if engine.dialect.name != "sqlite":
+        with engine.begin() as connection:
+            yield connection
+        return
+    with engine.connect() as connection:
+        driver = connection.connection.driver_connection
+        if driver is None:
+            raise AssertionError("a connection that was just opened")
+        driver.execute("PRAGMA foreign_keys=OFF")
+        try:
+            with connection.begin():
+                yield connection
+                broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+                if broken:
+                    raise BrokenLinks(f"{len(broken)} rows point to no row.")
+        finally:
+            driver.execute("PRAGMA foreign_keys=ON")
+
+
+class BrokenLinks(Exception):
+    """Rows point to rows that are not there."""
+
+
+def head() -> str:
+    """Return the revision that this release needs."""
+    return find_schema()
+
+
+def known_revisions() -> set[str]:
+    """Return all that this release knows: files begin with them, and are in order."""
+    files = (find_migrations() / "versions").glob("[0-9]*.py")
+    return {path.name.partition("_")[0] for path in files}
+
 
 _WRITES = "coterie_writes"
 _TAKEN_AT, _USED_AT = "coterie_taken_at", "coterie_used_at"
@@ -170,7 +304,7 @@ class Database:
         """Open the one transaction in which an empty database gets schema and rows.
 
         Others who want to fill it wait for its end. See
-        :mod:`analyst_service.storage.migrations` for what works on its connection.
+        :mod:`analyst_service.database` for what works on its connection.
         """
         with self._turn, changing_schema(self._writing) as connection:
             if connection.dialect.name == "postgresql":

@@ -19,19 +19,11 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.contributions.service import ALL_ANSWERED, N_ANSWERS
+from analyst_service.blobs import FileBlobStore
+from analyst_service.contributions import ALL_ANSWERED, N_ANSWERS
+from analyst_service.database import Transaction, claim
 from analyst_service.engines.engine_factory import EngineChoice
-from analyst_service.jobs.worker import Failed, Followed, Job
-from analyst_service.process_context import Service
-from analyst_service.sessions.service import (
-    continue_without_stopped,
-    find_awaited,
-    members_of,
-    move,
-)
-from analyst_service.storage.database import Transaction, claim
-from analyst_service.storage.models import (
+from analyst_service.models import (
     Contribution,
     Result,
     Session,
@@ -39,6 +31,14 @@ from analyst_service.storage.models import (
     UTCDateTime,
     table,
 )
+from analyst_service.process_context import Service
+from analyst_service.sessions import (
+    continue_without_stopped,
+    find_awaited,
+    members_of,
+    move,
+)
+from analyst_service.worker import Failed, Followed, Job
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import Choosing, Closed, Conclusion, Opened
 from clustering_protocols.terms.terms import read_terms

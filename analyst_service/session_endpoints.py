@@ -15,7 +15,19 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 from sqlalchemy import orm
 
+from analyst_service import audit, retention, sessions
 from analyst_service.credentials import Caller, Role
+from analyst_service.database import Transaction
+from analyst_service.models import (
+    AuditLine,
+    Contribution,
+    Credential,
+    Member,
+    Result,
+    Session,
+    Task,
+    UTCDateTime,
+)
 from analyst_service.process_context import Service
 from analyst_service.requests import (
     RESPONSE,
@@ -26,19 +38,6 @@ from analyst_service.requests import (
     SessionID,
     send_blob,
 )
-from analyst_service.sessions import retention, service as sessions
-from analyst_service.storage.database import Transaction
-from analyst_service.storage.models import (
-    AuditLine,
-    Contribution,
-    Credential,
-    Member,
-    Result,
-    Session,
-    Task,
-    UTCDateTime,
-)
-from analyst_service.transactions import audit
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters, NotFound, NotReady
 from clustering_protocols.common.limits import NAME_PATTERN

@@ -11,18 +11,11 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from analyst_service import audit
 from analyst_service.credentials import Caller, Role
-from analyst_service.storage.database import Transaction
-from analyst_service.storage.models import (
-    Contribution,
-    Member,
-    Principal,
-    Session,
-    Task,
-    table,
-)
-from analyst_service.transactions import audit
-from analyst_service.transactions.outbox import SessionMove, note_move
+from analyst_service.database import Transaction
+from analyst_service.models import Contribution, Member, Principal, Session, Task, table
+from analyst_service.outbox import SessionMove, note_move
 from clustering_protocols.catalogue import protocol
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (

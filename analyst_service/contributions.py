@@ -13,25 +13,19 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from analyst_service.blobs.files import FileDraft
+from analyst_service import audit
+from analyst_service.blobs import FileDraft
 from analyst_service.credentials import Caller, Role, build_ended_refusal, still_valid
-from analyst_service.sessions.service import (
+from analyst_service.database import Transaction
+from analyst_service.models import Contribution, Session, Task, UTCDateTime, table
+from analyst_service.sessions import (
     check_bytes,
     require_alive,
     require_going,
     visible,
     with_ids,
 )
-from analyst_service.storage.database import Transaction
-from analyst_service.storage.models import (
-    Contribution,
-    Session,
-    Task,
-    UTCDateTime,
-    table,
-)
-from analyst_service.transactions import audit
-from analyst_service.transactions.batching import outcomes
+from analyst_service.waiting import outcomes
 from clustering_protocols.common.errors import (
     ContributionDiffers,
     CoterieError,

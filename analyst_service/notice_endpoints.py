@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from analyst_service.notices import service as notices
+from analyst_service import notices
 from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,

@@ -21,10 +21,12 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as PoolTimeout
 
+from analyst_service import worker
+from analyst_service.database import Transaction
 from analyst_service.engines.engine_factory import EngineChoice
-from analyst_service.jobs import worker
-from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import (
+from analyst_service.logs import describe
+from analyst_service.process_context import Service
+from analyst_service.steps import (
     Lease,
     RoundPosition,
     close_and_take,
@@ -36,9 +38,7 @@ from analyst_service.jobs.service import (
     has_work,
     renew,
 )
-from analyst_service.monitoring.logs import describe
-from analyst_service.process_context import Service
-from analyst_service.storage.database import Transaction
+from analyst_service.worker import Process
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.engine import Opened
 from clustering_protocols.wire.states import SessionState

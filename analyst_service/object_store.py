@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs.files import FileBlobStore, FileDraft
+from analyst_service.blobs import FileBlobStore, FileDraft
 from analyst_service.secret_files import credential_files, read_secret
 from clustering_protocols.common.errors import StorageFull, Unavailable
 

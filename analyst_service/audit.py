@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.storage.models import AuditLine, Session, table
+from analyst_service.models import AuditLine, Session, table
 from clustering_protocols.records import hash_chain
 
 

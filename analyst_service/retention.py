@@ -11,19 +11,11 @@ from typing import Any, Final, Self
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from analyst_service import credentials
+from analyst_service import audit, credentials
 from analyst_service.credentials import Caller, Role
-from analyst_service.monitoring.administrative_acts import (
-    SERVICE,
-    Act,
-    Actor,
-    log_when_committed,
-)
-from analyst_service.monitoring.logs import describe
-from analyst_service.process_context import Service
-from analyst_service.sessions.service import OVER_STATES, cancel, visible, with_ids
-from analyst_service.storage.database import Transaction, claim
-from analyst_service.storage.models import (
+from analyst_service.database import Transaction, claim
+from analyst_service.logs import SERVICE, Act, Actor, describe, log_when_committed
+from analyst_service.models import (
     Contribution,
     Invitation,
     Member,
@@ -31,7 +23,8 @@ from analyst_service.storage.models import (
     Session,
     Task,
 )
-from analyst_service.transactions import audit
+from analyst_service.process_context import Service
+from analyst_service.sessions import OVER_STATES, cancel, visible, with_ids
 
 log = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from analyst_service import audit
 from analyst_service.credentials import (
     Caller,
     Role,
@@ -17,16 +18,9 @@ from analyst_service.credentials import (
     digest_of,
     revoke_tokens,
 )
-from analyst_service.sessions.service import (
-    find,
-    members_of,
-    move,
-    require_alive,
-    visible,
-)
-from analyst_service.storage.database import Transaction
-from analyst_service.storage.models import Invitation, Member, Session
-from analyst_service.transactions import audit
+from analyst_service.database import Transaction
+from analyst_service.models import Invitation, Member, Session
+from analyst_service.sessions import find, members_of, move, require_alive, visible
 from clustering_protocols.catalogue import parse_params
 from clustering_protocols.common.errors import (
     GuardRefused,

@@ -36,7 +36,7 @@ _IN_USE_SECONDS: Final = 60.0  # between being looked up and being opened
 class FileBlobStore:
     """Blobs in a folder of a local file system; equal bytes are kept once.
 
-    Where the bytes lie elsewhere (:mod:`analyst_service.blobs.objects`), every method may
+    Where the bytes lie elsewhere (:mod:`analyst_service.object_store`), every method may
     raise :class:`Unavailable`.
     """
 
@@ -336,6 +336,6 @@ class BlobPlace:
         """Return the store; :class:`Unavailable` if the address is none."""
         if not self.url:
             return FileBlobStore(self.folder)
-        from analyst_service.blobs.objects import ObjectBlobStore, open_objects
+        from analyst_service.object_store import ObjectBlobStore, open_objects
 
         return ObjectBlobStore(open_objects(self.url), self.folder, self.cache_bytes)

@@ -19,8 +19,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from typing_extensions import Buffer
 
-from analyst_service.blobs.files import FileDraft, trim_pages
-from analyst_service.contributions.service import (
+from analyst_service.blobs import FileDraft, trim_pages
+from analyst_service.contributions import (
     ROW_BYTES,
     OpenTask,
     Stored,
@@ -34,7 +34,9 @@ from analyst_service.contributions.service import (
     store,
 )
 from analyst_service.credentials import Caller
+from analyst_service.database import Transaction, claim
 from analyst_service.middleware import Visit
+from analyst_service.models import Contribution
 from analyst_service.process_context import Service
 from analyst_service.requests import (
     REQUEST,
@@ -47,9 +49,7 @@ from analyst_service.requests import (
     send_task,
 )
 from analyst_service.settings import Settings
-from analyst_service.storage.database import Transaction, claim
-from analyst_service.storage.models import Contribution
-from analyst_service.transactions.notifier import Waiter
+from analyst_service.waiting import Waiter
 from clustering_protocols.common.errors import (
     CoterieError,
     DigestMismatch,

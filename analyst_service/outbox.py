@@ -1,7 +1,7 @@
 """The outbox: notices written in the transaction of what they tell.
 
 So none is lost, and none tells what did not happen. They are sent later, by
-:mod:`analyst_service.notices.sender`. Of somebody who is awaited at most two wait here, and
+:mod:`analyst_service.notices`. Of somebody who is awaited at most two wait here, and
 they go as soon as the session moves: a program that answers in time makes nobody be told.
 """
 
@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.storage.models import Notice, Receiver, Session
+from analyst_service.models import Notice, Receiver, Session
 from clustering_protocols.wire.states import OVER, SessionState
 
 

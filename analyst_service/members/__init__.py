@@ -1,1 +1,0 @@
-"""Members: invitations, previews and joining."""

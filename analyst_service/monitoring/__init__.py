@@ -1,1 +1,0 @@
-"""What an operator sees of the service: logs, figures, checks, certificates."""

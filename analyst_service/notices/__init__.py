@@ -1,1 +1,0 @@
-"""Mail to people whom a session waits for, from the outbox."""

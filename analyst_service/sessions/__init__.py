@@ -1,1 +1,0 @@
-"""Sessions: their terms, where they stand, and what may happen to them."""

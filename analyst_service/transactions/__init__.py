@@ -1,1 +1,0 @@
-"""What a transaction writes beside its change, and what shares or follows it."""
