@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 from support.attacks import looks_like_noise
-from support.lies import alter, altered
+from support.lies import altered
 from support.pooled_moments import ONE, PREPARING, pooled
 from support.repeats import thorough
 from support.tables import cut
 
 from clustering_protocols import catalogue, session_terms
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidData,
-    Malformed,
-    ProtocolFailed,
-)
+from clustering_protocols.common.errors import CoterieError, InvalidData, Malformed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
@@ -248,14 +243,6 @@ def test_totals_are_noise_to_the_analyst() -> None:
     assert not np.intersect1d(share, total).size
 
 
-@pytest.mark.parametrize("phase", [2, 4])
-def test_a_total_of_powers_that_was_changed_is_noticed_at_once(phase: int) -> None:
-    session = open_moments(phase)
-    lie = altered(session, "r2c1", lambda task: {"total": task.total + np.uint64(1)})
-    with pytest.raises(ProtocolFailed, match="not the sum"):
-        session.answer("r2c1", lie)
-
-
 @pytest.mark.parametrize("phase", [2, 3, 4])
 def test_totals_that_differ_between_parties_end_the_session(phase: int) -> None:
     session = open_moments(phase)
@@ -268,21 +255,6 @@ def test_totals_that_differ_between_parties_end_the_session(phase: int) -> None:
     lie = altered(session, "r2c1", swapped)
     with pytest.raises(CoterieError):
         session.to_the_end(told={"r2c1": lie})
-
-
-@pytest.mark.parametrize("size", [0, 1, 3])
-def test_totals_of_another_size_are_refused(size: int) -> None:
-    session = open_moments(3)
-    lie = altered(session, "r2c1", lambda _: {"total": np.zeros(size, dtype=np.uint64)})
-    with pytest.raises(CoterieError):
-        session.answer("r2c1", lie)
-
-
-def test_a_phase_that_is_skipped_is_refused() -> None:
-    session = open_moments(2)
-    lie = alter(session.agreement, session.open.tasks["r1c1"], lambda _: {"phase": 4})
-    with pytest.raises(CoterieError):
-        session.to_the_end(told={"r1c1": lie})
 
 
 @pytest.mark.parametrize("phase", [-1, 0])

@@ -166,14 +166,6 @@ def test_a_constant_feature_has_this_mean_and_no_spread_at_all(
         assert (found.mean[0], found.deviations[0]) == (constant, 0.0)
 
 
-def test_different_constants_give_a_standard_deviation() -> None:
-    parts = [
-        measure(MatrixSource(np.full((2, 1), value)), moments=True, ranges=False)
-        for value in (0.1, 0.3)
-    ]
-    assert pool(parts).spread[0] == pytest.approx(0.1)
-
-
 @pytest.mark.parametrize(("moments", "ranges"), [(True, False), (False, True)])
 def test_a_party_shows_no_more_than_is_needed(*, moments: bool, ranges: bool) -> None:
     found = measure(MatrixSource(X), moments=moments, ranges=ranges)

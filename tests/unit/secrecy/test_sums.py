@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.attacks import looks_like_noise
-from support.repeats import thorough
 
 import clustering_protocols
 from clustering_protocols.common.errors import (
@@ -135,21 +134,6 @@ def test_the_largest_sums_in_the_ring_are_exact(n: int, *, blinded: bool) -> Non
         total = unblind(crowd[others[0]], total, of, "column")
     plain = ends.astype(object) + (n - 1) * (-ends // (n - 1)).astype(object)
     assert total.view(np.int64).tolist() == plain.tolist()
-
-
-@settings(max_examples=thorough(ci=20, nightly=300))
-@given(
-    shares=st.lists(
-        st.lists(st.integers(BOTTOM // 32, TOP // 32), min_size=5, max_size=5),
-        min_size=2,
-        max_size=6,
-    )
-)
-def test_any_shares_add_up(shares: list[list[int]]) -> None:
-    crowd = views(len(shares))
-    given_ = dict(zip(crowd, map(words_of, shares), strict=True))
-    total = add_all(masked(crowd, given_, blinded=False).values())
-    assert total.view(np.int64).tolist() == [sum(x) for x in zip(*shares, strict=True)]
 
 
 def test_adding_up_leaves_the_shares_as_they_are() -> None:
