@@ -62,7 +62,7 @@ def fuzzy_cmeans(
     fuzziness: m, larger than 1.
     """
     X = np.ascontiguousarray(X)
-    limit = TOLERANCE**2 * float(X.var(axis=0).sum())
+    limit = TOLERANCE**2 * sum(float(column.var()) for column in X.T)  # no copy of X
     runs = [_run(X, X[rows], fuzziness, max_iter, limit) for rows in starts]
     best = min(objective for _, objective in runs)
     centroids, objective = next(run for run in runs if run[1] <= best * (1 + ALIKE))

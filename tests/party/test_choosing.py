@@ -50,6 +50,7 @@ def until_choosing(session: CoordinatedSession) -> None:
 
 
 @pytest.mark.parametrize("n_clusters", [3, None])
+@pytest.mark.quick(1)
 def test_parties_get_the_labels_of_the_run_that_was_chosen(
     house: House, n_clusters: int | None
 ) -> None:

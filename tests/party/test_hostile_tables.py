@@ -20,6 +20,7 @@ _OWN_GROWTH = 400 << 20
 
 @pytest.mark.threat(163)
 @pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.quick(2)
 def test_a_table_that_would_exhaust_memory_is_refused(
     tmp_path: Path, name: str
 ) -> None:

@@ -113,6 +113,7 @@ def stopped_for_good(sitting: Sitting, *why: type[CoterieError]) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.quick(2)
 def test_where_nobody_lies_everybody_has_labels(
     honest: Callable[[str], Sitting], case: str
 ) -> None:

@@ -99,6 +99,7 @@ def test_each_party_reads_its_own_rows_under_each_number(house: House) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_columns_show_own_variables_under_each_number(house: House) -> None:
     columns, schemas = Layout.lattice(1, 3), [numbers((c,), -60, 60) for c in "abc"]
     session = house.open(
@@ -131,6 +132,7 @@ def test_columns_show_own_variables_under_each_number(house: House) -> None:
     np.testing.assert_allclose(field.mean, means, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> None:
     session = open_session(
         house, DataCollaboration(n_clusters=4, dimensions="all_but_one")

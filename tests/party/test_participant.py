@@ -412,6 +412,7 @@ def sit_in(slot: str, secret: bytes) -> Callable[[Any], None]:
     ],
     ids=["terms", "own keys", "another's keys", "no signature", "order"],
 )
+@pytest.mark.quick(4)
 def test_an_agreement_that_does_not_hold_is_refused(
     pair: Table,
     change: Callable[[dict[str, Any]], object],
@@ -539,6 +540,7 @@ def test_a_task_that_arrives_with_a_receipt_is_also_checked(
 
 
 @pytest.mark.parametrize("label", [{}, {"peer": A}], ids=["a bit", "sender"])
+@pytest.mark.quick(2)
 def test_an_envelope_that_was_tampered_with_is_refused(
     pair: Table, label: dict[str, Any]
 ) -> None:
@@ -579,6 +581,7 @@ def relabelled(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
     ],
     ids=["of another slot", "negative", "one label missing", "cut off"],
 )
+@pytest.mark.quick(3)
 def test_a_result_that_does_not_fit_gives_no_labels(
     alone: Table, change: Callable[[bytes], bytes], expected: type[CoterieError]
 ) -> None:
@@ -612,6 +615,7 @@ def cut(ending: str) -> Tamper:
 @pytest.mark.parametrize(
     "ending", ["/join", "/agreement", "/task", "/contribution", "/result"]
 )
+@pytest.mark.quick(2)
 def test_a_party_that_was_interrupted_goes_on_where_it_was(
     pair: Table, ending: str
 ) -> None:

@@ -158,6 +158,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("place", ["note_joining", "note_sending", "note_receipt"])
+@pytest.mark.quick(1)
 def test_a_killed_party_reads_its_result_in_its_own_order(
     two: Two,
     monkeypatch: pytest.MonkeyPatch,

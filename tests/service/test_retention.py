@@ -382,6 +382,7 @@ DAY = 86_400
         (30 * DAY, None, 30 * DAY),
     ],
 )
+@pytest.mark.quick(2)
 def test_a_session_is_deleted_by_the_shorter_of_terms_and_settings(
     start_api: StartApi, setting: int | None, promised: int | None, kept: int
 ) -> None:

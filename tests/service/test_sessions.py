@@ -599,6 +599,7 @@ def test_a_round_goes_on_until_all_are_needed(api: Api) -> None:
     assert session.status["reason"] == Problem.PARTY_STOPPED.slug
 
 
+@pytest.mark.quick(1)
 def test_a_quorum_completes_without_who_stopped(api: Api) -> None:
     rows = Layout.lattice(4, 1)
     params = LosslessFederated(n_clusters=2, quorum=3, max_iter=2)

@@ -85,6 +85,7 @@ def pooled_figures(X: FloatArray, numbers: Sequence[int]) -> list[float]:
     ]
 
 
+@pytest.mark.slow
 def test_methods_choose_the_number_that_pooled_k_means_would(
     coterie: Run, iris: Path
 ) -> None:

@@ -102,6 +102,7 @@ def out(ran: Desk) -> Path:
 CALLED = ["cluster 0: Young", "cluster 1", "cluster 2: Old & ill"]
 
 
+@pytest.mark.quick(1)
 def test_clusters_are_numbered_by_size_and_have_their_names(
     ran: Desk, out: Path
 ) -> None:

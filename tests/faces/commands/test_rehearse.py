@@ -31,6 +31,7 @@ ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
     [DataCollaboration(n_clusters=3), LosslessFederated(n_clusters=3)],
     ids=["dc", "llf"],
 )
+@pytest.mark.quick(2)
 def test_what_is_told_is_what_a_session_of_these_terms_sends(
     gather: Callable[..., Crowd], params: Params
 ) -> None:

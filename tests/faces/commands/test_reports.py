@@ -99,6 +99,7 @@ def opened(analyst: Analyst, folder: Path, session: str, *more: str) -> Desk:
     )
 
 
+@pytest.mark.quick(1)
 def test_rows_of_no_cluster_are_counted_at_the_end(
     analyst: Analyst, tmp_path: Path, session_id: str
 ) -> None:

@@ -62,7 +62,7 @@ def write(table: pd.DataFrame, path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet", "sav"])
-@pytest.mark.quick(3)
+@pytest.mark.quick(1)
 def test_any_table_gives_labels_a_report_and_the_next_step(
     run: object, tmp_path: Path, ending: str
 ) -> None:
@@ -86,6 +86,7 @@ def test_any_table_gives_labels_a_report_and_the_next_step(
     assert "15 empty cells" in result.output
 
 
+@pytest.mark.slow
 def test_without_a_file_wine_is_clustered(run: object, tmp_path: Path) -> None:
     result = run("try")  # type: ignore[operator]
     assert result.exit_code == 0, result.output

@@ -96,6 +96,7 @@ def visits(
 @pytest.mark.thorough
 @pytest.mark.threat(161)
 @pytest.mark.parametrize("role", ROLES)
+@pytest.mark.quick(2)
 def test_no_request_makes_a_page_of_the_desk_fail(
     stranger: DeskBrowser, analyst: Analyst, role: str
 ) -> None:

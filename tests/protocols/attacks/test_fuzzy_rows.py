@@ -87,6 +87,7 @@ def solved(moves: Moves, own: FloatArray, n: int) -> FloatArray:
     return rows
 
 
+@pytest.mark.slow
 def test_sessions_within_the_bound_add_up(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X = load_iris().data[:, [1, 3]][rng.permutation(150)[: 3 * ROWS]]

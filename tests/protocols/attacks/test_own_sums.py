@@ -91,6 +91,7 @@ def test_the_row_of_a_chosen_person_is_the_difference_of_two_sums(
     check(measure(), TAKEN_OUT[n_clusters, publish])
 
 
+@pytest.mark.slow
 def test_of_a_party_absent_in_the_second_session_no_row_is_read(
     tmp_path: Path,
 ) -> None:

@@ -66,7 +66,7 @@ def ward(rng: np.random.Generator, pair: Pair, number: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("case", PAIRS)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_a_home_recognises_rows_that_it_has_shown(tmp_path: Path, case: str) -> None:
     pair = PAIRS[case]
     rng = np.random.default_rng(2)

@@ -111,6 +111,7 @@ def test_new_rows_get_the_numbers_of_the_session() -> None:
 
 
 @pytest.mark.parametrize("publish", ["centroids", "sizes", "nothing"])
+@pytest.mark.quick(1)
 def test_a_second_session_gives_the_same_numbers(publish: Any) -> None:
     """Whatever the start, and with two clusters of one size: by their centroids then."""
     X, _ = blobs(sizes=(45, 45, 30))

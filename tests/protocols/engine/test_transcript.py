@@ -314,6 +314,7 @@ class TwoCamps(simulation.Session):
 
 
 @every_protocol
+@pytest.mark.quick(3)
 def test_nobody_gets_labels_where_one_was_told_another_story(name: str) -> None:
     """Whichever round the lie begins in: a refusal, or a session without a result."""
     rounds = example(name).to_the_end().rounds

@@ -109,6 +109,7 @@ def test_figures_of_split_rows_are_scikit_learns(
     ("name", "k", "fuzzifier"),
     [("wine", 3, 1.3), ("wine", 3, 2.0), ("wine", 7, 1.3), ("iris", 7, 2.0)],
 )
+@pytest.mark.quick(2)
 def test_quality_of_fuzzy_rows_is_that_of_their_memberships(
     name: str, k: int, fuzzifier: float
 ) -> None:

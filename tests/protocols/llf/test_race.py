@@ -214,6 +214,7 @@ def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
 
 
 @both
+@pytest.mark.quick(1)
 def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> None:
     """Fuzzy, k 4, F 2: more than 6 rows for each start.
 

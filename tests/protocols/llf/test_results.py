@@ -339,6 +339,7 @@ def test_sums_with_a_quorum_differ_in_no_bit(algorithm: Any) -> None:
 @both
 @pytest.mark.thorough
 @pytest.mark.threat(80)
+@pytest.mark.quick(1)
 def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> None:
     """Threat test 80."""
     X = blobs(640, 3, 3).clip(-50, 50)
@@ -420,6 +421,7 @@ def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
 @both
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("scaling", ["none", "minmax", "standard"])
+@pytest.mark.quick(4)
 def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
     algorithm: Any, scaling: Any, *, columns: bool
 ) -> None:

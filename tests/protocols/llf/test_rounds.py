@@ -104,6 +104,7 @@ def test_the_first_slot_settles_the_start_whatever_it_is_called(
 
 @pytest.mark.parametrize("away", [["r3c1"], ["r1c1"], ["r1c1", "r5c1"]])
 @pytest.mark.parametrize("update", [1, 3])
+@pytest.mark.quick(2)
 def test_a_round_is_opened_again_for_those_who_answered(
     away: list[str], update: int
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_round_is_opened_five_times_at_most() -> None:
     "kind", [messages.Close, messages.Gather, messages.ReportDigest]
 )
 @pytest.mark.parametrize("away", ["r1c1", "r4c1"])
+@pytest.mark.quick(2)
 def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
     kind: Any, away: str
 ) -> None:

@@ -165,7 +165,7 @@ def measured(
 
 
 @pytest.mark.parametrize("tables", NEIGHBOURS)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_neighbouring_tables_differ_within_the_privacy_budget(
     tables: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,7 +202,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", BROKEN)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_a_broken_budget_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail: by each of the ways in which a budget was broken."""
     tables, spoilt = BROKEN[what]

@@ -304,6 +304,7 @@ def test_a_median_of_whole_numbers_is_exact(values: list[int], cut: int) -> None
 @pytest.mark.parametrize("n_others", [1, 3])
 @pytest.mark.parametrize("log1p", [False, True])
 @pytest.mark.parametrize("how", ["mean", "median"])
+@pytest.mark.quick(3)
 def test_a_party_of_few_values_adds_none_to_a_filling(
     how: Any, n_others: int, *, log1p: bool
 ) -> None:

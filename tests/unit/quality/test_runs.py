@@ -77,6 +77,7 @@ def test_one_cluster_is_always_told_and_rows_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("kind", ["uniform", "normal", "correlated"])
+@pytest.mark.quick(1)
 def test_rows_without_structure_are_one_cluster(kind: str) -> None:
     said = []
     for seed in SEEDS:

@@ -47,6 +47,7 @@ def test_each_case_has_its_outcome(layer: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.quick(2)
 def test_each_session_goes_as_it_was_recorded(protocol: str) -> None:
     checker = Checker(program=Program(of_product))
     found = list(checker.check_sessions({protocol: FILES[protocol]}))
@@ -63,6 +64,7 @@ def test_a_file_has_the_cases_that_are_built(layer: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.quick(2)
 def test_a_file_has_the_sessions_that_are_built(protocol: str) -> None:
     built, kept = build_sessions(protocol), FILES[protocol]
     for new, old in zip(built.sessions, kept.sessions, strict=True):

@@ -135,7 +135,7 @@ tables = st.integers(1, 30).flatmap(
 @pytest.mark.parametrize("form", ["csv", "german", "pandas", "polars"])
 @settings(max_examples=30, deadline=None)
 @given(columns=tables)
-@pytest.mark.quick(2)
+@pytest.mark.quick(1)
 def test_a_mapped_table_is_what_pandas_makes_of_it(
     form: str, columns: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

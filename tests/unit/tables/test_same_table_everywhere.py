@@ -169,7 +169,7 @@ def read(table: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@pytest.mark.quick(6)
+@pytest.mark.quick(3)
 def test_values_are_those_of_the_text_file(
     tmp_path: Path, form: str, rows: list[Row]
 ) -> None:

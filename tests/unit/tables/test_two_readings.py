@@ -287,6 +287,7 @@ def test_what_the_table_has_as_the_dictionary_does_is_not_asked(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", ["\u2212{}", "{}-", "({})", "- {}", "{}\u2212"])
+@pytest.mark.quick(3)
 def test_other_minus_signs_are_read_where_the_mapping_says_so(
     tmp_path: Path, form: str
 ) -> None:
