@@ -54,24 +54,24 @@ class Confirmation:
     """Asks before a contribution leaves where the accepted sheet does not say enough."""
 
     asker: Asker
-    folder: PartySession
+    stored: PartySession
 
     def __call__(self, found: Inspection) -> bool:
         """Return whether a contribution may leave."""
-        _, withdrawn_at = self.folder.objections
-        consents = self.folder.consents
+        _, withdrawn_at = self.stored.objections
+        consents = self.stored.consents
         is_withdrawn = withdrawn_at is not None and consents.given is None
         if not found.asks and not is_withdrawn:
             return True
         said = self.asker.let_go(found)
         if said and is_withdrawn:
-            give_consent(self.folder)
+            give_consent(self.stored)
         return said
 
 
-def give_consent(folder: PartySession) -> None:
+def give_consent(stored: PartySession) -> None:
     """Store that a party's people said yes to the sheet of its terms."""
     from coterie_pages.views.terms_sheet import consent_digest
 
-    text = folder.load_identity().terms.encode()
-    folder.consents.give(consent_digest(text, read_terms(text)))
+    text = stored.load_identity().terms.encode()
+    stored.consents.give(consent_digest(text, read_terms(text)))

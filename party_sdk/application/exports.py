@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def export_table(
-    home: Home, folder: PartySession, rows: TableSpec
+    home: Home, stored: PartySession, rows: TableSpec
 ) -> list[ExportColumn]:
     """Return the own table with the cluster of each row, to be written.
 
@@ -39,32 +39,32 @@ def export_table(
     from party_sdk.results.exports import export_columns
     from party_sdk.tables import Table
 
-    with home.resume(folder.session, folder.slot, Policy()) as member:
+    with home.resume(stored.session, stored.slot, Policy()) as member:
         result = member.result()
-        named = home.map_rows(folder, rows)
-        data = named.open(member.slot_fields, folder.load_identity().columns)
+        named = home.map_rows(stored, rows)
+        data = named.open(member.slot_fields, stored.load_identity().columns)
         if not isinstance(data, Table):
             raise InvalidParameters(
                 "A table of counts is not exported: take the labels."
             )
         check_own_table(member, data)
         return export_columns(
-            data, result.labels, result.memberships, folder.cluster_names
+            data, result.labels, result.memberships, stored.cluster_names
         )
 
 
 def name_clusters(
-    home: Home, folder: PartySession, names: Mapping[int, str]
+    home: Home, stored: PartySession, names: Mapping[int, str]
 ) -> tuple[str, ...]:
     """Keep names of clusters at home, and return all that are kept.
 
     Raises NotReady if there is no result yet.
     Raises InvalidParameters if a name or a number does not fit.
     """
-    with home.resume(folder.session, folder.slot, Policy()) as member:
+    with home.resume(stored.session, stored.slot, Policy()) as member:
         n_clusters = len(member.result().own_sizes)
-    with folder.lock():
-        return folder.name_clusters(names, n_clusters)
+    with stored.lock():
+        return stored.name_clusters(names, n_clusters)
 
 
 def read_names(path: Path) -> dict[int, str]:
@@ -82,16 +82,16 @@ def read_names(path: Path) -> dict[int, str]:
 
 
 def look_at_runs(
-    home: Home, folder: PartySession, rows: TableSpec
+    home: Home, stored: PartySession, rows: TableSpec
 ) -> tuple[list[OwnRun], list[RunOverlap]]:
     """Return what each run makes of the own rows, before one is chosen.
 
     Raises NotReady if this party knows no labels yet.
     Raises GuardRefused if the table is another than the one that takes part.
     """
-    with home.resume(folder.session, folder.slot, Policy()) as member:
-        named = home.map_rows(folder, rows)
-        data = named.open(member.slot_fields, folder.load_identity().columns)
+    with home.resume(stored.session, stored.slot, Policy()) as member:
+        named = home.map_rows(stored, rows)
+        data = named.open(member.slot_fields, stored.load_identity().columns)
         return own_runs(member, data)
 
 

@@ -88,7 +88,7 @@ class Home:
         """Return the analyst at an address."""
         return connect(url, patience=self.patience, listeners=self.listeners)
 
-    def folder(self, session: str, slot: str) -> PartySession:
+    def stored(self, session: str, slot: str) -> PartySession:
         """Return what is kept of a session on this disk."""
         return PartySession(self.path, session, slot)
 
@@ -115,12 +115,12 @@ class Home:
         Raises CoterieError if it cannot be asked, or does not know the invitation.
         """
         parsed = Invitation.parse(invitation)
-        folder = self.folder(parsed.session, parsed.slot)
-        if policy is not None and not folder.has_joined:
+        stored = self.stored(parsed.session, parsed.slot)
+        if policy is not None and not stored.has_joined:
             known = self.trusted_institutions.read()
             policy.check_inviter(parsed.url, parsed.coordinator, known)
-        if folder.exists:
-            kept = folder.load_identity().terms.encode()
+        if stored.exists:
+            kept = stored.load_identity().terms.encode()
             if digest(kept) == parsed.terms:
                 return Offer(parsed, kept, read_terms(kept))
         with self.connect(parsed.url) as analyst:
@@ -163,10 +163,10 @@ class Home:
             is asked then.
         """
         parsed = Invitation.parse(invitation)
-        folder = self.folder(parsed.session, parsed.slot)
-        if folder.exists:
-            policy = policy.accept_risks(folder.load_identity().accepted_risks)
-        if folder.has_joined and sheet is None:
+        stored = self.stored(parsed.session, parsed.slot)
+        if stored.exists:
+            policy = policy.accept_risks(stored.load_identity().accepted_risks)
+        if stored.has_joined and sheet is None:
             return policy
         offer = offer or self.offer(invitation, policy)
         terms = offer.terms
@@ -175,8 +175,8 @@ class Home:
         everything.check_terms(terms)
         if sheet is not None:
             self._check_sheet(offer, sheet)
-            if folder.exists and folder.consents.given is None:
-                give_consent(folder)
+            if stored.exists and stored.consents.given is None:
+                give_consent(stored)
         elif left and self.asker is None:
             raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
         elif left and self.asker is not None:
@@ -205,9 +205,9 @@ class Home:
     ) -> Party:
         """Return the party of an invitation, whose terms were accepted."""
         parsed, asker = Invitation.parse(invitation), self.asker
-        folder, confirm = self.folder(parsed.session, parsed.slot), None
+        stored, confirm = self.stored(parsed.session, parsed.slot), None
         if asker is not None and asker.is_present:
-            confirm = Confirmation(asker, folder)
+            confirm = Confirmation(asker, stored)
         with ExitStack() as opened:
             analyst = opened.enter_context(self.connect(parsed.url))
             member = Party.join(
@@ -224,8 +224,8 @@ class Home:
                 confirmed_with=self.confirmed_with,
                 accept_moved=self.moved,
             )
-            if folder.consents.given is None and folder.consents.withdrawn_at is None:
-                give_consent(folder)
+            if stored.consents.given is None and stored.consents.withdrawn_at is None:
+                give_consent(stored)
             opened.pop_all()  # the party closes it from now on
         return member
 
@@ -237,7 +237,7 @@ class Home:
         choices: Mapping[str, Any] | None = None,
     ) -> Party:
         """Return the party that is kept on this disk."""
-        kept = self.folder(session, slot).load_identity()
+        kept = self.stored(session, slot).load_identity()
         return self.join(kept.invitation, policy, choices)
 
     def withdraw_consent(self, session: str, slot: str) -> None:
@@ -245,9 +245,9 @@ class Home:
 
         A party that runs asks again before the next one, or stops where nobody is there.
         """
-        folder = self.folder(session, slot)
-        folder.load_identity()
-        folder.consents.withdraw()
+        stored = self.stored(session, slot)
+        stored.load_identity()
+        stored.consents.withdraw()
 
     def run(
         self,
@@ -263,11 +263,11 @@ class Home:
         on_warning: called with what looks wrong in the table's rows.
         on_progress: called with the session's status whenever something moved.
         """
-        outputs.check(member.folder)
-        rows = self.map_rows(member.folder, rows)
+        outputs.check(member.stored)
+        rows = self.map_rows(member.stored, rows)
         with member.tell_refusals():
             data = rows.open(member.slot_fields)
-        with member.folder.lock():
+        with member.stored.lock():
             member.keep_mapping(rows.table_mapping, data)
         if on_warning is not None:
             for sentence in row_warnings(member.terms, member.invitation.slot, data):
@@ -300,7 +300,7 @@ class Home:
             check_choices(member.terms.protocol.name, choices)
             result = member.result()
             result.check_labels_new_rows()
-            own = rows.table_mapping or member.folder.mappings.for_new_rows()
+            own = rows.table_mapping or member.stored.mappings.for_new_rows()
             data = rows.with_mapping(own).open(member.slot_fields, result.columns)
             return result.predict(data, agree=(lambda _: True) if allowed else agree)
 
@@ -318,21 +318,21 @@ class Home:
         params = check_terms(member.terms)
         if not member.slot_fields.match_columns:
             return []
-        data = self.map_rows(member.folder, rows).open(member.slot_fields)
+        data = self.map_rows(member.stored, rows).open(member.slot_fields)
         return unlinked_rows(params, data, result.labels)
 
-    def map_rows(self, folder: PartySession, rows: TableSpec) -> TableSpec:
+    def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
         """Return rows under the mapping that counts: the one kept here, or a new one.
 
         Raises GuardRefused if a new one is named and nobody agrees to it.
         """
-        mapping = folder.mappings.choose(rows.table_mapping, self._agree)
+        mapping = stored.mappings.choose(rows.table_mapping, self._agree)
         return rows.with_mapping(mapping)
 
     def keep_mapping(self, member: Party, mapping: TableMapping) -> None:
         """Keep a mapping for a session, before its table is read."""
-        counts = member.folder.mappings.choose(mapping, self._agree)
-        with member.folder.lock():
+        counts = member.stored.mappings.choose(mapping, self._agree)
+        with member.stored.lock():
             member.keep_mapping(counts)
 
     def _agree(self, change: MappingChange) -> bool:
@@ -358,7 +358,7 @@ class Home:
         said: why, for the coordinator where the slot is free.
         reason: the word that the others read where it is taken.
         """
-        kept = self.folder(session, slot).load_identity()
+        kept = self.stored(session, slot).load_identity()
         return self.withdraw(kept.invitation, said, reason)
 
     def withdraw(
@@ -366,20 +366,20 @@ class Home:
     ) -> bool:
         """Do the same by an invitation; decline it where no party is here yet."""
         parsed = Invitation.parse(invitation)
-        folder = self.folder(parsed.session, parsed.slot)
-        if not folder.exists:
+        stored = self.stored(parsed.session, parsed.slot)
+        if not stored.exists:
             self.decline(invitation, said)
             return True
         with self.connect(parsed.url) as analyst:
-            return leave(folder, analyst, said, parsed.code, reason)
+            return leave(stored, analyst, said, parsed.code, reason)
 
     @contextmanager
     def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:
         """Open the addresses at which a party is told."""
-        folder = self.folder(session, slot)
-        url = Invitation.parse(folder.load_identity().invitation).url
+        stored = self.stored(session, slot)
+        url = Invitation.parse(stored.load_identity().invitation).url
         with self.connect(url) as analyst:
-            yield OwnReceivers.of_party(folder, analyst)
+            yield OwnReceivers.of_party(stored, analyst)
 
     # What is stored here; reports are imported where they are read
 
@@ -388,11 +388,11 @@ class Home:
 
         Raises NotReady if nothing is kept.
         """
-        folder = self.folder(session, slot)
-        found = folder if folder.exists else folder.forgotten()
+        stored = self.stored(session, slot)
+        found = stored if stored.exists else stored.forgotten()
         if found is None:
-            folder.load_identity()  # which says so
-            return folder
+            stored.load_identity()  # which says so
+            return stored
         return found
 
     def one_of(self, named: str, slot: str | None) -> PartySession:
@@ -409,7 +409,7 @@ class Home:
             raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
         return self.find(named, slot or (sat[0] if sat else "?"))
 
-    def report(self, folder: PartySession, rows: TableSpec | None = None) -> RunReport:
+    def report(self, stored: PartySession, rows: TableSpec | None = None) -> RunReport:
         """Return the report of a party that is kept here, or was before it was forgotten.
 
         rows: the party's table, to draw its rows.
@@ -417,27 +417,27 @@ class Home:
         from coterie_pages.models import RunReport
         from party_sdk.reports.run_reports import run_report
 
-        written = folder.report
+        written = stored.report
         if written is not None:
             if rows is not None:
                 raise NotReady("Labels were forgotten: rows can no longer be drawn.")
             return RunReport.model_validate_json(written)
-        with self.resume(folder.session, folder.slot, Policy()) as member:
-            columns = folder.load_identity().columns
+        with self.resume(stored.session, stored.slot, Policy()) as member:
+            columns = stored.load_identity().columns
             data = None
             if rows is not None:
-                rows = self.map_rows(folder, rows)
+                rows = self.map_rows(stored, rows)
                 data = rows.open(member.slot_fields, columns)
             return run_report(member, self.path, data=data)
 
-    def manifest(self, folder: PartySession) -> dict[str, Any]:
+    def manifest(self, stored: PartySession) -> dict[str, Any]:
         """Return the manifest of a session that is kept here, as JSON values.
 
         Raises NotReady once labels were forgotten.
         """
         from party_sdk.reports.run_reports import run_manifest
 
-        with self.resume(folder.session, folder.slot, Policy()) as member:
+        with self.resume(stored.session, stored.slot, Policy()) as member:
             return run_manifest(member)
 
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
@@ -445,24 +445,24 @@ class Home:
 
         Raises NotReady if nothing is kept.
         """
-        folder = self.folder(session, slot)
+        stored = self.stored(session, slot)
         if everything:
             self.find(session, slot)
-            folder.forget(everything=True)
+            stored.forget(everything=True)
             return
-        folder.load_identity()
+        stored.load_identity()
         report = None
         with suppress(CoterieError):  # what cannot be read has to go all the same
-            report = self.report(folder).model_dump_json().encode()
-        folder.forget(report)
+            report = self.report(stored).model_dump_json().encode()
+        stored.forget(report)
 
-    def sign_log(self, folder: PartySession) -> SignedLog:
+    def sign_log(self, stored: PartySession) -> SignedLog:
         """Return what left a party, signed by the institution that joined."""
         own = Meeting(self.path, self.entropy).institution
-        member = folder.member
+        member = stored.member
         if member is None or member.identity != own.key:
             raise NotReady("This party joined as another institution than this home's.")
-        return sign_ledger(own, folder.session, folder.slot, folder.ledger.lines)
+        return sign_ledger(own, stored.session, stored.slot, stored.ledger.lines)
 
     def roster(self, session: str, slot: str) -> Roster | None:
         """Return who takes part, if that has been agreed upon."""

@@ -38,7 +38,7 @@ class Outputs:
 
     def write(self, member: Party, result: Result, data: DataSource) -> None:
         """Write all files of a result."""
-        with remember_outputs(self.paths, member.folder):
+        with remember_outputs(self.paths, member.stored):
             if self.labels is not None and not result.is_description:
                 result.save(self.labels)
             if self.picture is not None:

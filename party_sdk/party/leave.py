@@ -56,7 +56,7 @@ def telling_refusals(analyst: Analyst, code: str) -> Iterator[None]:
 
 
 def leave(
-    folder: PartySession,
+    stored: PartySession,
     analyst: Analyst,
     said: str,
     code: str | None = None,
@@ -75,16 +75,16 @@ def leave(
     Raises NotReady if nothing is kept of the session here, or it is over.
     Raises CoterieError if the analyst cannot be told, or refuses.
     """
-    identity = folder.load_identity()
-    if folder.result is not None:
+    identity = stored.load_identity()
+    if stored.result is not None:
         raise NotReady("This session is completed: nothing more is sent.")
     if identity.ended:
         raise NotReady(f"This session is {identity.ended}: nothing more is sent.")
-    if not folder.stop_announced:
-        with folder.lock():
-            folder.leave(f"{_LEFT}{f': {said}' if said else ''}.", reason)
-    if folder.has_joined:
-        return tell_stop(folder, analyst)
+    if not stored.stop_announced:
+        with stored.lock():
+            stored.leave(f"{_LEFT}{f': {said}' if said else ''}.", reason)
+    if stored.has_joined:
+        return tell_stop(stored, analyst)
     code = code or Invitation.parse(identity.invitation).code
     try:
         decline(analyst, code, said)
@@ -93,27 +93,27 @@ def leave(
     return True
 
 
-def tell_stop(folder: PartySession, analyst: Analyst) -> bool:
+def tell_stop(stored: PartySession, analyst: Analyst) -> bool:
     """Tell the others, once, in one word that this party stopped for good.
 
     Returns bool: whether the analyst knows it; True where the session is over anyway.
 
     Raises CoterieError if the analyst cannot be asked: the next start tells it.
     """
-    journal, token = folder.journal, folder.load_identity().token
+    journal, token = stored.journal, stored.load_identity().token
     if not journal.stopped or token is None:
         return False
-    if folder.stop_announced:
+    if stored.stop_announced:
         return True
     reason = journal.stop_reason or StopReason.REFUSED
     with suppress(SessionOver, PartyStopped):  # nobody waits for it
-        analyst.as_party(token).stop(folder.session, reason)
-    folder.note_stop_announced()
+        analyst.as_party(token).stop(stored.session, reason)
+    stored.note_stop_announced()
     return True
 
 
 @contextmanager
-def telling_stops(folder: PartySession, analyst: Analyst) -> Iterator[None]:
+def telling_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
     """Tell the others where this party stops for good, or did and was killed then.
 
     Where a limit of its own or its operator stops it, they read that it is held.
@@ -124,42 +124,42 @@ def telling_stops(folder: PartySession, analyst: Analyst) -> Iterator[None]:
         yield
     except CoterieError as error:
         with suppress(CoterieError):  # what stopped it is what the operator has to read
-            if not tell_stop(folder, analyst) and isinstance(error, _HOLDING):
-                _as_party(folder, analyst).stop(folder.session, StopReason.HELD)
+            if not tell_stop(stored, analyst) and isinstance(error, _HOLDING):
+                _as_party(stored, analyst).stop(stored.session, StopReason.HELD)
                 error.remedy += _TELLING_HELD
         raise
 
 
-def go_on(folder: PartySession, analyst: Analyst, status: SessionStatus) -> None:
+def go_on(stored: PartySession, analyst: Analyst, status: SessionStatus) -> None:
     """Tell the others that this party is held no more, where they read that it is."""
-    [own] = (slot for slot in status.slots if slot.name == folder.slot)
+    [own] = (slot for slot in status.slots if slot.name == stored.slot)
     if own.stopped is StopReason.HELD:
-        _as_party(folder, analyst).stop(folder.session, None)
+        _as_party(stored, analyst).stop(stored.session, None)
 
 
-def _as_party(folder: PartySession, analyst: Analyst) -> Analyst:
-    return analyst.as_party(folder.load_identity().token or "")
+def _as_party(stored: PartySession, analyst: Analyst) -> Analyst:
+    return analyst.as_party(stored.load_identity().token or "")
 
 
-def come_back(folder: PartySession) -> None:
+def come_back(stored: PartySession) -> None:
     """Take back that a party left, where nobody has taken its slot yet."""
-    if folder.exists and has_left(folder) and not folder.has_joined:
-        with folder.lock():
-            folder.go_on()
+    if stored.exists and has_left(stored) and not stored.has_joined:
+        with stored.lock():
+            stored.go_on()
 
 
-def has_left(folder: PartySession) -> bool:
+def has_left(stored: PartySession) -> bool:
     """Return whether a party has left its session."""
-    return folder.journal.left
+    return stored.journal.left
 
 
-def check_staying(folder: PartySession) -> None:
+def check_staying(stored: PartySession) -> None:
     """Refuse to continue with a session in which this party stopped for good.
 
     Raises GuardRefused if its people left.
     Raises TaskRefused if the analyst broke the rules.
     """
-    if has_left(folder):
-        raise GuardRefused(folder.journal.stopped)
-    if folder.result is None:
-        folder.journal.check_going()
+    if has_left(stored):
+        raise GuardRefused(stored.journal.stopped)
+    if stored.result is None:
+        stored.journal.check_going()

@@ -1,7 +1,7 @@
 """Addresses that the analyst sends mail to, of a caller, and those that wait for it.
 
 A party that has not joined is known to no analyst: the addresses that were named stay in
-its folder until it has a token, with what came of each.
+its row until it has a token, with what came of each.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class OwnReceivers:
         self._session = session
 
     @classmethod
-    def of_party(cls, folder: PartySession, analyst: Analyst) -> OwnReceivers:
+    def of_party(cls, stored: PartySession, analyst: Analyst) -> OwnReceivers:
         """Return those of a party that is kept on this disk.
 
         Raises NotReady if nothing is kept.
         """
-        token = folder.load_identity().token
-        return cls(analyst.as_party(token or ""), folder.session)
+        token = stored.load_identity().token
+        return cls(analyst.as_party(token or ""), stored.session)
 
     def add(self, address: str) -> ReceiverAdded:
         """Let an address of mail be told.
@@ -76,39 +76,39 @@ def check_address(address: str) -> None:
         raise InvalidParameters(f"{address!r} is no address of mail.")
 
 
-def read_told(folder: PartySession) -> tuple[NotificationRequest, ...]:
+def read_told(stored: PartySession) -> tuple[NotificationRequest, ...]:
     """Return the addresses that a party named."""
-    kept = folder.load_identity().told
+    kept = stored.load_identity().told
     return tuple(NotificationRequest.model_validate(each) for each in kept)
 
 
-def not_named(folder: PartySession, addresses: Iterable[str]) -> list[str]:
+def not_named(stored: PartySession, addresses: Iterable[str]) -> list[str]:
     """Return those of some addresses that the party has not named yet."""
-    named = {each.address for each in read_told(folder)}
+    named = {each.address for each in read_told(stored)}
     return [address for address in addresses if address not in named]
 
 
-def name_addresses(folder: PartySession, addresses: Iterable[str]) -> None:
+def name_addresses(stored: PartySession, addresses: Iterable[str]) -> None:
     """Remember addresses; one that was named before is given to the analyst anew."""
     named = dict.fromkeys(addresses)
-    before = [each for each in read_told(folder) if each.address not in named]
+    before = [each for each in read_told(stored) if each.address not in named]
     _save(
-        folder, [*before, *(NotificationRequest(address=address) for address in named)]
+        stored, [*before, *(NotificationRequest(address=address) for address in named)]
     )
 
 
-def leave_addresses(folder: PartySession, receivers: OwnReceivers) -> Mapping[str, str]:
+def leave_addresses(stored: PartySession, receivers: OwnReceivers) -> Mapping[str, str]:
     """Give the analyst what waits; return what it did not take, and why.
 
     Raises Unavailable, Unauthenticated if it cannot be reached, or the token has
         expired: the rest waits on.
     """
     refused = {}
-    for each in read_told(folder):
+    for each in read_told(stored):
         if each.waits:
             settled = _register_address(each, receivers)
-            rest = [old for old in read_told(folder) if old.address != each.address]
-            _save(folder, [*rest, settled])
+            rest = [old for old in read_told(stored) if old.address != each.address]
+            _save(stored, [*rest, settled])
             if settled.problem:
                 refused[each.address] = settled.problem
     return refused
@@ -126,7 +126,7 @@ def _register_address(
     return named.model_copy(update={"id": added.id})
 
 
-def _save(folder: PartySession, told: Iterable[NotificationRequest]) -> None:
-    identity = folder.load_identity()
+def _save(stored: PartySession, told: Iterable[NotificationRequest]) -> None:
+    identity = stored.load_identity()
     kept = tuple(each.model_dump() for each in told)
-    folder.save_identity(identity.model_copy(update={"told": kept}))
+    stored.save_identity(identity.model_copy(update={"told": kept}))

@@ -98,7 +98,7 @@ class Party:
     def __init__(
         self,
         invitation: Invitation,
-        folder: PartySession,
+        stored: PartySession,
         analyst: Analyst,
         policy: Policy,
         preview: Preview | None,
@@ -106,8 +106,8 @@ class Party:
         oversight: Oversight,
         meeting: Meeting,
     ) -> None:
-        self.invitation, self.folder, self.preview = invitation, folder, preview
-        self._identity = folder.load_identity()
+        self.invitation, self.stored, self.preview = invitation, stored, preview
+        self._identity = stored.load_identity()
         self._policy = policy.accept_risks(self._identity.accepted_risks)
         self._choices = choices
         self._analyst = analyst
@@ -160,21 +160,21 @@ class Party:
         """
         parsed = Invitation.parse(invitation)
         home = home or default_home()
-        folder = PartySession(home, parsed.session, parsed.slot)
-        if folder.exists:
-            check_again(parsed, folder, accept_moved=accept_moved)
+        stored = PartySession(home, parsed.session, parsed.slot)
+        if stored.exists:
+            check_again(parsed, stored, accept_moved=accept_moved)
         analyst = analyst or connect(parsed.url)
         if policy is None:
             use_home(home)
             policy = read_policy(home)
         meeting = Meeting(home, entropy, on_roster, safety_number, confirmed_with)
         preview = None
-        if not folder.exists:
-            preview = first_time(parsed, folder, analyst, policy, meeting)
+        if not stored.exists:
+            preview = first_time(parsed, stored, analyst, policy, meeting)
         oversight = Oversight(on_notes=on_notes, confirm=confirm)
         choices = choices or {}
         return cls(
-            parsed, folder, analyst, policy, preview, choices, oversight, meeting
+            parsed, stored, analyst, policy, preview, choices, oversight, meeting
         )
 
     def __enter__(self) -> Self:
@@ -191,7 +191,7 @@ class Party:
     @property
     def safety_number(self) -> str | None:
         """Return the number that the members compare, once all have joined."""
-        agreement = self.folder.agreement
+        agreement = self.stored.agreement
         return None if agreement is None else number_of(agreement)
 
     def enrol(self, data: DataSource) -> Arrival:
@@ -200,7 +200,7 @@ class Party:
         The keys follow from entropy that is on disk already, so that a join whose
         response was lost is repeated with the same keys.
         """
-        known = self.folder.load_identity()
+        known = self.stored.load_identity()
         if known.token is None:  # what was accepted then is accepted
             self._policy.check_terms(self.terms)
         terms, rows_digest = self.terms, data_digest(data)
@@ -217,11 +217,11 @@ class Party:
         member = known.member or roster_entries.enrol(
             self.invitation.secret,
             self._identity.terms.encode(),
-            self.folder.slot,
+            self.stored.slot,
             self._entropy,
             self._meeting.institution,
             n_rows=arrival.data.n_rows,
-            n_columns=len(terms.columns(self.folder.slot, data.columns)),
+            n_columns=len(terms.columns(self.stored.slot, data.columns)),
         )
         update = {
             "member": member,
@@ -230,12 +230,12 @@ class Party:
             "choices": fingerprint(self._choices),
         }
         line = member.model_dump_json().encode()
-        with self.folder.store.transaction():
+        with self.stored.store.transaction():
             rows = arrival.arrived
             content = None if rows is None else rows.encode()
-            self.folder.save(Document.ADMITTED_ROWS, content)
+            self.stored.save(Document.ADMITTED_ROWS, content)
             self._remember(known.model_copy(update=update))
-            self.folder.ledger.note_joining(sha256(line).hexdigest())
+            self.stored.ledger.note_joining(sha256(line).hexdigest())
         try:
             token = take_slot(self._analyst, self.invitation, self._entropy, member)
         except (GuardRefused, ShapeConflict):
@@ -247,8 +247,8 @@ class Party:
 
     def _check_history(self, data: DataSource) -> None:
         """Refuse rows that earlier sessions have shown too much of; linked ones later."""
-        terms, folder, history = self.terms, self.folder, self.folder.history
-        use = Use.of(terms, folder.attempt, folder.slot, data.columns)
+        terms, stored, history = self.terms, self.stored, self.stored.history
+        use = Use.of(terms, stored.attempt, stored.slot, data.columns)
         if not use.shows:
             return
         rows, cost = history.rows_of(data), check_terms(terms).epsilon_per_person
@@ -262,12 +262,12 @@ class Party:
     @property
     def _intersection(self) -> Use | None:
         """Return what blinded ids show of the rows; None where none leave."""
-        return Use.intersection(self.terms, self.folder.attempt, self.folder.slot)
+        return Use.intersection(self.terms, self.stored.attempt, self.stored.slot)
 
     @property
     def _allows_shown_together(self) -> bool:
         """Return whether the party allows what sessions show together."""
-        given = (self._choices, self.folder.load_identity().choices)
+        given = (self._choices, self.stored.load_identity().choices)
         return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
 
     def run(
@@ -291,21 +291,21 @@ class Party:
 
         Raises CoterieError: with what is wrong and what to do.
         """
-        with self.folder.lock(), self._noting_the_end():
-            with telling_stops(self.folder, self._analyst):
-                check_staying(self.folder)
+        with self.stored.lock(), self._noting_the_end():
+            with telling_stops(self.stored, self._analyst):
+                check_staying(self.stored)
             with self.tell_refusals():
                 data = self._open(table, id_column, columns, mapping)
                 arrival = self.enrol(data)
             try:
-                with telling_stops(self.folder, self._analyst):
+                with telling_stops(self.stored, self._analyst):
                     outcome = self._to_the_end(arrival, on_progress)
             except Unauthenticated:
                 # the token has expired, and the key gets a new one; where it was
                 # revoked, so was the invitation, and the analyst says so
                 self._remember(self._identity.model_copy(update={"token": None}))
                 arrival = self.enrol(data)
-                with telling_stops(self.folder, self._analyst):
+                with telling_stops(self.stored, self._analyst):
                     outcome = self._to_the_end(arrival, on_progress)
         return self._result_of(outcome, data)
 
@@ -316,24 +316,24 @@ class Party:
         return telling_refusals(self._analyst, self.invitation.code)
 
     def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
-        kept = self.folder.result
+        kept = self.stored.result
         if kept is not None:
             return self._conclude(kept, arrival.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
-        go_on(self.folder, self._analyst, watch.look())
+        go_on(self.stored, self._analyst, watch.look())
         receivers = OwnReceivers(analyst, self.invitation.session)
-        refused = leave_addresses(self.folder, receivers)
-        self._identity = self.folder.load_identity()
+        refused = leave_addresses(self.stored, receivers)
+        self._identity = self.stored.load_identity()
         for address, reason in refused.items():
             self._oversight.note({f"{address} is not told": reason})
         agreement = self._agreement(analyst, watch)
         party = self._engine(agreement)
         if (shown := self._intersection) is not None:
-            history = self.folder.history
+            history = self.stored.history
             history.record(shown, history.rows_of(arrival.data), self._policy)
         rounds = Responder(
-            folder=self.folder,
+            stored=self.stored,
             analyst=analyst,
             terms=self.terms,
             policy=replace(self._policy, sums_limit=self._sums_limit),
@@ -353,12 +353,12 @@ class Party:
         outcome = self._conclude(result, arrival.data)
         if outcome.predict is not None:  # before the result, behind which nothing comes
             self._keep_moments(arrival.data)
-        with self.folder.store.transaction():
-            self.folder.save(Document.RESULT, result)  # not before it has been checked
+        with self.stored.store.transaction():
+            self.stored.save(Document.RESULT, result)  # not before it has been checked
             # what was sent and got can no longer be opened; reading the result takes no
             # key
             self._remember(self._identity.model_copy(update={"entropy": ""}))
-        self.folder.store.erase_log()
+        self.stored.store.erase_log()
         return outcome
 
     @contextmanager
@@ -380,13 +380,13 @@ class Party:
 
         It is given them by :meth:`run`, after this party has joined with its data.
         """
-        with self.folder.lock():
-            name_addresses(self.folder, addresses)
-            self._identity = self.folder.load_identity()
+        with self.stored.lock():
+            name_addresses(self.stored, addresses)
+            self._identity = self.stored.load_identity()
 
     def _agreement(self, analyst: Analyst, watch: SessionWatch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""
-        agreement = self.folder.agreement
+        agreement = self.stored.agreement
         if agreement is not None:
             self._meeting.compare(agreement)
             return agreement
@@ -404,11 +404,11 @@ class Party:
         )
         self._policy.check_roster(agreement, self.invitation.slot)
         self._meeting.meet(agreement, self.invitation.slot, self._policy)
-        self.folder.save(Document.AGREEMENT, agreement)
+        self.stored.save(Document.AGREEMENT, agreement)
         return agreement
 
     def _remember(self, identity: Identity) -> None:
-        self.folder.save_identity(identity)
+        self.stored.save_identity(identity)
         self._identity = identity
 
     # As it stands on this disk: the analyst is asked nothing
@@ -430,7 +430,7 @@ class Party:
         """Return a table as rows, by the mapping that counts; keep that if it is new."""
         if isinstance(table, DataSource):
             return table
-        counts = self.folder.mappings.choose(mapping, lambda _: False)
+        counts = self.stored.mappings.choose(mapping, lambda _: False)
         data = open_by(self.slot_fields, table, id_column, columns, counts)
         if keeps:
             self.keep_mapping(counts, data)
@@ -447,7 +447,7 @@ class Party:
         """
         if mapping is None:
             return
-        kept, ledger = self.folder.mappings, self.folder.ledger
+        kept, ledger = self.stored.mappings, self.stored.ledger
         if mapping != kept.last():
             if data is not None and self._identity.data_digest is not None:
                 check_same_rows(self._identity.data_digest, data_digest(data))
@@ -469,12 +469,12 @@ class Party:
 
         Once the session is over. Rows without a value that they need are left out.
         """
-        memory = self.folder.load_state().answered.after
+        memory = self.stored.load_state().answered.after
         return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
 
     def units(self, data: DataSource) -> FloatArray:
         """Return by what the session divided each column (m,) of clustered rows."""
-        memory = self.folder.load_state().answered.after
+        memory = self.stored.load_state().answered.after
         return units_of(self.terms, self.invitation.slot, memory, data)
 
     def result(
@@ -494,7 +494,7 @@ class Party:
         Raises NotReady if there is no result yet.
         Raises GuardRefused if it is another table, or its rows are in another order.
         """
-        kept = self.folder.result
+        kept = self.stored.result
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")
         data = None
@@ -513,7 +513,7 @@ class Party:
         dictionary, preparation, _ = self.slot_fields
         columns = self._identity.columns
         result = Result.of(outcome, data, columns, dictionary, preparation)
-        mapping = self.folder.mappings.last()
+        mapping = self.stored.mappings.last()
         return replace(result, _compare=self._compare, _mapping=mapping)
 
     def predict(
@@ -543,9 +543,9 @@ class Party:
         )
         is_prepared = self.terms.plan(self.invitation.slot) is not None
         variables = measure_variables(data) if is_prepared else None
-        self.folder.save(Document.MOMENTS, moments.encode())
+        self.stored.save(Document.MOMENTS, moments.encode())
         if variables is not None:
-            self.folder.save(Document.VARIABLES, variables.encode())
+            self.stored.save(Document.VARIABLES, variables.encode())
 
     def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
         """Return new rows beside the trained ones.
@@ -558,10 +558,10 @@ class Party:
         # only for new rows
         from party_sdk.results.new_rows import Comparison, VariableMoments
 
-        trained = self.folder.load(Document.MOMENTS)
+        trained = self.stored.load(Document.MOMENTS)
         if trained is None:
             raise NotReady("This home keeps no summary of the trained rows.")
-        variables = self.folder.load(Document.VARIABLES)
+        variables = self.stored.load(Document.VARIABLES)
         numbers = np.arange(data.n_rows, dtype=np.int64)
         rows, numbers = self.select_clustered(data, numbers)
         return Comparison(
@@ -577,14 +577,14 @@ class Party:
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
         """Return what a result says, in the order of the table; data as they arrived."""
-        party = self._engine(self.folder.agreement or b"")
-        last = self.folder.load_state()
+        party = self._engine(self.stored.agreement or b"")
+        last = self.stored.load_state()
         outcome = party.conclude(
             last.journal,
             last.answered.after,
             result,
             data,
-            acknowledged=self.folder.ledger.has_receipt(last.answered.place),
+            acknowledged=self.stored.ledger.has_receipt(last.answered.place),
         )
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
@@ -598,7 +598,7 @@ class Party:
 
         By these labels go back to the rows without the table.
         """
-        stored = self.folder.load(Document.ADMITTED_ROWS)
+        stored = self.stored.load(Document.ADMITTED_ROWS)
         return None if stored is None else AdmittedRows.decode(stored)
 
     def foresee(self) -> list[Outcome | None]:
@@ -606,8 +606,8 @@ class Party:
 
         None of a run that is not done, or whose labels come with the result.
         """
-        party = self._engine(self.folder.agreement or b"")
-        last = self.folder.load_state()
+        party = self._engine(self.stored.agreement or b"")
+        last = self.stored.load_state()
         admitted = self._admitted_rows
         return [
             each if each is None or admitted is None else admitted.put_back(each)
@@ -639,7 +639,7 @@ class Party:
 
 def first_time(
     parsed: Invitation,
-    folder: PartySession,
+    stored: PartySession,
     analyst: Analyst,
     policy: Policy,
     meeting: Meeting,
@@ -660,15 +660,15 @@ def first_time(
         terms=preview.terms,
         accepted_risks=tuple(sorted(terms.risks)),  # the policy covers all of them
     )
-    with folder.lock():
-        if not folder.exists:  # of two that join at once the first one's draw counts
-            folder.save_identity(identity)
+    with stored.lock():
+        if not stored.exists:  # of two that join at once the first one's draw counts
+            stored.save_identity(identity)
     return preview
 
 
-def check_again(later: Invitation, folder: PartySession, *, accept_moved: bool) -> None:
+def check_again(later: Invitation, stored: PartySession, *, accept_moved: bool) -> None:
     """Refuse a second invitation that would lead this party to somebody else."""
-    identity = folder.load_identity()
+    identity = stored.load_identity()
     first = Invitation.parse(identity.invitation)
     if later.secret != first.secret:
         raise GuardRefused(
@@ -687,8 +687,8 @@ def check_again(later: Invitation, folder: PartySession, *, accept_moved: bool) 
             "token is not sent there. If the coordinator confirms that the analyst has "
             "moved, say so to 'coterie party join': --moved, or accept_moved=True."
         )
-    with folder.lock():
-        folder.save_identity(identity.model_copy(update={"invitation": str(later)}))
+    with stored.lock():
+        stored.save_identity(identity.model_copy(update={"invitation": str(later)}))
 
 
 def take_slot(

@@ -79,13 +79,13 @@ class Oversight:
 
 @dataclass(kw_only=True)
 class Responder:
-    """The rounds of one party in one session; the caller has locked its folder.
+    """The rounds of one party in one session; the caller has locked its stored.
 
     ``shown_together``: whether the operator lets rows be shown beside what other
     sessions showed of them.
     """
 
-    folder: PartySession
+    stored: PartySession
     analyst: Analyst
     terms: Terms = field(repr=False)
     policy: Policy
@@ -99,10 +99,10 @@ class Responder:
     _rows: Rows | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._state = self.folder.load_state()
-        self._attempt = self.folder.attempt
+        self._state = self.stored.load_state()
+        self._attempt = self.stored.attempt
         place = self._state.answered.place
-        self._acknowledged = self.folder.ledger.has_receipt(place)
+        self._acknowledged = self.stored.ledger.has_receipt(place)
 
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
@@ -124,7 +124,7 @@ class Responder:
         except CoterieError as error:
             if isinstance(error, engine.FINAL) and not self._state.journal.stopped:
                 journal = self._state.journal.refuse(error)
-                self.folder.save_journal(journal)
+                self.stored.save_journal(journal)
                 self._state = replace(self._state, journal=journal)
             with suppress(Equivocation):  # the error is what the operator has to read
                 self._store_receipt()
@@ -162,7 +162,7 @@ class Responder:
 
         Raises AuditBroken if the log of what was sent was changed.
         """
-        last, ledger = self._state, self.folder.ledger
+        last, ledger = self._state, self.stored.ledger
         ledger.read()
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent_contribution)
@@ -183,11 +183,11 @@ class Responder:
         state = DurableState(
             answered=fresh, journal=answer.journal, contribution=answer.contribution
         )
-        with self.folder.store.transaction():
+        with self.stored.store.transaction():
             self._store_receipt()
             recorded = self._record(answer.memory, data, shows=shows)
-            self.folder.save_state(state, self._state)
-            self.folder.ledger.note_sending(
+            self.stored.save_state(state, self._state)
+            self.stored.ledger.note_sending(
                 fresh.place,
                 fresh.task_digest,
                 fresh.contribution_digest,
@@ -200,23 +200,23 @@ class Responder:
     def _require_approval(self, answer: engine.TaskOutcome) -> None:
         """Ask the operator; a no stands until they are asked again, and say yes."""
         is_asked = self.oversight.confirm is not None
-        is_held, withdrawn_at = self.folder.objections
+        is_held, withdrawn_at = self.stored.objections
         if is_held and not is_asked:
             raise GuardRefused(
                 "The operator did not let an earlier contribution go: continue at a "
                 "terminal, and say yes."
             )
-        is_withdrawn = withdrawn_at is not None and self.folder.consents.given is None
+        is_withdrawn = withdrawn_at is not None and self.stored.consents.given is None
         if is_withdrawn and not is_asked:
             raise GuardRefused(f"{WITHDRAWN} Go on at a terminal, or with --accept.")
         try:
             self.oversight.show(answer)
         except GuardRefused:
             if is_asked:
-                self.folder.hold(refused=True)
+                self.stored.hold(refused=True)
             raise
         if is_held:
-            self.folder.hold(refused=False)
+            self.stored.hold(refused=False)
 
     def _record(
         self, memory: Memory, data: DataSource, *, shows: bool
@@ -225,7 +225,7 @@ class Responder:
 
         Returns what is kept once the transaction is: the use, and the number of sums.
         """
-        terms, slot = self.terms, self.folder.slot
+        terms, slot = self.terms, self.stored.slot
         selection, spent = memory.get(Selection), memory.get(PrivacySpending)
         chosen = None if selection is None else selection.rows
         n_rows = data.n_rows if chosen is None else len(chosen)
@@ -238,7 +238,7 @@ class Responder:
         use = Use.of(terms, self._attempt, slot, data.columns)
         use = use.model_copy(update=update)
         if self._recorded != (use, summed.n_sums):
-            history = self.folder.history
+            history = self.stored.history
             if self._rows is None or len(self._rows.marks) != n_rows:
                 self._rows = history.rows_of(data, chosen)
             history.record(
@@ -279,7 +279,7 @@ class Responder:
         receipt, self._receipt = self._receipt, None
         if receipt is not None:
             place = self._state.answered.place
-            self.folder.ledger.note_receipt(place, receipt)
+            self.stored.ledger.note_receipt(place, receipt)
 
 
 class SessionWatch:

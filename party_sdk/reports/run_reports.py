@@ -1,4 +1,4 @@
-"""A party's own report: from its folder, without the analyst."""
+"""A party's own report: from its stored, without the analyst."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def run_manifest(member: Party) -> dict[str, Any]:
     digests under a key of the home: the institution can show later which they were, and
     nobody else can try values out. Sizes and figures are those that all parties are told.
     """
-    folder, terms = member.folder, member.terms
-    agreement, result = folder.agreement, _result(member)
+    stored, terms = member.stored, member.terms
+    agreement, result = stored.agreement, _result(member)
     sizes = None if result is None else result.cluster_sizes
     return {
         "kind": "session-manifest",
         **describe_session(terms, "" if agreement is None else digest(agreement)),
-        "table_keyed_digest": folder.keyed_table_digest(),
-        "mapping_keyed_digest": folder.ledger.mapping_digest,
+        "table_keyed_digest": stored.keyed_table_digest(),
+        "mapping_keyed_digest": stored.ledger.mapping_digest,
         "result": None
         if result is None
         else {
@@ -89,8 +89,8 @@ def run_report(
     Raises InvalidParameters if there is a table of counts, which has too many columns
         for two axes.
     """
-    terms, slot, folder = member.terms, member.invitation.slot, member.folder
-    identity, agreement = folder.load_identity(), folder.agreement
+    terms, slot, stored = member.terms, member.invitation.slot, member.stored
+    identity, agreement = stored.load_identity(), stored.agreement
     known, line = TrustedInstitutions(home), identity.member
     roster = None if agreement is None else Roster.of(agreement, known, slot)
     result = _result(member)
@@ -126,10 +126,10 @@ def run_report(
         n_rows=None if line is None else line.n_rows,
         linked="" if result is None else linked_rows(terms, slot, result),
         points=points,
-        names=folder.cluster_names,
+        names=stored.cluster_names,
         accepted=terms.risks,
-        mapping=folder.ledger.mapping_digest,
-        left=tuple(left_of(folder.ledger)),
+        mapping=stored.ledger.mapping_digest,
+        left=tuple(left_of(stored.ledger)),
         **told,
     )
 
@@ -241,7 +241,7 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
 
 def check_own_table(member: Party, data: DataSource) -> None:
     """Refuse another table than the one with which the party joined; GuardRefused."""
-    if member.folder.load_identity().data_digest != data_digest(data):
+    if member.stored.load_identity().data_digest != data_digest(data):
         raise GuardRefused(
             "This is not the table with which the party joined: rows, ids, columns or "
             "their order differ."

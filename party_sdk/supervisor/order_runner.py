@@ -158,7 +158,7 @@ class OrderAsker(Asker):
         sentence = f"{found.asks} May it leave?" if found.asks else ""
         about = f"{found.stage} {found.round} {found.attempt} {found.digest}"
         if not found.asks:
-            about += f" {self.files.folder.consents.withdrawn_at}"
+            about += f" {self.files.stored.consents.withdrawn_at}"
         return self.ask(kind, about, sentence, contribution=found)
 
 
@@ -209,7 +209,7 @@ class OrderRunner:
 
     def run(self) -> End:
         """Run the order as far as it goes, and say so in its status."""
-        if not self._files.folder.is_free:
+        if not self._files.stored.is_free:
             return End.TRY_AGAIN  # a process that is about to end, or `party run`
         try:
             return self._as_far_as_it_goes()
@@ -321,7 +321,7 @@ class OrderRunner:
         with here.join(order.invitation, policy, order.choices) as member:
             # a withdrawal that found no party here comes before this
             self._files.check()
-            if addresses := not_named(member.folder, order.notify):
+            if addresses := not_named(member.stored, order.notify):
                 member.notify(addresses)
             rows = table.to_spec()
             here.run(member, rows, outputs, on_progress=self._watch.progress)
@@ -335,7 +335,7 @@ class OrderRunner:
                 with suppress(OSError):  # said in the next line
                     path.parent.mkdir(parents=True, exist_ok=True)
         try_outputs(outputs.paths, Path(table.path), force=outputs.force)
-        outputs.check(self._files.folder)
+        outputs.check(self._files.stored)
 
     def _decline(self, no: DecisionDeclined) -> None:
         """End after a no; the others read it where the slot is free."""
@@ -349,7 +349,7 @@ class OrderRunner:
                 remedy="Place the order again to be asked again.",
             ),
         )
-        if not self._files.folder.has_joined:
+        if not self._files.stored.has_joined:
             self._own_home.decline(self._order.invitation, reason)
 
     def _end(self, state: OrderState, trouble: Trouble | None) -> None:

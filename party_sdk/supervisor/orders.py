@@ -253,9 +253,9 @@ class PartyOrder:
     """
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
-        self.folder = PartySession(home, session, slot)
+        self.stored = PartySession(home, session, slot)
         self.home, self.session, self.slot = home, session, slot
-        self.store = self.folder.store
+        self.store = self.stored.store
         self._taken: tuple[datetime, str | None] | None = None
 
     @property
@@ -282,7 +282,7 @@ class PartyOrder:
                 "ON CONFLICT DO UPDATE SET content = excluded.content, "
                 "version = version + 1",
                 (
-                    self.folder.id_in(database),
+                    self.stored.id_in(database),
                     order.model_dump_json(),
                     fresh.model_dump_json(),
                 ),
@@ -323,7 +323,7 @@ class PartyOrder:
                 database.execute(
                     "UPDATE orders SET status = ?, version = version + 1 "
                     "WHERE party = ?",
-                    (after.model_dump_json(), self.folder.id),
+                    (after.model_dump_json(), self.stored.id),
                 )
             return after
 
@@ -337,14 +337,14 @@ class PartyOrder:
         with self.store.transaction() as database:
             database.execute(
                 "UPDATE orders SET question = ? WHERE party = ?",
-                (question and question.model_dump_json(), self.folder.id),
+                (question and question.model_dump_json(), self.stored.id),
             )
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return all answers so far, the oldest first."""
         found = self.store.rows(
             "SELECT content FROM decisions WHERE party = ? ORDER BY rowid",
-            self.folder.id,
+            self.stored.id,
         )
         return tuple(Decision.model_validate_json(content) for [content] in found)
 
@@ -353,7 +353,7 @@ class PartyOrder:
         with self.store.transaction() as database:
             database.execute(
                 "INSERT INTO decisions VALUES (?, ?)",
-                (self.folder.id_in(database), decision.model_dump_json()),
+                (self.stored.id_in(database), decision.model_dump_json()),
             )
 
     def answer(self, question_id: str, *, yes: bool, reason: str = "") -> OrderStatus:
@@ -397,7 +397,7 @@ class PartyOrder:
             self.save_question(None)
             self.tell(question=None)
             order = self.take()
-        if self.folder.is_free:
+        if self.stored.is_free:
             execute_withdrawal(self, order)
         return self.status()
 
@@ -406,13 +406,13 @@ class PartyOrder:
         with self.store.transaction() as database:
             database.execute(
                 "DELETE FROM decisions WHERE party = ? AND NOT content ->> '$.yes'",
-                (self.folder.id,),
+                (self.stored.id,),
             )
 
     def _get(self, column: str) -> Any:
         found = self.store.row(
             f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  our names
-            self.folder.id,
+            self.stored.id,
         )
         return found and found[0]
 
@@ -455,7 +455,7 @@ def place_order(home: Path, order: Order) -> OrderStatus:
             state = files.status().state
             if state in {OrderState.RUNNING, OrderState.COMPLETED}:
                 raise NotReady(f"This order is {state.value}.")
-        come_back(files.folder)
+        come_back(files.stored)
         files.save_order(order)
         files.drop_refusals()
         files.save_question(None)

@@ -206,11 +206,11 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     assert "geheimwort" not in repr(ordered)
 
     other = parse_mapping(OTHER.encode(), "mapping.toml")
-    files.folder.mappings.keep(other)
+    files.stored.mappings.keep(other)
     files.take()
     here = Home(path=home, asker=OrderAsker(files))
     with pytest.raises(DecisionPending):
-        here.map_rows(files.folder, named_table)
+        here.map_rows(files.stored, named_table)
     asked = files.question()
     assert asked is not None
     assert asked.kind is QuestionKind.MAPPING
@@ -218,10 +218,10 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     assert "geheimwort" not in asked.model_dump_json()
     PartyOrder(home, session, "r1c1").answer(asked.id, yes=True)
     files.take()
-    chosen = here.map_rows(files.folder, named_table).table_mapping
+    chosen = here.map_rows(files.stored, named_table).table_mapping
     assert chosen == named_table.table_mapping
     assert (
-        here.map_rows(files.folder, named_table.with_mapping(None)).table_mapping
+        here.map_rows(files.stored, named_table.with_mapping(None)).table_mapping
         == other
     )
 
@@ -246,7 +246,7 @@ def test_python_keeps_a_mapping_for_new_rows_too(
         [party] = house.parties(opened).values()
         with party:
             result = party.run(frame, id_column="id", mapping=mapping)
-            assert party.folder.mappings.last() == mapping
+            assert party.stored.mappings.last() == mapping
             again = party.run(frame, id_column="id")
             with pytest.raises(GuardRefused, match="x: name in the table, unit"):
                 party.run(frame, id_column="id", mapping=TableMapping())

@@ -126,7 +126,7 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     files = PartyOrder(house.home_of("desk"), "asked", "r1c1")
     files.save_order(Order(invitation=""))
     with pytest.raises(DecisionPending):
-        Confirmation(OrderAsker(files), files.folder)(two.asked[0])
+        Confirmation(OrderAsker(files), files.stored)(two.asked[0])
     question = files.question()
     assert question is not None
     assert question.kind is QuestionKind.CHOICE
@@ -145,7 +145,7 @@ def test_intersections_of_one_table_are_counted_by_coordinator(house: House) -> 
     with two.party("r1c1", policy=strict) as party:
         with pytest.raises(GuardRefused, match=f"intersected {done} times"):
             party.run(LEFT)
-        history = party.folder.history
+        history = party.stored.history
         use = Use.intersection(party.terms, "another", "r1c1")
         other = MatrixSource(np.random.default_rng(9).normal(size=(40, 1)))
         history.check(use, history.rows_of(other), strict)

@@ -148,7 +148,7 @@ def test_columns_are_found_by_their_names_without_a_dictionary(lossless: Kept) -
     assert_array_equal(lossless.label(turned).labels, expected[::-1])
     with pytest.raises(InvalidData, match="'crp'"):
         lossless.label(turned.drop(columns="crp"))
-    identity = lossless.parties["r1c1"].folder.load_identity()
+    identity = lossless.parties["r1c1"].stored.load_identity()
     assert identity.columns == tuple(NAMES)
     assert "crp" not in identity.terms, "names of columns stay at home"
 
@@ -268,13 +268,13 @@ def test_nothing_leaves_and_nothing_changes_at_home(prepared: Kept) -> None:
     before = digests()
     prepared.label(with_wards(patients(13, 30)))
     assert digests() == before
-    sent = prepared.parties["r1c1"].folder.ledger.lines
+    sent = prepared.parties["r1c1"].stored.ledger.lines
     assert "variable-moments" not in "".join(sent)
 
 
 def test_a_home_without_a_summary_says_so(house: House) -> None:
     kept = Kept(house, "earlier", LosslessFederated(n_clusters=3), FRAMES)
-    kept.parties["r1c1"].folder.save(Document.MOMENTS, None)
+    kept.parties["r1c1"].stored.save(Document.MOMENTS, None)
     with pytest.raises(NotReady, match="no summary"):
         kept.label(patients(14, 30))
     kept.home().forget(kept.name, "r1c1")

@@ -134,7 +134,7 @@ def test_an_address_named_at_run_is_left_with_the_analyst_too(
         ) as party:
             party.notify(["desk@ward.example"])
             party.run(ALONE.data[SLOT])
-            [told] = read_told(party.folder)
+            [told] = read_told(party.stored)
         assert told.id
         assert "ward.example" not in repr(told)
 

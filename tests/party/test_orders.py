@@ -156,7 +156,7 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
     place_order(accepting, an_order(invitation, rows))
     ended = begun(session, moment, lambda: orders(session, SLOT).withdraw("not now"))
     assert ended is End.STOPPED
-    ledger = PartyOrder(accepting, session, SLOT).folder.ledger
+    ledger = PartyOrder(accepting, session, SLOT).stored.ledger
     assert list(ledger.read()) == []
     status = orders(session, SLOT).status()
     assert status.state is OrderState.DECLINED
@@ -175,7 +175,7 @@ def test_an_order_that_is_withdrawn_at_work_leaves_the_session(
     files = PartyOrder(accepting, session, SLOT)
     with Home(path=accepting).join(invitation, policy_of(accepting)) as party:
         party.enrol(files.order().table.to_spec().open())  # type: ignore[union-attr]  # it has one
-    with files.folder.lock():  # its process is at work
+    with files.stored.lock():  # its process is at work
         assert orders(session, SLOT).withdraw("never mind").state is OrderState.QUEUED
     assert run(accepting, session) is End.OVER
     assert state(accepting, session) is OrderState.DECLINED
@@ -278,7 +278,7 @@ def test_a_declined_safety_number_sends_nothing(
             online("session", "cancel", session)
         theirs.result()
     assert state(accepting, session) is OrderState.DECLINED
-    ledger = PartyOrder(accepting, session, SLOT).folder.ledger
+    ledger = PartyOrder(accepting, session, SLOT).stored.ledger
     assert all(entry["event"] == "joining" for entry in ledger.read())
 
 
@@ -316,7 +316,7 @@ def test_an_outage_is_told_and_waited_for(
     place_order(accepting, an_order(invitation, rows))
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run, accepting, session)
-        wait_for(lambda: orders(session, SLOT).status().outage_since)
+        wait_for(lambda: orders(session, SLOT).status().outage_since, seconds=30)
         assert not orders(session, SLOT).status().is_over
         analyst.start()
         assert running.result() is End.OVER
@@ -396,7 +396,7 @@ def test_a_party_that_runs_at_a_terminal_is_waited_for(
     session, invitation = opened(online)
     place_order(accepting, an_order(invitation, rows))
     files = PartyOrder(accepting, session, SLOT)
-    with files.folder.lock():
+    with files.stored.lock():
         assert run(accepting, session) is End.TRY_AGAIN
     assert run(accepting, session) is End.OVER
 
@@ -518,7 +518,7 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
     session, first, second = opened_for_two(online)
     orders, labels = partial(PartyOrder, accepting), tmp_path / "labels.csv"
     place_order(accepting, an_order(first, rows, labels=labels))
-    folder = PartyOrder(accepting, session, SLOT).folder
+    folder = PartyOrder(accepting, session, SLOT).stored
     served = Served(accepting, tmp_path / "log")
     try:
         wait_for(lambda: folder.exists and folder.load_identity().token, seconds=60)

@@ -437,7 +437,7 @@ def test_an_analyst_that_takes_a_slot_is_noticed(
     with pytest.raises(KeyNotAuthentic, match="another inst" if named else "elsewhere"):
         table.run(sitting, safety_number=safety_number(honest))
     assert table.between.sent("/contribution") == []
-    assert table.party().folder.agreement is None
+    assert table.party().stored.agreement is None
 
 
 @pytest.mark.threat(34)

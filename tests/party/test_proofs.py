@@ -59,7 +59,7 @@ class Finished(House):
         self.session = self.open("wards", Dummy(), PARTS.layout)
         with self.parties(self.session)[A] as party:
             party.run(PARTS.data[A])
-            self.folder = party.folder
+            self.folder = party.stored
 
     @property
     def audit(self) -> SignedLog:
@@ -256,7 +256,7 @@ def test_a_receipt_without_the_analysts_signature_is_no_receipt(
         with joined as party:
             with pytest.raises(KeyNotAuthentic):
                 party.run(PARTS.data[A])
-            events = [entry["event"] for entry in party.folder.ledger.read()]
+            events = [entry["event"] for entry in party.stored.ledger.read()]
     assert events == ["joining", "sending"]
 
 

@@ -52,7 +52,9 @@ class Two:
     def open(self, name: str, **said: Any) -> None:
         self.house.home = self.homes / name
         chosen = DataCollaboration(
-            n_clusters=3, alignment=Alignment.model_validate(said)
+            n_clusters=3,
+            dimensions="all_but_one",
+            alignment=Alignment.model_validate(said),
         )
         self.session = self.house.open(name, chosen, LAYOUT)
         self.invitations = self.session.invite()
@@ -172,7 +174,7 @@ def test_a_killed_party_reads_its_result_in_its_own_order(
         return place == "note_joining" or said == (3, 1)
 
     def die(ledger: Ledger, *said: Any) -> None:
-        if ledger is dying.folder.ledger and is_there(said[0]):
+        if ledger is dying.stored.ledger and is_there(said[0]):
             raise Killed
         original(ledger, *said)
 
@@ -186,7 +188,7 @@ def test_a_killed_party_reads_its_result_in_its_own_order(
         assert of_people(found) == of_people(other.result())
     with two.party(A) as party:
         again = party.result()
-        kept = party.folder.load(Document.ADMITTED_ROWS) or b""
+        kept = party.stored.load(Document.ADMITTED_ROWS) or b""
     assert again.labels.tolist() == found.labels.tolist()
     assert again.ids is None
     assert b"arrived" in kept
@@ -204,9 +206,9 @@ def test_a_second_table_replaces_the_order_of_the_first(
         short = open_table(table(1, range(N - 1)[::-1]), id_column="person")
         with pytest.raises(Exception, match="44 rows"):
             party.enrol(short)
-        assert party.folder.load(Document.ADMITTED_ROWS) is not None
+        assert party.stored.load(Document.ADMITTED_ROWS) is not None
         party.enrol(open_table(table(1, range(N)), id_column="person"))
-        assert party.folder.load(Document.ADMITTED_ROWS) is None, "that one is in order"
+        assert party.stored.load(Document.ADMITTED_ROWS) is None, "that one is in order"
 
 
 # Tables

@@ -50,7 +50,7 @@ class Guest:
         self.sent_there: list[httpx.Request] = []
         with self.party() as party:
             party.enrol(PARTS.data[A])
-            self.token = party.folder.load_identity().token
+            self.token = party.stored.load_identity().token
 
     def invitation(self, url: str = HERE, secret: bytes | None = None) -> str:
         secret = secret or self.session.secret
@@ -90,9 +90,9 @@ def test_a_moved_analyst_is_followed_if_the_operator_agrees(guest: Guest) -> Non
     assert guest.sent_there == []
     for url in (HERE, f"{HERE}/", f"{HERE}:80"):  # the same, written otherwise
         with guest.party(url) as party:
-            assert party.folder.load_identity().token == guest.token
+            assert party.stored.load_identity().token == guest.token
     with guest.party(THERE, moved=True) as party:
-        kept = Invitation.parse(party.folder.load_identity().invitation)
+        kept = Invitation.parse(party.stored.load_identity().invitation)
         assert kept.url == THERE
     with guest.party(THERE):
         pass  # it is the address now
@@ -112,19 +112,19 @@ def test_a_party_that_was_shut_out_stops_and_gets_no_token(guest: Guest) -> None
         for _ in range(2):
             with pytest.raises(InvitationExpired, match="administrator ended"):
                 party.run(PARTS.data[A])
-        assert party.folder.load_identity().token is None
+        assert party.stored.load_identity().token is None
     found = guest.api.service.database.query(list_tokens)
     assert found
     assert [c.slot for c, _ in found if c.revoked_at is None] == []
 
 
 def test_a_party_whose_token_expired_joins_again_by_itself(guest: Guest) -> None:
-    identity = (folder := guest.party().folder).load_identity()
+    identity = (folder := guest.party().stored).load_identity()
     folder.save_identity(identity.model_copy(update={"token": "pt_expired"}))
     with guest.party() as party:
         party._remember(party._identity.model_copy(update={"token": None}))
         party.enrol(PARTS.data[A])
-        renewed = party.folder.load_identity().token
+        renewed = party.stored.load_identity().token
     assert renewed not in {None, guest.token, "pt_expired"}
 
 

@@ -237,7 +237,7 @@ def test_a_round_is_one_durable_transaction(alone: Alone) -> None:
 
     alone.between.before = before
     with alone.party() as party:
-        with party.folder.store.transaction() as database:
+        with party.stored.store.transaction() as database:
             database.set_trace_callback(statements.append)
         party.run(ALONE.data[alone.slot])
     for round_ in per_round[1:]:
@@ -296,11 +296,11 @@ def test_a_party_whose_disk_is_full_sends_nothing(alone: Alone) -> None:
     alone.between.before = lambda request: sent.append(request.url.path)
     with alone.party() as party:
         party.enrol(ALONE.data[alone.slot])
-        [pages] = party.folder.store.row("PRAGMA page_count")
-        party.folder.store.row(f"PRAGMA max_page_count = {pages}")
+        [pages] = party.stored.store.row("PRAGMA page_count")
+        party.stored.store.row(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StorageFull, match="This machine has no room"):
             party.run(ALONE.data[alone.slot])
-        party.folder.store.row("PRAGMA max_page_count = 1000000")
+        party.stored.store.row("PRAGMA max_page_count = 1000000")
     n_sent = len([path for path in sent if path.endswith("/contribution")])
     events = [entry["event"] for entry in alone.entries]
     assert n_sent == events.count("sending") < 6, "what was not stored was not sent"

@@ -114,11 +114,11 @@ def run(
     """
     from party_sdk.analyst_client.invitations import Invitation
 
-    folder = None if slot is None else here.folder(session, slot)
+    folder = None if slot is None else here.stored(session, slot)
     invitation = session if folder is None else folder.load_identity().invitation
     parsed = Invitation.parse(invitation)
     offer = None
-    if not here.folder(parsed.session, parsed.slot).exists:
+    if not here.stored(parsed.session, parsed.slot).exists:
         offer = here.offer(invitation, policy)
         if rows is not None:  # whether it can be used is known before anything is asked
             from party_sdk.admission.table_admission import agreed_in
@@ -178,7 +178,7 @@ def check(
     problems, each with its line.
     """
     offer = here.offer(invitation)
-    folder = here.folder(offer.terms.session, offer.invitation.slot)
+    folder = here.stored(offer.terms.session, offer.invitation.slot)
     rows = here.map_rows(folder, rows)
     report = rows.check_table(offer.terms, offer.invitation.slot)
     show_report(report, as_json=as_json)
@@ -212,7 +212,7 @@ def leave(
         from party_sdk.analyst_client.invitations import Invitation
 
         parsed = Invitation.parse(session)
-        if not here.folder(parsed.session, parsed.slot).has_joined:
+        if not here.stored(parsed.session, parsed.slot).has_joined:
             here.decline(session, reason)
             read = reason or "you give no reason"
             say(f"You declined. The coordinator reads: {read}.", err=True)
@@ -397,6 +397,6 @@ def notify_party(
     """
     from party_sdk.party.notifications import read_told
 
-    named = read_told(here.folder(session_id, slot))
+    named = read_told(here.stored(session_id, slot))
     with here.receivers(session_id, slot) as receivers:
         answer(receivers, asked, as_json=as_json, named=named)

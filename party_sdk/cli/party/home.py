@@ -142,7 +142,7 @@ def forget(session_id: str, slot: str, here: Home, *, everything: bool) -> None:
     """
     from party_sdk.supervisor import PartyOrder
 
-    folder = here.folder(session_id, slot)
+    folder = here.stored(session_id, slot)
     if not folder.exists and PartyOrder(here.path, session_id, slot).exists:
         folder.forget(everything=True)  # an order that never joined: nothing has left
         return

@@ -58,7 +58,7 @@ def rehearse(
     from party_sdk.lab import rehearse as play
 
     agreed, own = _read_terms_and_slot(invitation, terms_file, slot, here)
-    rows = here.map_rows(here.folder(agreed.session, own), rows)
+    rows = here.map_rows(here.stored(agreed.session, own), rows)
     data = rows.open(agreed_in(agreed, own))
     limit = read_policy(here.path).sums_limit
     found = play(agreed, own, data, {SUMS_LIMIT: limit, **choices})

@@ -63,12 +63,12 @@ class AddressedParty:
         order = self.order
         if order is not None:
             return Invitation.parse(order.invitation)
-        return Invitation.parse(self.files.folder.load_identity().invitation)
+        return Invitation.parse(self.files.stored.load_identity().invitation)
 
     @property
     def has_accepted(self) -> bool:
         """Return whether its people have accepted the terms."""
-        return self.files.folder.exists
+        return self.files.stored.exists
 
     @property
     def labels(self) -> Path:
@@ -80,7 +80,7 @@ class AddressedParty:
     @property
     def has_result(self) -> bool:
         """Return whether there is a result, or what outlived it."""
-        folder = self.files.folder
+        folder = self.files.stored
         return folder.forgotten() is not None or (
             folder.exists and folder.result is not None
         )
@@ -93,7 +93,7 @@ class AddressedParty:
         order = self.order
         if order is not None and order.table is not None and order.table.mapping:
             return parse_mapping(order.table.mapping.encode(), "mapping")
-        folder = self.files.folder
+        folder = self.files.stored
         return folder.mappings.last() if folder.exists else None
 
     def mend(self, table: TableSpec) -> TableSpec:
@@ -119,7 +119,7 @@ class AddressedParty:
         return self.has_accepted and self._accepted_terms().evaluation is not None
 
     def _accepted_terms(self) -> Terms:
-        return read_terms(self.files.folder.load_identity().terms.encode())
+        return read_terms(self.files.stored.load_identity().terms.encode())
 
 
 def kept_of(request: Request) -> AddressedParty:
@@ -130,7 +130,7 @@ def kept_of(request: Request) -> AddressedParty:
         if not _NAMED.fullmatch(name):
             raise NotReady("Nothing is kept here under this address.")
     found = AddressedParty(desk, PartyOrder(desk.home, session, slot))
-    folder = found.files.folder
+    folder = found.files.stored
     if not (found.files.exists or folder.exists or folder.forgotten() is not None):
         raise NotReady("Nothing is kept here under this address.")
     return found

@@ -33,7 +33,7 @@ def at_work(
     notice: Banner | None = None,
 ) -> Response:
     """Show where an order stands; :class:`NotReady` if there is none."""
-    files, folder = kept.files, kept.files.folder
+    files, folder = kept.files, kept.files.stored
     order, question, status = files.order(), files.question(), files.status()
     trouble = status.trouble
     members, number = _members(kept, question)
@@ -63,7 +63,7 @@ def _members(
     """Return who takes part and the number to compare, once all have joined."""
     if question is not None and question.kind is QuestionKind.SAFETY_NUMBER:
         return question.members, question.safety_number
-    agreement = kept.files.folder.agreement
+    agreement = kept.files.stored.agreement
     if agreement is None:
         return (), ""
     roster = Roster.of(agreement, TrustedInstitutions(kept.desk.home), kept.slot)

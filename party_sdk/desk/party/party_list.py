@@ -74,7 +74,7 @@ def _keep(desk: Desk, invitation: Invitation) -> None:
 
 def _is_in(files: PartyOrder, status: OrderStatus) -> bool:
     """Return whether a party takes part already: no later invitation changes that."""
-    return files.folder.has_joined and not status.is_over
+    return files.stored.has_joined and not status.is_over
 
 
 def show_parties(request: Request, notice: Banner | None = None) -> Response:

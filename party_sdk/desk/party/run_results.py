@@ -59,11 +59,11 @@ def _has_export(kept: AddressedParty, report: RunReport) -> bool:
     """Return whether the table with clusters can be downloaded."""
     order = kept.order
     has_table = order is not None and order.table is not None
-    return has_table and kept.files.folder.exists and report.complete
+    return has_table and kept.files.stored.exists and report.complete
 
 
 def _labels_new_rows(kept: AddressedParty) -> bool:
-    folder = kept.files.folder
+    folder = kept.files.stored
     if not folder.exists or folder.result is None:
         return False
     return kept.desk.own_home.labels_new_rows(kept.session, kept.slot)
@@ -80,7 +80,7 @@ def post_names(request: Request) -> Response:
         if (number := field.removeprefix("name-")) != field and number.isdigit()
     }
     try:
-        name_clusters(kept.desk.own_home, kept.files.folder, names)
+        name_clusters(kept.desk.own_home, kept.files.stored, names)
     except CoterieError as error:
         return outcome(request, kept, bad(error))
     return to(request, f"{kept.address}/report")
@@ -139,7 +139,7 @@ def _links_by_keys(kept: AddressedParty) -> bool:
 
 def _report(kept: AddressedParty) -> tuple[RunReport, str]:
     """Return the report, and why own rows are not drawn in it."""
-    folder, here = kept.files.folder, kept.desk.own_home
+    folder, here = kept.files.stored, kept.desk.own_home
     if not folder.exists:
         past = folder.forgotten() or folder
         if past.report is None:
@@ -162,7 +162,7 @@ def get_export(request: Request) -> Response:
     from party_sdk.results.exports import write_export
 
     kept = kept_of(request)
-    order, folder = kept.order, kept.files.folder
+    order, folder = kept.order, kept.files.stored
     if order is None or order.table is None:
         raise NotReady("The desk knows no table of this party yet: name it first.")
     columns = export_table(kept.desk.own_home, folder, order.table.to_spec())
@@ -183,7 +183,7 @@ def get_runs(request: Request) -> Response:
     order = kept.order
     if order is None or order.table is None:
         raise NotReady("The desk knows no table of this party yet: name it first.")
-    table, folder = order.table.to_spec(), kept.files.folder
+    table, folder = order.table.to_spec(), kept.files.stored
     try:
         runs, overlaps = look_at_runs(kept.desk.own_home, folder, table)
     except CoterieError as error:
@@ -314,13 +314,13 @@ def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     from party_sdk.tables import column_names
 
     named = replace(chosen, columns=None).to_ordered_table().to_spec()
-    named = named.with_mapping(kept.files.folder.mappings.for_new_rows())
+    named = named.with_mapping(kept.files.stored.mappings.for_new_rows())
     if not chosen.checked:  # what named the rows of the run is ticked at first
         names = column_names(Path(named.path), named.how)
         usual = tuple(name for name in _usual_ids(kept) if name in names)
         chosen = replace(chosen, ids=usual)
     agreed = agreed_in(kept.terms(), kept.slot)
-    columns = kept.files.folder.load_identity().columns
+    columns = kept.files.stored.load_identity().columns
     return describe_table(
         named, chosen, columns, lambda: named.check_new_rows(agreed, columns)
     )

@@ -158,7 +158,7 @@ def assert_whole(crowd: Crowd) -> None:
     assert crowd.labels() == crowd.expected()
     audit = crowd.session.audit()
     for slot in crowd.layout.names:
-        log = crowd.party(slot).folder.ledger
+        log = crowd.party(slot).stored.ledger
         own = Institution.derive(crowd.keys[slot])
         signed = signed_logs.sign_ledger(own, crowd.session.id, slot, log.lines)
         receipts = [entry for entry in log.read() if entry["event"] == "receipt"]

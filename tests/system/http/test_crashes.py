@@ -250,7 +250,7 @@ def goes_on_after(crowd: Crowd, tmp_path: Path, fault: str, *again: str) -> None
 
 def assert_nothing_is_lost_at_the_party(crowd: Crowd) -> None:
     """One answer under each round and attempt, each with its receipt, in both logs."""
-    log = crowd.party(A).folder.ledger
+    log = crowd.party(A).stored.ledger
     ledger = log.read()
     sent = Counter(
         (e["round"], e["attempt"]) for e in ledger if e["event"] == "sending"

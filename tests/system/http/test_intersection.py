@@ -46,7 +46,7 @@ def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     held = b"\n".join(everything(analyst))
     for kind in (b"counted", b"shown", b"blinded-ids"):
         assert held.count(kind) > before.count(kind)
-    digest = crowd.party("r1c1").folder.agreement or b""
+    digest = crowd.party("r1c1").stored.agreement or b""
     known = [
         b"",
         crowd.session.id.encode(),
@@ -55,7 +55,7 @@ def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     ]
     everybody = names(sorted({row for rows in HELD for row in rows}))
     assert guesses.found(held, everybody, known) == []
-    entries = crowd.party("r1c1").folder.ledger.read()
+    entries = crowd.party("r1c1").stored.ledger.read()
     noted = next(e["notes"] for e in entries if e["event"] == "noting")
     assert noted["ids compared in your row group, at most"].startswith("r1c1 35, r1c2")
 

@@ -84,7 +84,7 @@ def test_an_analyst_stopping_answers_all_and_parties_move_on(
     first = crowd.party(A, httpx.Client(base_url=going.url, timeout=60))
     first.enrol(PARTS.data[A])
     path = f"{going.url}/v1/sessions/{crowd.session.id}/task?wait=25"
-    secret = {"Authorization": f"Bearer {first.folder.load_identity().token}"}
+    secret = {"Authorization": f"Bearer {first.stored.load_identity().token}"}
     poll = threading.Thread(target=lambda: held.append(httpx.get(path, headers=secret)))
     poll.start()
     time.sleep(0.5)  # until it is held
