@@ -84,7 +84,6 @@ MODULES: dict[str, Sequence[str]] = {
         *_DISHONEST_ROWS,
     ),
     "clustering_protocols/contract/row_history.py": _HISTORY,
-    "party_sdk/disclosures/sums.py": ("party/test_summed.py",),
     "clustering_protocols/shared_stages/dominance.py": ("engine/test_dominance.py",),
     "clustering_protocols/quality/block_sums.py": (
         "quality/test_block_sums.py",
@@ -100,13 +99,16 @@ MODULES: dict[str, Sequence[str]] = {
         "docs/test_shown_tables.py",
         "engine/test_opening.py",
     ),
-    "party_sdk/disclosures/known_rows.py": ("party/test_known_rows.py", *_SHOWN),
-    "party_sdk/disclosures/row_marks.py": (
+    "party_sdk/disclosures/known_rows.py": (
+        "party/test_known_rows.py",
         *_ROW_MARKS,
         *_SHOWN,
+    ),
+    "party_sdk/disclosures/history.py": (
+        *_SHOWN,
+        "party/test_policy.py",
         "party/test_summed.py",
     ),
-    "party_sdk/disclosures/history.py": (*_SHOWN, "party/test_policy.py"),
     "party_sdk/disclosures/uses.py": _SHOWN,
     # engine
     "clustering_protocols/engine/task_checks.py": (*_DISHONEST, *_TRANSCRIPT),
