@@ -603,7 +603,8 @@ def test_a_round_goes_on_until_all_are_needed(api: Api) -> None:
 def test_a_quorum_completes_without_who_stopped(api: Api) -> None:
     rows = Layout.lattice(4, 1)
     params = LosslessFederated(n_clusters=2, quorum=3, max_iter=2)
-    session = api.open(params, simulation.split(X, rows, seed=1)).join()
+    many = np.random.default_rng(0).normal(size=(160, 6))
+    session = api.open(params, simulation.split(many, rows, seed=1)).join()
     while "update" not in session.status["stage"]:
         session.answer(*awaited_in(session))
     assert stop(session, rows.names[0], "left").status_code == 204
