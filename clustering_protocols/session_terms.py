@@ -239,7 +239,10 @@ def check_terms(terms: Terms) -> Params:
     params = catalogue.parse_params(choice.name, choice.params)
     _check_fit(params, terms)
     _check_known(choice.name, terms.risks)
-    _check_risks(params, terms)
+    if terms.risks != tuple(_risks(params, terms)):
+        raise InvalidParameters(
+            "The terms list other risks than their parameters bring."
+        )
     return params
 
 
@@ -252,13 +255,6 @@ def check_version(terms: Terms) -> None:
         raise VersionMismatch(
             f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
             f"release speaks; v{spoken} is here."
-        )
-
-
-def _check_risks(params: Params, terms: Terms) -> None:
-    if terms.risks != tuple(_risks(params, terms)):
-        raise InvalidParameters(
-            "The terms list other risks than their parameters bring."
         )
 
 

@@ -75,7 +75,7 @@ def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
         centroids=None if centroids is None else centroids[order],
         memberships=None if degrees is None else _columns(degrees, order),
         item_memberships=None if items is None else items[order],
-        predict=_number_predict(outcome.predict, order),
+        predict=outcome.predict and partial(_place, outcome.predict, order),
         order=None,
     )
 
@@ -122,13 +122,6 @@ def _number_labels(labels: IntArray, order: IntArray) -> IntArray:
 
 def _columns(array: FloatArray, order: IntArray) -> FloatArray:
     return np.ascontiguousarray(array[:, order])
-
-
-def _number_predict(
-    predict: Callable[[DataSource], Placement] | None, order: IntArray
-) -> Callable[[DataSource], Placement] | None:
-    """Return what places new rows among the numbered clusters."""
-    return None if predict is None else partial(_place, predict, order)
 
 
 def _place(

@@ -30,14 +30,6 @@ from clustering_protocols.wire.states import StopReason
 _RECENT = 3  # a sum's total is read two answers later at most
 
 
-def _no_rounds() -> IntArray:
-    return np.empty((0, 2), np.int64)
-
-
-def _no_transcripts() -> ByteArray:
-    return np.empty((0, 32), np.uint8)
-
-
 class Journal(Record):
     """Where a party stands among the tasks of its session.
 
@@ -73,9 +65,11 @@ class Journal(Record):
     stop_reason: StopReason | None = Field(default=None, strict=False)
     line: int = 0
     recent: list[int] = Field(default_factory=list)
-    when: Annotated[IntArray, Spec("h", 2)] = Field(default_factory=_no_rounds)
+    when: Annotated[IntArray, Spec("h", 2)] = Field(
+        default_factory=lambda: np.empty((0, 2), np.int64)
+    )
     transcripts: Annotated[ByteArray, Spec("h", 32)] = Field(
-        default_factory=_no_transcripts
+        default_factory=lambda: np.empty((0, 32), np.uint8)
     )
 
     told_stage: str = ""

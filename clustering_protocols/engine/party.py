@@ -214,7 +214,12 @@ class PartyEngine:
         admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
         journal = admission.follow(journal, packet)
         admission.check_result(journal, packet)
-        _check_assigned(memory, record)
+        assigned = memory.get(Assignment)
+        if (
+            assigned is not None
+            and assigned.result != sha256(record.encode()).hexdigest()
+        ):
+            raise ProtocolFailed("The result is another than labels were given of.")
         context = self._context(packet, memory, journal)
         rows = None if data is None else rows_of(session, self.slot, memory, data)
         outcome = stage.party().conclude(context, record, rows)
@@ -308,7 +313,13 @@ class PartyEngine:
         self, stages: Sequence[Stage], memory: Memory, asked: Packet, journal: Journal
     ) -> Memory:
         """Open the envelopes that came with a task and let their stages keep them."""
-        _check_all_came(memory, asked)
+        awaited = memory.get(ExpectedSenders)
+        came = {envelope.label.peer for envelope in asked.envelopes}
+        for slot in () if awaited is None else awaited.slots:
+            if slot not in came:
+                raise EnvelopeRefused(
+                    f"The analyst withholds the envelope of {slot!r}."
+                )
         for round_, sealed in group_by_round(asked.envelopes).items():
             check_fresh(journal, asked, round_, sealed)
             name = sealed[0].label.stage  # one round belongs to one stage
@@ -344,21 +355,6 @@ def _remember_records(
 ) -> Memory:
     """Return a memory with what a stage's role wants kept: its run's, if it has one."""
     return memory.scope_to_run(stage.run).remember(records).scope_to_run(None)
-
-
-def _check_assigned(memory: Memory, result: Record) -> None:
-    """Refuse another result than the one whose labels were taken for profiles."""
-    assigned = memory.get(Assignment)
-    if assigned is not None and assigned.result != sha256(result.encode()).hexdigest():
-        raise ProtocolFailed("The result is another than labels were given of.")
-
-
-def _check_all_came(memory: Memory, asked: Packet) -> None:
-    awaited = memory.get(ExpectedSenders)
-    came = {envelope.label.peer for envelope in asked.envelopes}
-    for slot in () if awaited is None else awaited.slots:
-        if slot not in came:
-            raise EnvelopeRefused(f"The analyst withholds the envelope of {slot!r}.")
 
 
 def rows_of(

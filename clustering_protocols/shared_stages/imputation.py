@@ -238,10 +238,6 @@ def _sizes(session: SessionContext, slot: str) -> list[int]:
     return [sum(pooling_of(fill).sizes[which] for fill in fills) for which in (0, 1)]
 
 
-def _hide_from_two(_context: PartyContext) -> CheckedSum:
-    return CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS)
-
-
 def stage() -> Stage:
     """Return the stage; it needs the secrets of column groups."""
     return SumProgram(
@@ -250,7 +246,7 @@ def stage() -> Stage:
         find_fillings,
         _sizes,
         _groups,
-        hiding=_hide_from_two,
+        hiding=lambda _: CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS),
         alone_below=_LEAST_MEMBERS,
     ).stage()
 

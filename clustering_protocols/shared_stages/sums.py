@@ -187,14 +187,6 @@ class Turn(Generic[R]):
         return self.result
 
 
-def _by_columns(_context: PartyContext[Any]) -> CheckedSum:
-    return CheckedSum(scope="column")
-
-
-def _column_groups(session: SessionContext[Any]) -> Groups:
-    return session.layout.column_groups
-
-
 @dataclass(frozen=True)
 class SumProgram(Generic[R]):
     """A program, and what both sides have to know of it in advance.
@@ -210,8 +202,12 @@ class SumProgram(Generic[R]):
     n_sums: int
     program: Callable[[PartyContext[Any], DataSource], Sums[R]]
     sizes: Callable[[SessionContext[Any], str], Sequence[int]]
-    groups: Callable[[SessionContext[Any]], Groups] = _column_groups
-    hiding: Callable[[PartyContext[Any]], CheckedSum] = _by_columns
+    groups: Callable[[SessionContext[Any]], Groups] = lambda session: (
+        session.layout.column_groups
+    )
+    hiding: Callable[[PartyContext[Any]], CheckedSum] = lambda _: CheckedSum(
+        scope="column"
+    )
     alone_below: int = 0
 
     def stage(self: SumProgram[Findings], **more: Any) -> Stage:

@@ -60,8 +60,12 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     R = maths.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
-    if params.leaves_one_out:
-        _check_rank(context, rank)
+    allowed = context.choices.get("allow_full_width")
+    if params.leaves_one_out and rank == 1 and not allowed:
+        raise GuardRefused(
+            "The data have one dimension: whatever the map, they would be sent as they "
+            "are; the choice 'allow_full_width' overrides this."
+        )
     if "transformer" in context.choices:
         return _own_transformer(context, data, rank)
     width = len(own.mean)
@@ -90,14 +94,6 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         axes = maths.locality_preserving_axes(rows, width)
     linear = maths.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
     return FittedMap(function=linear, width=width, rank=rank, scale=scale)
-
-
-def _check_rank(context: DcContext, rank: int) -> None:
-    if rank == 1 and not context.choices.get("allow_full_width"):
-        raise GuardRefused(
-            "The data have one dimension: whatever the map, they would be sent as they "
-            "are; the choice 'allow_full_width' overrides this."
-        )
 
 
 def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedMap:
@@ -317,7 +313,12 @@ class Projector(
         drawn = _anchors(context, params)
         rows, images = fitted.function.rows(data), fitted.function(drawn)
         rebuilt = score(matrix(data), rebuild(drawn, images, rows))
-        _check_limit(context, rebuilt)
+        limit = context.choices.get("rebuild_limit")
+        if limit is not None and rebuilt.worst > float(limit):
+            raise GuardRefused(
+                f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
+                f"{float(limit):.1%}."
+            )
         compared = compare(context, data, drawn, fitted, rebuilt)
         asked = dominance.check(
             context,
@@ -406,15 +407,6 @@ def _ranges(context: DcContext, params: DataCollaboration) -> Ranges:
         return context.session.bounds(context.slot.name)
     pooled = context.recall(PooledMoments)
     return Ranges(pooled.minimum, pooled.maximum)
-
-
-def _check_limit(context: DcContext, rebuilt: Rebuilt) -> None:
-    limit = context.choices.get("rebuild_limit")
-    if limit is not None and rebuilt.worst > float(limit):
-        raise GuardRefused(
-            f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
-            f"{float(limit):.1%}."
-        )
 
 
 def _kept_map(fitted: FittedMap) -> list[Record]:

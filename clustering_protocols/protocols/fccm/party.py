@@ -36,7 +36,7 @@ class FccmParty(
         """Return the next share, or at the end what may be told of the clusters."""
         if isinstance(task, messages.ReportSizes):
             return _tell(context, task)
-        R = _in_travelling_order(context, data)
+        R = csr_array(sparse_matrix(data)[context.recall(RowOrder).order])
         if context.memory.get(Memberships) is None:
             every = list(range(context.session.params.n_init))
             said = (task.number, task.lanes, task.overflowed, task.total.size)
@@ -132,10 +132,6 @@ def _figures(context: FccmContext, known: Memberships, best: int) -> Figures:
 def _sizes(U: FloatArray) -> IntArray:
     """Return how many objects belong most to each cluster (C,)."""
     return np.bincount(strongest(U, maths.TIE), minlength=U.shape[1])
-
-
-def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
-    return csr_array(sparse_matrix(data)[context.recall(RowOrder).order])
 
 
 # The share

@@ -126,7 +126,9 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         )
         rests = state.number > 1 and found.moved <= (session.params.tol if fuzzy else 0)
         if rests or state.number > session.params.max_iter:
-            ended = {"rests": rests, "n_coinciding": _n_coinciding(total)}
+            # centroids that are exactly as far from every row as a lower one
+            n_alike = len(total.T) - len({column.tobytes() for column in total.T})
+            ended = {"rests": rests, "n_coinciding": n_alike}
             now = now.model_copy(update={"phase": "scatter", **ended})
             return _end(session, state, now)
         return _ask(session, now)
@@ -196,11 +198,6 @@ def _task(session: LlfSession, now: messages.ColumnsState) -> messages.MeasureDi
         labels=_NO_LABELS if session.params.fuzzy else now.labels,
         memberships=now.memberships,
     )
-
-
-def _n_coinciding(total: WordArray) -> int:
-    """Return how many centroids are exactly as far from every row as a lower one."""
-    return len(total.T) - len({distances.tobytes() for distances in total.T})
 
 
 def _end(

@@ -60,7 +60,8 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
         k = context.session.params.n_clusters
         if isinstance(task, messages.StartFrom):
             _check_clusters(task.labels, sample, k)
-            V = _means(_scale_sample(context, data, sample), task.labels, k)
+            rows = starts.take(data, _own_numbers(context, sample))
+            V = _means(scaler_of(context)(rows), task.labels, k)
             kept = messages.StartCentroids(centroids=V)
             return Reply(contribution=messages.StartKept(), remember=[kept])
         scale = scaler_of(context)
@@ -83,11 +84,6 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
 def _own_numbers(context: LlfContext, sample: Sample) -> IntArray:
     """Return the numbers of the party's own rows that are measured."""
     return context.recall(RowOrder).order[: sample.n_rows]
-
-
-def _scale_sample(context: LlfContext, data: DataSource, sample: Sample) -> FloatArray:
-    rows = starts.take(data, _own_numbers(context, sample))
-    return scaler_of(context)(rows)
 
 
 def _check_clusters(labels: IntArray, sample: Sample, k: int) -> None:

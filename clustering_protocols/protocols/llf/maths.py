@@ -534,7 +534,7 @@ def build_publication(
     return messages.PublishedResult(
         clusters=large.astype(np.int64),
         centroids=np.rint(scale.undo(shown) / grid) * grid,
-        sizes=_in_fives(totals.sizes[large]),
+        sizes=np.maximum(5 * np.rint(totals.sizes[large] / 5), 5).astype(np.int64),
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
     )
@@ -555,12 +555,6 @@ def _units(session: LlfSession, scale: Scaler) -> FloatArray:
     """Return the spread of each feature (F,), or its declared range."""
     slot = session.layout.column_group(0)[0]
     return scale.step * session.weights(slot, scale.step.size) / scale.inverse
-
-
-def _in_fives(sizes: IntArray) -> IntArray:
-    """Return sizes (p,) as the nearest multiples of five above none."""
-    found: IntArray = np.maximum(5 * np.rint(sizes / 5), 5).astype(np.int64)
-    return found
 
 
 def build_empty_publication(width: int, n_updates: int) -> messages.PublishedResult:

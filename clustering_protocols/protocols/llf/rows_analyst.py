@@ -59,7 +59,8 @@ class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
             return _follow_update(session, now, contributions)
         if now.phase == "close":
             shares = all_of(messages.ClosingShare, contributions)
-            return _ask_gather(session, _with_sums(session, now, shares, _BY_LABEL))
+            now = everybody(session, _with_sums(session, now, shares, _BY_LABEL))
+            return _gather_task(session, replace_fields(now, phase="gather"))
         if now.phase == "gather":
             shares = all_of(messages.GatheredSizes, contributions)
             return _ask_tell(session, _with_sums(session, now, shares, _AROUND))
@@ -185,11 +186,6 @@ def _ask_update(session: LlfSession, now: messages.UpdateState, number: int) -> 
 
 def _ask_close(session: LlfSession, now: messages.UpdateState) -> Ask:
     return _close_task(session, replace_fields(everybody(session, now), phase="close"))
-
-
-def _ask_gather(session: LlfSession, now: messages.UpdateState) -> Ask:
-    now = everybody(session, now)
-    return _gather_task(session, replace_fields(now, phase="gather"))
 
 
 def _ask_tell(session: LlfSession, now: messages.UpdateState) -> Ask:

@@ -82,7 +82,9 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
         _check_members(here, task)
         if isinstance(task, messages.ReportDigest):
             return tell(here, task)
-        _check_first(here, data)
+        if context.memory.get(messages.Centroids) is None:  # rows are first used
+            check_ranges(context, data)
+            round_bound.check_values(context, data)
         if isinstance(task, messages.Update):
             return _update(here, task, data)
         if isinstance(task, messages.Close):
@@ -200,13 +202,6 @@ def _check_rows(here: RowsRound, n_rows: int, width: int) -> None:
             f"{n_rows} rows: sums of degrees over no more than {needed:.0f} rows could "
             "be solved for them. Use fewer clusters or starts, or take more rows."
         )
-
-
-def _check_first(here: RowsRound, data: DataSource) -> None:
-    """Refuse rows outside the ranges of the dictionary, when they are first used."""
-    if here.context.memory.get(messages.Centroids) is None:
-        check_ranges(here.context, data)
-        round_bound.check_values(here.context, data)
 
 
 def _two_digits(moved: float | None) -> float | None:
@@ -438,7 +433,10 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
     here = RowsRound.of(context)
     racing = context.memory.get(messages.RacingStarts)
     lanes = _lanes(here) if racing is None else racing.centroids
-    objectives = _objectives(here, lanes)
+    farthest = np.array([here.scale.farthest_from(V) for V in lanes])
+    objectives = FixedPoint.of(
+        rows_of(context.session, context.session.slots) * farthest
+    )
 
     def begin() -> list[Record]:
         check_ranges(context, data)
@@ -504,13 +502,6 @@ def _lanes(here: RowsRound) -> FloatArray:
     return np.array([equalise_coordinates(V, here.scale.step) for V in lanes])
 
 
-def _objectives(here: RowsRound, lanes: FloatArray) -> FixedPoint:
-    """Return how the values around each start stand as ring elements."""
-    n_rows = rows_of(here.context.session, here.context.session.slots)
-    farthest = [here.scale.farthest_from(V) for V in lanes]
-    return FixedPoint.of(n_rows * np.array(farthest))
-
-
 def _objective(here: RowsRound, data: DataSource, V: FloatArray) -> float:
     """Return Σ_c Σ_i μ_ci^λ ‖x_i - v_c‖² of own rows; 0 and 1 for c-means."""
     found, params = 0.0, here.params
@@ -567,10 +558,6 @@ def _check_updates(here: RowsRound, updates: Updates, own: Updates) -> None:
     rows_round.check_same_rows(others, first, here.slack)
 
 
-def _all_slots(session: SessionContext) -> list[tuple[str, ...]]:
-    return [tuple(session.slots)]
-
-
 def _race_sizes(session: SessionContext, slot: str) -> list[int]:
     """Return the size of the sum: for each start an update, and one number."""
     params = cast("LlfSession", session).params
@@ -578,11 +565,13 @@ def _race_sizes(session: SessionContext, slot: str) -> list[int]:
     return [params.n_init * (params.n_clusters * (width + 1) + 1)]
 
 
-def _choose_hiding(context: LlfContext) -> CheckedSum:
-    params = context.session.params
-    return CheckedSum(scope="column", minimum_members=params.least_parties)
-
-
 RACE: Final = SumProgram(
-    "race", 1, race_starts, _race_sizes, _all_slots, hiding=_choose_hiding
+    "race",
+    1,
+    race_starts,
+    _race_sizes,
+    lambda session: [tuple(session.slots)],
+    hiding=lambda context: CheckedSum(
+        scope="column", minimum_members=context.session.params.least_parties
+    ),
 )

@@ -25,13 +25,30 @@ def runs(params: LosslessFederated, *, rows_split: bool) -> Iterator[Stage]:
     """Yield the stages of one run: a start, and the updates."""
     if not rows_split:
         if params.start == "careful":
-            yield _start_of_columns()
+            yield Stage(
+                name="start",
+                analyst=_role("columns_analyst:ColumnStartAnalyst"),
+                party=_role("columns_party:ColumnStartParty"),
+                exchanges=(
+                    Exchange(
+                        messages.MeasureGroups, messages.GroupDistances, shows=True
+                    ),
+                    Exchange(messages.StartFrom, messages.StartKept),
+                ),
+                each_run=True,
+            )
         yield _updates_of_columns(params)
         return
     if params.start in FROM_PARTIES:
         yield _start_of_rows(params)
     if params.n_init > 1:
-        yield _race()
+        yield Stage(
+            name="race",
+            analyst=_role("rows_party:RACE.analyst"),
+            party=_role("rows_party:RACE.party"),
+            exchanges=(sums.exchange(1),),
+            each_run=True,
+        )
     yield _updates_of_rows(params)
 
 
@@ -48,29 +65,6 @@ def _start_of_rows(params: LosslessFederated) -> Stage:
             Exchange(messages.KeepStart, messages.StartKept),
         ),
         envelopes=(messages.Candidates, settled),
-        each_run=True,
-    )
-
-
-def _race() -> Stage:
-    return Stage(
-        name="race",
-        analyst=_role("rows_party:RACE.analyst"),
-        party=_role("rows_party:RACE.party"),
-        exchanges=(sums.exchange(1),),
-        each_run=True,
-    )
-
-
-def _start_of_columns() -> Stage:
-    return Stage(
-        name="start",
-        analyst=_role("columns_analyst:ColumnStartAnalyst"),
-        party=_role("columns_party:ColumnStartParty"),
-        exchanges=(
-            Exchange(messages.MeasureGroups, messages.GroupDistances, shows=True),
-            Exchange(messages.StartFrom, messages.StartKept),
-        ),
         each_run=True,
     )
 

@@ -183,7 +183,12 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
     ) -> Ask | Reopen | Finish:
         """Return the labels of all parties' rows."""
         params = session.params
-        bits = _common_bits(contributions)
+        kept = {answer.bits for answer in contributions.values()}
+        if len(kept) != 1:
+            raise ProtocolFailed(
+                f"The parties kept different numbers of binary digits: {sorted(kept)}."
+            )
+        (bits,) = kept
         distances = {s: answer.distances for s, answer in contributions.items()}
         X, squared = _rows(session, distances, bits)
         seen = build_clustering_input(params, squared, X)
@@ -217,15 +222,6 @@ def _rows(
         return maths.rows_from_landmarks(decoder.read, n, d), None
     squared = decoder.read(slice(_pairs(session)))
     return classical_scaling(squared, d), squared
-
-
-def _common_bits(answers: Mapping[str, messages.EncodedDistances]) -> int:
-    found = {answer.bits for answer in answers.values()}
-    if len(found) != 1:
-        raise ProtocolFailed(
-            f"The parties kept different numbers of binary digits: {sorted(found)}."
-        )
-    return found.pop()
 
 
 def figures_of(

@@ -24,7 +24,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
 
     def start(self, session: PqmdsSession) -> Ask | Finish:
         """Ask everybody for codes."""
-        n_rows = _n_rows(session)
+        n_rows = session.n_rows(session.slots[0])
         return Ask.everybody(
             session,
             messages.Encode(),
@@ -55,10 +55,6 @@ def _run(session: PqmdsSession, params: ProductQuantisation, Z: RowBlocks) -> Ru
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     found = kmeans(Z, starts, params.max_iter, engine)
     return _build_run(session, found, of_clustering(Z, found, engine))
-
-
-def _n_rows(session: PqmdsSession) -> int:
-    return session.n_rows(session.slots[0])
 
 
 def _build_run(session: PqmdsSession, found: Clustering, figures: Figures) -> Run:

@@ -147,7 +147,12 @@ class Encoder(
             contribution=messages.RowCodes(codes=released[order]),
             remember=[
                 messages.CodebookSizes(sizes=encoded.sizes),
-                _build_spending(params.privacy),
+                PrivacySpending(  # of a release without noise there is no bound
+                    epsilon=None
+                    if params.privacy.mechanism == "none"
+                    else params.privacy.epsilon,
+                    delta=params.privacy.delta,
+                ),
             ],
             notes={
                 **notes(params, found, largest, len(X)),
@@ -215,14 +220,6 @@ def _encode_rows(
     units = session.units(slot, release.spread(ranges))
     encoded = release.encode(params, ranges, X, stream, units)
     return encoded, release.release(context, encoded)
-
-
-def _build_spending(privacy: Privacy) -> PrivacySpending:
-    """Return what the session costs a person: without noise, no bound."""
-    noisy = privacy.mechanism != "none"
-    return PrivacySpending(
-        epsilon=privacy.epsilon if noisy else None, delta=privacy.delta
-    )
 
 
 def _privacy(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:

@@ -61,7 +61,11 @@ def select_common(
             RowOrder(order=travelling),
         ],
         notes={**_describe_linked_rows(context, len(rows)), **(notes or {})},
-        asks=_few_are_linked(context, n_rows, alignment.minimum_share),
+        asks=""
+        if context.choices.get(SMALL_OVERLAP)
+        else question(
+            list(small_overlaps(context.session, n_rows, alignment.minimum_share))
+        ),
     )
 
 
@@ -79,14 +83,6 @@ def _describe_linked_rows(context: PartyContext, n_common: int) -> dict[str, obj
     smallest = min(session.member(slot).n_rows for slot in group)
     least = session.terms.guards.minimum_rows
     return {"linked rows": told_share(n_common, smallest, least)}
-
-
-def _few_are_linked(
-    context: PartyContext, n_rows: Mapping[str, int], minimum_share: float
-) -> str:
-    if context.choices.get(SMALL_OVERLAP):
-        return ""
-    return question(list(small_overlaps(context.session, n_rows, minimum_share)))
 
 
 def _check_numbers(
@@ -168,13 +164,9 @@ def small_overlaps(
         common = n_rows[group[0]]
         if common < minimum_share * smallest:
             yield (
-                f"{_name_group(group)} have {told_share(common, smallest, least)} in common; "
+                f"{', '.join(group[:-1])} and {group[-1]} have {told_share(common, smallest, least)} in common; "
                 f"the terms expect {minimum_share:.0%}."
             )
-
-
-def _name_group(group: tuple[str, ...]) -> str:
-    return f"{', '.join(group[:-1])} and {group[-1]}"
 
 
 def question(found: list[str]) -> str:

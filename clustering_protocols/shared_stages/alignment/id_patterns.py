@@ -86,7 +86,8 @@ def fit(
         added = [step for step in more if step.partition(":")[0] not in kinds]
         tried = [*(s for s in added if s != PADDING)]
         if PADDING in added:
-            tried.append(f"{PADDING}{_width(patterns, [*steps, *tried])}")
+            widths = (len(_places(pattern, [*steps, *tried])) for pattern in patterns)
+            tried.append(f"{PADDING}{max(1, *widths)}")
         found = _n_fitting(patterns, ids, [*steps, *tried]) if tried else 0
         if found > best.n_mended:
             best = PatternFit(len(ids), now, tuple(tried), found)
@@ -135,7 +136,12 @@ def _n_fitting(
     patterns: Sequence[str], ids: Sequence[str], steps: Collection[Step]
 ) -> int:
     places = [_places(pattern, steps) for pattern in patterns]
-    forms = [re.compile("".join(_expression(p) for p in each)) for each in places]
+    forms = [
+        re.compile(
+            "".join(_FORMS[p.text] if p.is_kind else re.escape(p.text) for p in each)
+        )
+        for each in places
+    ]
     # without its zeros a number is as long as it likes
     shorter = "strip-zeros" in steps and not find_padded_length(steps)
     widths = [len(each) if shorter else 0 for each in places]
@@ -147,11 +153,6 @@ def _n_fitting(
             for form, part, width in zip(forms, parts, widths, strict=True)
         )
     return n
-
-
-def _width(patterns: Sequence[str], steps: Collection[Step]) -> int:
-    """Return how many characters the widest part has after normalisation."""
-    return max(1, *(len(_places(pattern, steps)) for pattern in patterns))
 
 
 class _Place(NamedTuple):
@@ -191,7 +192,3 @@ def _strip_places(places: list[_Place]) -> list[_Place]:
     text = "".join(place.text for place in places)
     begin = len(text) - len(text.lstrip())
     return places[begin : len(text.rstrip())]
-
-
-def _expression(place: _Place) -> str:
-    return _FORMS[place.text] if place.is_kind else re.escape(place.text)

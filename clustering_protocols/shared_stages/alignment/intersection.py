@@ -437,7 +437,11 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
                 PeerMessage(peer=slot, content=EvaluatedIds(elements=part))
                 for slot, part in zip(members, parts, strict=True)
             ],
-            remember=[EvaluatedTokens(), _drop_elements(asked)],
+            # memory is written in every later round: nothing is left to evaluate
+            remember=[
+                EvaluatedTokens(),
+                ToEvaluate(elements=asked.elements[:0], counts={}),
+            ],
         )
 
     # What the others do
@@ -495,11 +499,6 @@ def _quotas(context: PartyContext) -> dict[str, object]:
 
 def _derive_blinding_stream(context: PartyContext) -> KeyedStream:
     return context.lasting_stream("blinding")
-
-
-def _drop_elements(asked: ToEvaluate) -> ToEvaluate:
-    """Return what is left to evaluate: memory is written in every later round."""
-    return ToEvaluate(elements=asked.elements[:0], counts={})
 
 
 def _encode_ids(own: IdentifiedRows) -> list[bytes]:

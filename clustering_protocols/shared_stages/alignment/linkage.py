@@ -473,13 +473,10 @@ def _mask_values(
     mask, filler = _joint_mask(context), context.lasting_stream("no-value")
     masked = []
     for number, key in enumerate(found):
-        ordered = [_encode(key.values[row]) for row in order]
+        values = (key.values[row] for row in order)
+        ordered = [None if value is None else value.encode() for value in values]
         masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
     return np.stack(masked)
-
-
-def _encode(value: str | None) -> bytes | None:
-    return None if value is None else value.encode()
 
 
 def _go_on(context: PartyContext, held: MaskedKeys) -> ByteArray:

@@ -134,7 +134,8 @@ def step_function(step: str) -> Callable[[str], str]:
     if kind in {"soundex", "metaphone"}:
         return _phonetic(kind)
     if kind == "cologne":
-        return _cologne()
+        encode = _library("cologne_phonetics").encode
+        return lambda text: "".join(code for _, code in encode(text))
     return lambda text: apply_steps(text, [step])
 
 
@@ -157,11 +158,6 @@ def _phonetic(kind: str) -> Callable[[str], str]:
         return found.replace(" ", "")
 
     return encode_letters
-
-
-def _cologne() -> Callable[[str], str]:
-    encode = _library("cologne_phonetics").encode
-    return lambda text: "".join(code for _, code in encode(text))
 
 
 def _library(name: str) -> ModuleType:
