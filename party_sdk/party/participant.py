@@ -535,17 +535,15 @@ class Party:
         """Store moments of clustered rows, to compare new rows with them."""
         if check_terms(self.terms).describes:
             return
-        from party_sdk.results.new_rows import measure_variables
-
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
         moments = OwnMoments.model_validate(
             dict(measure(rows, moments=True, ranges=True))
         )
-        is_prepared = self.terms.plan(self.invitation.slot) is not None
-        variables = measure_variables(data) if is_prepared else None
         self.stored.save(Document.MOMENTS, moments.encode())
-        if variables is not None:
-            self.stored.save(Document.VARIABLES, variables.encode())
+        if self.terms.plan(self.invitation.slot) is not None:
+            from party_sdk.results.new_rows import measure_variables
+
+            self.stored.save(Document.VARIABLES, measure_variables(data).encode())
 
     def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
         """Return new rows beside the trained ones.
