@@ -195,6 +195,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     in_simulations: parameters of a simulation that names none: nobody is hidden from
         there, and what hides costs quality.
     paper: what to cite for the method; empty where there is no paper.
+    for_tests: whether nobody is to be offered it.
     """
 
     title: ClassVar[str]
@@ -210,6 +211,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     apart: ClassVar[str] = "Ask for fewer clusters."
     in_simulations: ClassVar[Mapping[str, Any]] = {}
     paper: ClassVar[str] = ""
+    for_tests: ClassVar[bool] = False
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:

@@ -44,7 +44,8 @@ def protocols(name: str | None, *, as_json: bool) -> None:
 def _show_all(*, as_json: bool) -> None:
     from clustering_protocols import catalogue
 
-    known = {name: each for name, each in catalogue.catalogue().items() if each.methods}
+    every = catalogue.catalogue()
+    known = {name: each for name, each in every.items() if not each.for_tests}
     if as_json:
         say(json.dumps([catalogue.describe(name) for name in known]))
         return

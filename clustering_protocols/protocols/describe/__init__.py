@@ -38,7 +38,7 @@ _LEARNS = {
 class DescribeProtocol(ClusteringProtocol[Describe]):
     """Rows split; blind, checked sums; no clusters."""
 
-    title = "Description"
+    title = "Look before you cluster"
     summary = (
         "Variables are described before anything is clustered: values and gaps, mean, "
         "standard deviation, quartiles, levels, over all rows together, by masked sums."

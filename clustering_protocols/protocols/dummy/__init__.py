@@ -30,6 +30,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
 
     title = "Dummy"
     version = 2
+    for_tests = True
     summary = "Labels rows in turn; for tests of services and clients."
     params = Dummy
     partitionings = ("horizontal", "vertical", "mixed")

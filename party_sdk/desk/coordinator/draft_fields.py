@@ -111,7 +111,7 @@ def _split(places: Sequence[SlotLine]) -> FormField:
 
 
 def _method(draft: Draft) -> FormField:
-    known = {name: p for name, p in catalogue.catalogue().items() if p.methods}
+    known = catalogue.catalogue()
     return FormField(
         name="protocol",
         label="Method",
@@ -119,6 +119,7 @@ def _method(draft: Draft) -> FormField:
         options=tuple(
             Option(value=name, text=f"{name}: {each.title}")
             for name, each in known.items()
+            if not each.for_tests
         ),
         required=True,
         value=draft.protocol,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import httpx
@@ -179,6 +180,22 @@ def test_the_terms_that_were_shown_are_those_that_are_opened(
         (2, 3, 4),
         "later",
     )
+
+
+def test_variables_can_be_described_before_anything_is_clustered(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    assert "Look before you cluster" in texts(desk.get(NEW))
+    fields = [{"name": "age", "constraints": {"minimum": 0, "maximum": 120}}]
+    (desk.desk.tables / "look.json").write_text(json.dumps({"fields": fields}))
+    form = plan(protocol="describe", dictionary_1="look.json")
+    del form["param.n_clusters"]
+    page = desk.post(NEW, {**hidden(desk.post(NEW, form)), "do": "open"})
+    terms = coordinator.session(invitations(page)[0].session).terms
+    assert terms.protocol.name == "describe"
+    assert terms.release is not None
+    assert terms.preparation is not None
+    assert terms.preparation[0].missing == "leave"
 
 
 def test_sent_twice_it_is_one_session(
