@@ -1,11 +1,11 @@
 """The evidence page: what the benchmarks measure, in one place, written by a program.
 
-    python -m benchmarks.evidence [--parts fidelity tables speed] [--protocols NAME …]
+    python -m benchmarks.evidence [--parts fidelity tables] [--protocols NAME …]
         [--ways NAME …] [--sets NAME …]
 
 Measures fidelity, rounds and bytes of every way of every protocol
-(``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios
-as processes of their own, and writes ``benchmarks/evidence.json``,
+(``benchmarks.evidence_fidelity``), runs the tables of the papers as processes of their
+own, and writes ``benchmarks/evidence.json``,
 ``docs/evidence.md``, and tables and pictures under ``docs/evidence``. Takes
 about half an hour on two processors. Parts can be measured one by one, of each part some
 protocols; of fidelity also some ways on some sets (``--ways spectral "spectral,
@@ -39,19 +39,11 @@ PICTURES = ROOT / "docs" / "evidence"
 # Tables of the papers beside ours, with few repeats: the defaults take hours.
 TABLES: Final = {
     "dc": "benchmarks.papers.dc_tables --trials 3",
-    "fccm": "benchmarks.papers.fccm_tables --starts 20 --simulated 1",
     "llf": "benchmarks.papers.llf_tables --runs 10 --protected-runs 1",
     "omnifc": "benchmarks.papers.omnifc_tables --seeds 1 --rows 500",
     "pqmds": "benchmarks.papers.pqmds_tables --rows 2000 --table 2",
 }
-SPEED: Final = {
-    "dc": "benchmarks.speed.dc_speed",
-    "fccm": "benchmarks.speed.fccm_speed",
-    "llf": "benchmarks.speed.llf_speed",
-    "omnifc": "benchmarks.speed.omnifc_speed",
-    "pqmds": "benchmarks.speed.pqmds_speed --rows 10000",
-}
-PARTS = ("fidelity", "tables", "speed")
+PARTS = ("fidelity", "tables")
 VERSIONS = ("coterie", "numpy", "scipy", "scikit-learn", "cryptography")
 _MOST_SECONDS = 1800
 
@@ -112,12 +104,12 @@ def keep(**parts: Any) -> None:
     MEASURED.write_text(text + "\n")
 
 
-def run(part: str, modules: Mapping[str, str], protocols: Collection[str]) -> None:
-    """Run the benchmarks of some protocols and keep what each printed."""
-    for name in (name for name in modules if name in protocols):
-        known = json.loads(MEASURED.read_text()).get(part, {})
-        found = known | {name: printed(modules[name])}
-        keep(**{part: {each: found[each] for each in modules if each in found}})
+def tables(protocols: Collection[str]) -> None:
+    """Run the tables of some protocols and keep what each printed."""
+    for name in (name for name in TABLES if name in protocols):
+        known = json.loads(MEASURED.read_text()).get("tables", {})
+        found = known | {name: printed(TABLES[name])}
+        keep(tables={each: found[each] for each in TABLES if each in found})
 
 
 def write_pages(measured: dict[str, Any]) -> None:
@@ -147,9 +139,7 @@ def main() -> None:
         keep(machine=machine(), rows=given.rows, seeds=given.seeds)
         fidelity(given.sets, given.seeds, given.rows, is_wanted)
     if "tables" in given.parts:
-        run("tables", TABLES, given.protocols)
-    if "speed" in given.parts:
-        run("speed", SPEED, given.protocols)
+        tables(given.protocols)
     write_pages(json.loads(MEASURED.read_text()))
 
 

@@ -39,9 +39,8 @@ def files(measured: Measured) -> dict[str, str]:
     writer.writeheader()
     writer.writerows(measured["fidelity"])
     outputs = {
-        f"{name}-{part}.txt": f"$ {each['command']}\n{each['output']}\n"
-        for part in ("tables", "speed")
-        for name, each in measured[part].items()
+        f"{name}-tables.txt": f"$ {each['command']}\n{each['output']}\n"
+        for name, each in measured["tables"].items()
         if "output" in each
     }
     return {"fidelity.csv": table.getvalue(), **outputs}
@@ -143,19 +142,18 @@ def _cell(rows: Sequence[Row], figure: str, worst: str, extreme: Any) -> str:
 
 
 def _printed(measured: Measured) -> Iterator[str]:
-    yield "## The papers' tables beside ours, and speed"
+    yield "## The papers' tables beside ours"
     yield (
-        "Speed is a ratio to a named primitive of the same run, beside a goal. "
         "Commands with options repeat less than by default; one that ends with 1 missed "
-        "a goal, which is likelier with few repeats or on a busy machine."
+        "a goal, which is likelier with few repeats. `python -m benchmarks.speed` prints "
+        "speeds beside their goals."
     )
     lines = ["| command | exit code | output |", "|---|---|---|"]
     notes = []
-    for part in ("tables", "speed"):
-        for name, each in measured[part].items():
-            file = f"{name}-{part}.txt"
-            output = each.get("left_out") or f"[{file}](evidence/{file})"
-            lines.append(f"| `{each['command']}` | {each.get('exit', '')} | {output} |")
-            notes += [f"`{file}`: {each['note']}"] if "note" in each else []
+    for name, each in measured["tables"].items():
+        file = f"{name}-tables.txt"
+        output = each.get("left_out") or f"[{file}](evidence/{file})"
+        lines.append(f"| `{each['command']}` | {each.get('exit', '')} | {output} |")
+        notes += [f"`{file}`: {each['note']}"] if "note" in each else []
     yield "\n".join(lines)
     yield from notes

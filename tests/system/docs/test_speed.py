@@ -14,7 +14,7 @@ from benchmarks.speed.figures import Figure
 @pytest.mark.parametrize(
     "parts",
     [
-        pytest.param(("audit", "answers"), id="short"),
+        pytest.param(("kernels", "audit", "answers"), id="short"),
         pytest.param(PARTS, id="all", marks=pytest.mark.thorough(only=True)),
     ],
 )
