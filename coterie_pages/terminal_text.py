@@ -112,8 +112,8 @@ def _pairs(*pairs: tuple[str, str]) -> Iterator[str]:
             yield from textwrap.wrap(
                 value,
                 _WIDTH,
-                initial_indent=f"{name:<12}",
-                subsequent_indent=" " * 12,
+                initial_indent=f"{name:<15}",
+                subsequent_indent=" " * 15,
                 break_long_words=False,
             )
 
