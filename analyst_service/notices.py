@@ -171,9 +171,9 @@ def _reasons(notification: Notification) -> Iterator[str]:
 
 def _footer(notification: Notification) -> str:
     who = (
-        f"party notify {notification.session} {notification.slot}"
+        f"party status {notification.session} {notification.slot}"
         if notification.slot
-        else f"session notify {notification.session}"
+        else f"session show {notification.session}"
     )
     return (
         "-- \nSomebody who takes part in this session left this address. To hear no more "

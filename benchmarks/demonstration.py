@@ -135,7 +135,7 @@ def write_reports(folder: Path, url: str, key: str) -> Mapping[str, Path]:
     }
     for name, words in commands.items():
         done = subprocess.run(
-            [*COTERIE, *words, "--html", str(paths[name]), "--force"],
+            [*COTERIE, *words, "--out", str(paths[name]), "--force"],
             env=os.environ | {"COTERIE_URL": url, "COTERIE_KEY": key},
             capture_output=True,
             text=True,

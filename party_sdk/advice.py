@@ -378,7 +378,7 @@ def _numbers_that_fit(
         (
             f"With {own} rows a party, its own audit (sums_limit) has room for "
             f"{_USUAL_UPDATES} updates of {some} of the {len(runs)} numbers of clusters, and "
-            "may stop the session at others: `coterie party rehearse` says how many fit a "
+            "may stop the session at others: `coterie party check --rehearse` says how many fit a "
             "table."
         )
     ]

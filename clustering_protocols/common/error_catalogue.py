@@ -166,7 +166,7 @@ class Problem(Enum):
         409,
         "This is not possible as things stand",
         "Do what is named; for whom it waits says 'coterie session show' (GET "
-        "/v1/sessions/{id}), what is kept here 'coterie party list'.",
+        "/v1/sessions/{id}), what is kept here 'coterie party status'.",
     )
     SESSION_OVER = Facts(
         "session-over",

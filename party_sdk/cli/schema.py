@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -13,8 +11,7 @@ import click
 
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.cli.options.tables import reading_options
-from party_sdk.cli.table import INPUT_UNUSABLE, show_report
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output import say
 from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.results.output_files import keep_others, try_outputs
 
@@ -159,45 +156,6 @@ def _write(draft: DictionaryDraft, out: Path | None, table_out: Path | None) -> 
         if (n := sum(field.role == role for field in found.fields))
     ]
     say(f"{len(found.fields)} fields in {out}: {', '.join(counts)}", err=True)
-
-
-@schema.command()
-@click.argument("file")
-@reading_options
-@json_option
-@click.pass_context
-def ids(context: click.Context, file: str, how: How, *, as_json: bool) -> None:
-    """Draft what the ids of FILE look like, for 'session create --id-pattern'.
-
-    In a pattern 9 is a digit and A a letter; letters that nearly all ids share stand for
-    themselves. Anyone who reads the terms reads the pattern.
-    """
-    from clustering_protocols.shared_stages.alignment.id_patterns import (
-        draft_patterns,
-        fit,
-    )
-    from clustering_protocols.shared_stages.alignment.params import Alignment
-    from party_sdk.tables import examine
-
-    if not how.id_column:
-        raise click.UsageError("Name the id column: --id-column.")
-    report, read = examine(file, how)
-    if read is None or not read.ids:
-        show_report(report, as_json=as_json)
-        context.exit(INPUT_UNUSABLE)
-    patterns = draft_patterns(read.ids)
-    found = fit(patterns, read.ids, Alignment().normalisation)
-    if as_json:
-        told = {
-            "patterns": patterns,
-            "n_ids": found.n_ids,
-            "n_fitting": found.n_fitting,
-        }
-        say(json.dumps(told))
-        return
-    for pattern in patterns:
-        say(f"--id-pattern {shlex.quote(pattern)}")
-    say(f"{found.n_fitting} of {found.n_ids} ids look like this.", err=True)
 
 
 def _ask(name: str, levels: Sequence[str]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,7 @@ import click
 
 from party_sdk.cli.options.tables import unmapped_reading_options
 from party_sdk.cli.options.terms import read_terms_file
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output import Output, json_output, say
 from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.home.policy import describe_quota
 from party_sdk.results.output_files import keep_others, try_outputs, write_whole
@@ -57,11 +57,16 @@ CELLS: Final[Any] = {"cells": True, "match_keys": {"__all__": {"first"}}}
     help="With --propose: the terms of a session, whose dictionary counts.",
 )
 @click.option("--slot", help="With --terms of several slots: yours.")
+@click.option(
+    "--id-patterns",
+    "patterns",
+    is_flag=True,
+    help="Draft what the ids look like, for 'session create --id-pattern': 9 is a digit, A "
+    "a letter. Anyone who reads the terms reads the pattern.",
+)
 @force_option
-@json_option
-@click.pass_context
+@json_output
 def table(
-    context: click.Context,
     file: str,
     how: How,
     mapping_file: Path | None,
@@ -70,9 +75,9 @@ def table(
     *,
     propose: bool,
     links: bool,
+    patterns: bool,
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Say how FILE is read, or what is wrong with it and where. Nothing is sent.
 
     With --schema: whether it is what the dictionary describes. Ends with 5 if there are
@@ -85,15 +90,9 @@ def table(
     With --link: propose match keys for 'session create', of the columns that name people.
     Of each key you read how many rows have a value, and how many of these share none.
     """
-    if links:
-        _propose_match_keys(file, how, mapping_file, as_json=as_json)
-        return
     if propose:
         schema = _read_dictionary(how, terms_file, slot)
-        found = _propose_mapping(
-            file, how, schema, mapping_file, force=force, as_json=as_json
-        )
-        context.exit(INPUT_UNUSABLE if found.n_open else 0)
+        return _propose_mapping(file, how, schema, mapping_file, force=force)
     if terms_file is not None or slot is not None or force:
         raise click.UsageError("--terms, --slot and --force go with --propose.")
     from clustering_protocols.shared_stages.alignment.cell_values import unnamed_warning
@@ -102,47 +101,70 @@ def table(
 
     if mapping_file is not None:
         how = replace(how, mapping=read_mapping(mapping_file))
+    if links:
+        return _propose_match_keys(file, how)
+    if patterns and not how.id_column:
+        raise click.UsageError("Name the id column: --id-column.")
     report, read = examine(file, how)
+    if patterns and read is not None and read.ids:
+        return _draft_patterns(read.ids)
     if read is not None:
         of_ids = filter(None, (read.same_ids(), unnamed_warning(read.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
-    show_report(report, as_json=as_json)
     unfit = read is not None and bool(read.unfit) and how.schema is None
-    if report.problems or unfit:
-        context.exit(INPUT_UNUSABLE)
+    return check_output(report, fails=bool(report.problems) or unfit or patterns)
 
 
-def show_report(report: CheckReport, *, as_json: bool) -> None:
-    """Print how a table is read, and what is wrong with it."""
-    if as_json:
-        # a program may log what it reads: values of cells are for people
-        say(report.model_dump_json(exclude=CELLS))
-    else:
-        _print(report)
+def _draft_patterns(ids: Sequence[str]) -> Output:
+    """Return what ids look like; letters that nearly all share stand for themselves."""
+    from clustering_protocols.shared_stages.alignment.id_patterns import (
+        draft_patterns,
+        fit,
+    )
+    from clustering_protocols.shared_stages.alignment.params import Alignment
+
+    patterns = draft_patterns(ids)
+    found = fit(patterns, ids, Alignment().normalisation)
+    say(f"{found.n_fitting} of {found.n_ids} ids look like this.", err=True)
+    counts = {"n_ids": found.n_ids, "n_fitting": found.n_fitting}
+    lines = (f"--id-pattern {shlex.quote(pattern)}" for pattern in patterns)
+    return Output({"patterns": patterns, **counts}, lines)
 
 
-def _print(report: CheckReport) -> None:
+def check_output(report: CheckReport, *, fails: bool) -> Output:
+    """Return how a table is read, and what is wrong with it; ends with 5 if it fails.
+
+    A program may log what it reads: values of cells are for people alone.
+    """
+    return Output(
+        lambda: report.model_dump_json(exclude=CELLS),
+        _report_lines(report),
+        INPUT_UNUSABLE if fails else 0,
+    )
+
+
+def _report_lines(report: CheckReport) -> Iterator[str]:
     if report.columns:
-        say(f"{report.file or 'table'}: {report.counted_rows}")
+        yield f"{report.file or 'table'}: {report.counted_rows}"
     if report.dialect:
         said = ", ".join(f"{name} {v}" for name, v in report.dialect_texts.items())
-        say(f"written with {said}")
+        yield f"written with {said}"
     width = max((len(column.name) for column in report.columns), default=0)
     for column in report.columns:
         gaps = f"{column.missing} missing" if column.missing else ""
         low, high = column.range
         extent = f"{low} to {high}" if low else ""
-        say(f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip())
+        yield f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip()
     if report.match_keys:
-        say("match keys, with their values of the first rows; nothing of it is sent")
+        yield "match keys, with their values of the first rows; nothing of it is sent"
     for each in report.match_keys:
-        say(f"  {each.key}")
-        say(f"    {each.sentence}")
-        say(f"    {each.first_values}")
+        yield f"  {each.key}"
+        yield f"    {each.sentence}"
+        yield f"    {each.first_values}"
     for warning in report.warnings:
-        say(f"warning: {warning}")
+        yield f"warning: {warning}"
     for problem in report.sentences:
-        say(f"problem: {problem}")
+        yield f"problem: {problem}"
 
 
 # Mappings
@@ -170,9 +192,8 @@ def _propose_mapping(
     out: Path | None,
     *,
     force: bool,
-    as_json: bool,
-) -> Proposal:
-    """Draft a mapping, write it where a file is named, and print how certain it is."""
+) -> Output:
+    """Draft a mapping, write it where a file is named, and return how certain it is."""
     from party_sdk.tables.drafts import propose
     from party_sdk.tables.mapping import write_mapping
 
@@ -182,18 +203,14 @@ def _propose_mapping(
     found = propose(file, how, schema)
     if out is not None:
         write_whole(write_mapping(found.to_mapping()), out)
-    if as_json:
-        say(found.model_dump_json())
-        return found
-    for line in _proposal_lines(found):
-        say(line)
+    lines = list(_proposal_lines(found))
     if out is None:
-        say("")
-        for line in write_mapping(found.to_mapping()).decode().splitlines():
-            say(line)
+        lines += ["", *write_mapping(found.to_mapping()).decode().splitlines()]
     else:
-        say(f"A draft in {out}: read it, complete it, then read the table with it.")
-    return found
+        lines.append(
+            f"A draft in {out}: read it, complete it, then read the table with it."
+        )
+    return Output(found, lines, INPUT_UNUSABLE if found.n_open else 0)
 
 
 def _proposal_lines(found: Proposal) -> Iterator[str]:
@@ -262,22 +279,18 @@ def _describe(column: ColumnProposal, cell: LevelProposal) -> str:
 # Match keys
 
 
-def _propose_match_keys(
-    file: str, how: How, mapping_file: Path | None, *, as_json: bool
-) -> None:
-    """Print the proposed keys, and how the table's rows look by each of all."""
+def _propose_match_keys(file: str, how: How) -> Output:
+    """Return the proposed keys; say how the table's rows look by each of all."""
     from party_sdk.tables.linkage import propose_match_keys
-    from party_sdk.tables.mapping import read_mapping
 
-    if mapping_file is not None:
-        how = replace(how, mapping=read_mapping(mapping_file))
     found = propose_match_keys(Path(file), how)
-    if as_json:
-        say(json.dumps([_figures(each) for each in found]))
-        return
+    return Output([_figures(each) for each in found], _key_lines(found))
+
+
+def _key_lines(found: Sequence[KeyPreview]) -> Iterator[str]:
     for each in found:
         if each.serves:
-            say(each.key)
+            yield each.key
         word = "" if each.serves else f"not proposed: {each.key}: "
         say(f"  {word}{each.sentence}", err=True)
         if each.serves:

@@ -26,7 +26,7 @@ def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) ->
     FILES are what 'session audit --json' and 'party audit --json' printed. Each has to be
     signed and complete. Every receipt in a ledger has to be signed by the analyst whose
     audit is among the files, and has to be in that audit. The agreement is in what
-    'party status --json' prints, and in 'session export'.
+    'party status --json' prints, and in the zip of 'session report'.
     """
     from clustering_protocols.secrecy.identities import fingerprint
     from clustering_protocols.terms.signed_logs import SignedLog, check_signer, compare

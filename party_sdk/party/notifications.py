@@ -69,6 +69,15 @@ class NotificationRequest(BaseModel):
         """Return whether the analyst has still to be given it."""
         return not self.id and not self.problem
 
+    @property
+    def line(self) -> str:
+        """Return what came of it, in a line."""
+        if self.waits:
+            return f"{self.address} waits until this party runs with its data."
+        if self.problem:
+            return f"{self.address} is not told: {self.problem}"
+        return f"{self.id}  named when joining"
+
 
 def check_address(address: str) -> None:
     """Raise :class:`InvalidParameters` if nobody could be told at an address."""

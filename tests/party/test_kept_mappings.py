@@ -108,7 +108,7 @@ def test_a_mapping_counts_until_the_report(online: Terminal, table: Path) -> Non
     assert len(digest) == 64
     assert [line["event"] for line in report["left"]][:2] == ["mapping", "joining"]
     page = online.folder / "report.html"
-    online("party", "report", session, "r1c1", "--html", page)
+    online("party", "report", session, "r1c1", "--out", page)
     assert digest in page.read_text()
     drawn = ("party", "report", session, "r1c1", "--id-column", "id", "--data", table)
     assert online.json(*drawn)["points"]["n_rows"] == 12

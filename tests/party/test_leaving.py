@@ -22,7 +22,7 @@ def refusing(
     session, invitation = opened(online)
     data = ("--data", rows, "--id-column", "id")
     online("party", "run", invitation, *accepting(online, invitation))
-    online("party", "consent", session, "r1c1", "--withdraw")
+    online("party", "status", session, "r1c1", "--withdraw")
     with answering(patch, yes=False) as asked:
         run = ("party", "run", session, "r1c1", *data, *ALONE, *more)
         online(*run, expect=3)
@@ -71,7 +71,7 @@ def test_the_sheet_is_accepted_again_without_a_terminal(
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ALONE)
     accept = accepting(online, invitation)
     online("party", "run", invitation, *accept)
-    online("party", "consent", session, "r1c1", "--withdraw")
+    online("party", "status", session, "r1c1", "--withdraw")
     assert "You took your consent back" in online(*run, expect=3).stderr
     assert "12 labels" in online(*run, *accept[:2]).stdout
 

@@ -31,7 +31,7 @@ from clustering_protocols.terms.terms import Layout
 from coterie import Party, Result
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
-from party_sdk.cli.party.new_rows import summary_lines
+from party_sdk.cli.party.results import summary_lines
 from party_sdk.party.party_session import Document
 from party_sdk.results.label_files import write_labels
 from party_sdk.results.new_rows import NewRows

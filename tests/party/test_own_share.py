@@ -86,7 +86,7 @@ def test_a_table_of_zeros_is_reported_before_sending(
     given = f"@{online.file('invitation', invitation)}"
     for command, *more in (
         ("check",),
-        ("rehearse",),
+        ("check", "--rehearse"),
         ("run", *accepting(online, invitation)),
     ):
         words = ("party", command, given, "--id-column", "id", *more, "--data")

@@ -112,6 +112,55 @@ def read_entropy(path: Path | None) -> bytes | None:
     return entropy
 
 
+class LongCommand(click.Command):
+    """A command of many options: --help shows some of them, --help-all shows all.
+
+    shown: names of the options that --help shows, without their dashes.
+    """
+
+    def __init__(self, *args: Any, shown: str, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self._shown = frozenset(f"--{name}" for name in shown.split())
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with --help-all before --help."""
+        *others, usual = super().get_params(ctx)
+        return [
+            *others,
+            click.Option(
+                ["--help-all"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=self._show_all,
+                help="Show every option, and exit.",
+            ),
+            usual,
+        ]
+
+    def _show_all(
+        self, context: click.Context, parameter: click.Parameter, value: object
+    ) -> None:
+        if value and not context.resilient_parsing:
+            context.meta[parameter.human_readable_name] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options that are shown."""
+        everything = "help_all" in ctx.meta
+        records = [
+            record
+            for parameter in self.get_params(ctx)
+            if (record := parameter.get_help_record(ctx)) is not None
+            and (everything or self._shown.intersection(parameter.opts))
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
+
+
 class _Moment(click.ParamType[datetime]):
     """A time that a person writes."""
 

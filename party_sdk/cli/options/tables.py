@@ -192,7 +192,7 @@ def _data_options(command: Command, *, required: bool) -> Command:
     ) -> Any:
         if path is None:
             return command(*args, rows=None, **rest)
-        outputs = [rest.get(name) for name in ("labels", "picture", "html")]
+        outputs = [rest.get(name) for name in ("labels", "picture")]
         try_outputs(outputs, Path(path), force=rest.get("force", False))
         rows = TableSpec(
             path=path,

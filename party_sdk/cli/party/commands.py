@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,36 +11,43 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.wire.states import StopReason
 from party_sdk.cli.options.arguments import (
     invitation_argument,
     invited_argument,
     optional_slot_argument,
-    session_argument,
-    slot_argument,
     typed_invitation,
 )
+from party_sdk.cli.options.common import LongCommand
 from party_sdk.cli.options.policy import choice_option, policy_options
 from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
 from party_sdk.cli.options.tables import data_options, own_rows_options
-from party_sdk.cli.party.exports import export, name
-from party_sdk.cli.party.home import audit, consent, forget, list_parties, status
-from party_sdk.cli.party.new_rows import predict
-from party_sdk.cli.party.pages import report, terms
+from party_sdk.cli.party.home import audit, forget, leave, status
 from party_sdk.cli.party.party_options import here_options, option_words
-from party_sdk.cli.party.rehearse import rehearse
-from party_sdk.cli.party.runs import runs
-from party_sdk.cli.session.notify import address_options, answer, notify_option
-from party_sdk.cli.table import INPUT_UNUSABLE, show_report
-from party_sdk.cli.terminal.output import json_option, report_lines, say, show_progress
+from party_sdk.cli.party.results import predict, report
+from party_sdk.cli.session.notify import notify_option
+from party_sdk.cli.table import check_output
+from party_sdk.cli.terminal.output import (
+    Output,
+    json_output,
+    report_lines,
+    say,
+    show_notes,
+    show_progress,
+)
 from party_sdk.cli.terminal.output_files import (
+    force_option,
+    label_lines,
     labels_option,
     picture_option,
-    tell_labels,
+    write_assessment,
+    write_page,
 )
 from party_sdk.home.policy import Policy, describe_quota, match_keys_at, quota_options
+from party_sdk.results.output_files import keep_others
 
 if TYPE_CHECKING:
+    from clustering_protocols.engine.inspection import Rehearsal
+    from clustering_protocols.terms.terms import Terms
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
     from party_sdk.party.participant import Party
@@ -62,23 +68,50 @@ def party() -> None:
     """Join with an invitation and run to the labels (for a party)."""
 
 
-for _command in (
-    name,
-    runs,
-    terms,
-    report,
-    list_parties,
-    status,
-    audit,
-    consent,
-    forget,
-):
-    party.add_command(_command)
-for _command in (rehearse, predict, export):
+for _command in (report, status, audit, leave, forget, predict):
     party.add_command(_command)
 
 
 @party.command()
+@invitation_argument
+@click.option("--annex", is_flag=True, help="Print the annex too.")
+@click.option(
+    "--out",
+    "outs",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a file. .html: the sheet, to print and sign. .md: a data protection impact "
+    "assessment, filled from the terms. Again for both.",
+)
+@force_option
+@here_options()
+@json_output
+def terms(
+    invitation: str, outs: tuple[Path, ...], here: Home, *, annex: bool, force: bool
+) -> Output:
+    """Read the terms in words: one page to accept or sign, and an annex.
+
+    The page says who invites and what for, what is sent, who reads what, and every risk.
+    Its last line is the SHA-256 that 'coterie party run --accept' takes. The annex names
+    what will be sent in which form, and what would remove each risk. The command sends
+    only the question what the invitation is for.
+    """
+    from coterie_pages import terminal_text
+
+    keep_others(outs, None, force=force)
+    sheet = here.sheet(here.offer(invitation))
+    for path in outs:
+        is_page = path.suffix.lower() in {".html", ".htm"}
+        (write_page if is_page else write_assessment)(sheet, path)
+    annexed = terminal_text.annex_lines(sheet) if annex else ()
+    signed = terminal_text.signature_lines(sheet)
+    shown = chain(terminal_text.page_lines(sheet), signed, annexed)
+    return Output(sheet, () if outs else shown)
+
+
+@party.command(
+    cls=LongCommand, shown="data id-column columns labels accept json help-all"
+)
 @invited_argument
 @optional_slot_argument
 @own_rows_options
@@ -89,7 +122,7 @@ for _command in (rehearse, predict, export):
 @choice_option
 @_notify_option
 @here_options(joins=True, sends=True, maps=True)
-@json_option
+@json_output
 def run(
     session: str,
     slot: str | None,
@@ -103,8 +136,7 @@ def run(
     *,
     addresses: tuple[str, ...],
     force: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Take part until there are labels. Interrupted, run it again: it continues.
 
     SESSION is your invitation: its file, or - for standard input, because other users of
@@ -130,27 +162,18 @@ def run(
         if addresses:
             member.notify(addresses)
         if rows is None:
-            _show_joined(here, member, policy, addresses, as_json=as_json)
-            return
-        take_part(here, member, rows, labels, picture, force=force, as_json=as_json)
+            return Output(member.terms, _joined_lines(here, member, policy, addresses))
+        return take_part(here, member, rows, labels, picture, force=force)
 
 
-def _show_joined(
-    here: Home,
-    member: Party,
-    policy: Policy,
-    addresses: Sequence[str],
-    *,
-    as_json: bool,
-) -> None:
-    """Say who has accepted the terms, and what comes next."""
+def _joined_lines(
+    here: Home, member: Party, policy: Policy, addresses: Sequence[str]
+) -> Iterator[str]:
+    """Yield who has accepted the terms; say what comes next."""
     from clustering_protocols.secrecy.identities import fingerprint
 
-    if as_json:
-        say(member.terms.model_dump_json())
-        return
     own = member.identity
-    say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
+    yield f"you are {own.name or 'without a name'}: {fingerprint(own.key)}"
     for address in addresses:
         say(f"{address} is notified once you have run with your data.", err=True)
     show_quota(member, policy)
@@ -161,76 +184,69 @@ def _show_joined(
 @party.command()
 @invitation_argument
 @data_options
+@click.option(
+    "--rehearse",
+    "rehearses",
+    is_flag=True,
+    help="Play the session at home, with your table and made-up others, and show what "
+    "would be sent, array by array. Its labels mean nothing.",
+)
+@choice_option
 @here_options()
-@json_option
-@click.pass_context
+@json_output
 def check(
-    context: click.Context,
     invitation: str,
     rows: TableSpec,
+    choices: Mapping[str, Any],
     here: Home,
     *,
-    as_json: bool,
-) -> None:
+    rehearses: bool,
+) -> Output:
     """Check your table against terms, without joining.
 
     Nothing is sent but the question what the invitation is for. Ends with 5 if there are
     problems, each with its line.
     """
     offer = here.offer(invitation)
-    folder = here.stored(offer.terms.session, offer.invitation.slot)
-    rows = here.map_rows(folder, rows)
-    report = rows.check_table(offer.terms, offer.invitation.slot)
-    show_report(report, as_json=as_json)
-    if report.problems:
-        context.exit(INPUT_UNUSABLE)
+    slot = offer.invitation.slot
+    rows = here.map_rows(here.stored(offer.terms.session, slot), rows)
+    if rehearses:
+        return _rehearse(here, offer.terms, slot, rows, choices)
+    report = rows.check_table(offer.terms, slot)
+    return check_output(report, fails=bool(report.problems))
 
 
-@party.command()
-@invited_argument
-@optional_slot_argument
-@click.option("--reason", default="", help="A line for the coordinator to read.")
-@click.option(
-    "--because",
-    type=click.Choice([word.value for word in StopReason if word != StopReason.HELD]),
-    default=StopReason.LEFT.value,
-    show_default=True,
-    help="The one word that all others read, once you have run with your data.",
-)
-@here_options()
-def leave(
-    session: str, slot: str | None, reason: str, because: str, here: Home
-) -> None:
-    """Do not take part, or stop for good: nothing more is sent.
+def _rehearse(
+    here: Home, terms: Terms, slot: str, rows: TableSpec, choices: Mapping[str, Any]
+) -> Output:
+    from clustering_protocols.terms.session_risks import SUMS_LIMIT
+    from party_sdk.admission.table_admission import agreed_in
+    from party_sdk.home.policy_files import read_policy
+    from party_sdk.lab import rehearse
 
-    With your invitation, before you have run with your data, the coordinator reads that
-    you decline, and why; with the same invitation you may still join later. Afterwards,
-    by SESSION and SLOT too, all read that you stopped, and one word why. The session
-    ends, or continues without you where its terms allow that.
-    """
-    if "#" in session:
-        from party_sdk.analyst_client.invitations import Invitation
+    limit = read_policy(here.path).sums_limit
+    data = rows.open(agreed_in(terms, slot))
+    found = rehearse(terms, slot, data, {SUMS_LIMIT: limit, **choices})
+    show_notes(found.notes)
+    return Output(found, rehearsal_lines(found, terms))
 
-        parsed = Invitation.parse(session)
-        if not here.stored(parsed.session, parsed.slot).has_joined:
-            here.decline(session, reason)
-            read = reason or "you give no reason"
-            say(f"You declined. The coordinator reads: {read}.", err=True)
-            return
-    folder = here.one_of(session, slot)
-    had_joined = folder.has_joined
-    is_told = here.leave(folder.session, folder.slot, reason, StopReason(because))
-    if is_told and not had_joined:
-        say("You left. The coordinator reads that you decline.", err=True)
-        return
-    say("You left: nothing more is sent from here. What was sent stays sent.", err=True)
-    if is_told:
-        say(f"The others read that you stopped for good ({because}).", err=True)
-        return
-    say(
-        "The others wait for you until the deadline: ask the coordinator to cancel the "
-        f"session (coterie session cancel {folder.session}).",
-        err=True,
+
+def rehearsal_lines(found: Rehearsal, terms: Terms) -> Iterator[str]:
+    """Yield what would be sent, in the words of the terms sheet."""
+    from party_sdk.cli.terminal.asker import inspection_lines
+
+    for each in found.left:
+        yield from inspection_lines(each.example, terms)
+        if each.n > 1:
+            yield (
+                f"  and {each.n - 1} more of this form, until round {each.last}: "
+                f"{each.n_bytes:,} bytes in all"
+            )
+    for asks in found.asks:
+        yield f"You would be asked: {asks}"
+    yield (
+        f"{found.n_rows} rows; {found.rounds} rounds; {found.n_bytes:,} bytes would be sent; "
+        f"{found.seconds:.1f} s of work here. Nothing was sent."
     )
 
 
@@ -279,9 +295,8 @@ def take_part(
     picture: Path | None,
     *,
     force: bool,
-    as_json: bool,
-) -> None:
-    """Run a party, and print its result."""
+) -> Output:
+    """Run a party; return its result."""
     from party_sdk.application.outputs import Outputs
     from party_sdk.tables.linkage import tell_unlinked
 
@@ -293,48 +308,45 @@ def take_part(
     except KeyboardInterrupt:
         say("Stopped. The same command continues where it was.", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
-    if picture is not None:
-        say(f"a picture in {picture}", err=True)
     unlinked = here.find_unlinked(member, rows, result)
-    if as_json:
-        rows_told = {"unlinked": [each._asdict() for each in unlinked]}
-        told = rows_told if unlinked else {}
-        say(json.dumps(_document(member, result, labels) | told))
-        return
-    _show(member, result, labels, tell_unlinked(unlinked))
+    document = _document(member, result, labels)
+    if unlinked:
+        document["unlinked"] = [each._asdict() for each in unlinked]
+    lines = _result_lines(member, result, labels, tell_unlinked(unlinked))
+    pictures = [] if picture is None else [f"a picture in {picture}"]
+    return Output(document, [*lines, *pictures])
 
 
-def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) -> None:
+def _result_lines(
+    member: Party, result: Result, labels: Path, unlinked: Sequence[str]
+) -> Iterator[str]:
     from coterie_pages.result_texts import rows_without_cluster
     from coterie_pages.views.result_views import outcomes_in
     from party_sdk.reports.run_reports import linked_rows
     from party_sdk.results.cautions import oddities, result_cautions
 
     if linked := linked_rows(member.terms, member.invitation.slot, result):
-        say(f"linked rows: {linked}")
-    for line in unlinked:
-        say(line)
+        yield f"linked rows: {linked}"
+    yield from unlinked
     if not result.is_description:
-        tell_labels(labels, len(result.labels))
+        yield from label_lines(labels, len(result.labels))
     if result.cluster_sizes is not None:
         own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
         all_, yours = (", ".join(map(str, each)) for each in (sizes, own))
-        say(f"rows of all parties per cluster: {all_}; yours: {yours}")
+        yield f"rows of all parties per cluster: {all_}; yours: {yours}"
         if without := len(result.labels) - sum(own):
-            say(f"label -1: {rows_without_cluster(without)}")
+            yield f"label -1: {rows_without_cluster(without)}"
         for sentence in oddities(own, sizes):
             _warn(sentence)
     for sentence in result_cautions(member.terms, result):
         _warn(sentence)
     told = {k: v for k, v in result.report.items() if k != "n_coinciding"}
-    for line in report_lines(told):
-        say(line)
-    profiles = profile_lines(result.profiles)
-    outcomes = outcome_lines(outcomes_in(member.terms, result.profiles))
-    for line in chain(_runs_of(member, result), profiles, outcomes):
-        say(line)
+    yield from report_lines(told)
+    yield from _runs_of(member, result)
+    yield from profile_lines(result.profiles)
+    yield from outcome_lines(outcomes_in(member.terms, result.profiles))
     for cluster, items in enumerate(result.top_items(result.columns)):
-        say(f"cluster {cluster}: {', '.join(items)}")
+        yield f"cluster {cluster}: {', '.join(items)}"
 
 
 def _warn(sentence: str) -> None:
@@ -372,31 +384,3 @@ def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
         "report": dict(result.report),
         "safety_number": member.safety_number,
     }
-
-
-@party.command("notify")
-@session_argument
-@slot_argument
-@address_options
-@here_options()
-@json_option
-def notify_party(
-    session_id: str,
-    slot: str,
-    here: Home,
-    *,
-    as_json: bool,
-    **asked: str | None,
-) -> None:
-    """Have the analyst notify you of your turn, and of the end.
-
-    It also notifies you when half of a deadline has passed. It sends mail, if its
-    administrator has set that up. Without an option, the command lists who is notified
-    and which notices failed. The list includes the addresses given at
-    'party join --notify'. You need to have run with your data once.
-    """
-    from party_sdk.party.notifications import read_told
-
-    named = read_told(here.stored(session_id, slot))
-    with here.receivers(session_id, slot) as receivers:
-        answer(receivers, asked, as_json=as_json, named=named)

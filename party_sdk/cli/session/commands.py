@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -28,11 +28,17 @@ from party_sdk.cli.options.common import (
 )
 from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
 from party_sdk.cli.session.create import create, invitations_option
-from party_sdk.cli.session.notify import notify_coordinator
+from party_sdk.cli.session.notify import (
+    address_options,
+    change_receivers,
+    receiver_lines,
+)
 from party_sdk.cli.terminal.output import (
+    Output,
     align_columns,
     audit_line,
     json_option,
+    json_output,
     progress_line,
     report_lines,
     roster_document,
@@ -42,12 +48,7 @@ from party_sdk.cli.terminal.output import (
     show_progress,
     show_silence,
 )
-from party_sdk.cli.terminal.output_files import (
-    force_option,
-    html_option,
-    show_report,
-    write_page,
-)
+from party_sdk.cli.terminal.output_files import force_option, report_summary, write_page
 from party_sdk.cli.terminal.run_table import table_lines
 from party_sdk.coordinator.letters import write_letters
 from party_sdk.home.files import read_secret_variable
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from clustering_protocols.records.record import Record
     from clustering_protocols.wire.answers import SessionLine, SessionStatus, SlotStatus
     from party_sdk.coordinator.coordinator import Coordinator
-    from party_sdk.coordinator.session import CoordinatedSession
 
 _SECONDS = click.IntRange(1, 366 * 86_400)
 
@@ -96,7 +96,6 @@ def session(
 
 
 session.add_command(create)
-session.add_command(notify_coordinator)
 
 
 @session.command()
@@ -141,7 +140,8 @@ def invite(
     help="Of several runs: write their figures over the number of clusters (SVG).",
 )
 @click.option("--follow", is_flag=True, help="Wait for the end of the session first.")
-@json_option
+@address_options
+@json_output
 @pass_coordinator
 def show(
     coordinator: Coordinator,
@@ -149,12 +149,18 @@ def show(
     picture: Path | None,
     *,
     follow: bool,
-    as_json: bool,
-) -> None:
-    """Say where a session stands and for whom it waits."""
+    **receivers: str | None,
+) -> Output:
+    """Say where a session stands and for whom it waits.
+
+    The analyst notifies --mail of slow parties, of a choice that waits and of the end, if
+    its administrator has set that up; then you read who is notified.
+    """
     from coterie_pages.views.result_views import outcomes_in
 
     opened = coordinator.session(session_id)
+    if any(receivers.values()):
+        return change_receivers(opened.receivers, receivers)
     status = opened.wait(show_progress) if follow else opened.status()
     if picture is not None:
         from party_sdk.cli.terminal.run_table import draw
@@ -163,24 +169,30 @@ def show(
     roster = opened.roster() if status.all_joined and opened.is_ours else None
     profiles = opened.profiles()
     outcomes = outcomes_in(opened.terms, profiles) if opened.is_ours else ()
-    if as_json:
-        members = {} if roster is None else roster_document(roster)
-        told = documents(profiles, outcomes) | result_document(opened, status)
-        say(json.dumps(status.model_dump(mode="json") | members | told))
-        return
-    show_status(status)
-    for line in chain(profile_lines(profiles), outcome_lines(outcomes)):
-        say(line)
-    for line in () if roster is None else roster_lines(roster):
-        say(line)
     if status.all_joined and not opened.is_ours:
         say(
             "Members and result are shown where the session was opened: only there can "
             "they be checked.",
             err=True,
         )
-    elif status.state == SessionState.COMPLETED:
-        show_summary(opened.summary())
+    is_checked = status.state == SessionState.COMPLETED and opened.is_ours
+    summary = opened.summary() if is_checked else None
+    members = {} if roster is None else roster_document(roster)
+    document = status.model_dump(mode="json") | members
+    document |= documents(profiles, outcomes) | result_document(summary)
+    notified = opened.receivers.list()
+    document["receivers"] = [
+        each.model_dump(mode="json") for each in notified.receivers
+    ]
+    lines = chain(
+        status_lines(status),
+        profile_lines(profiles),
+        outcome_lines(outcomes),
+        () if roster is None else roster_lines(roster),
+        () if summary is None else summary_lines(summary),
+        receiver_lines(notified),
+    )
+    return Output(document, lines)
 
 
 @session.command()
@@ -192,7 +204,7 @@ def show(
     help="Of the run whose labels parties shall get; 'session show' prints all runs.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
-@json_option
+@json_output
 @pass_coordinator
 def choose(
     coordinator: Coordinator,
@@ -200,20 +212,20 @@ def choose(
     n_clusters: int,
     *,
     yes: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Choose the run whose labels parties get.
 
     Of a session that was created with --choose later. It cannot be chosen again: at a
     terminal you are asked once more.
     """
     if not yes and sys.stdin.isatty():
-        show_status(coordinator.session(session_id).status())
+        for line in status_lines(coordinator.session(session_id).status()):
+            say(line)
         question = f"{n_clusters} clusters, for good?"
         if not click.confirm(question, err=True):
             raise click.Abort
     status = coordinator.session(session_id).choose(n_clusters)
-    say(status.model_dump_json() if as_json else progress_line(status))
+    return Output(status, [progress_line(status)])
 
 
 @session.command()
@@ -224,15 +236,13 @@ def choose(
     multiple=True,
     help="What a party's 'party audit --json' printed: the audit has to agree with it.",
 )
-@json_option
+@json_output
 @pass_coordinator
 def audit(
     coordinator: Coordinator,
     session_id: str,
     receipts: tuple[Path, ...],
-    *,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Print and check a session's audit.
 
     It tells who sent or received which digest when; the command fails if a line was
@@ -244,72 +254,53 @@ def audit(
     log = coordinator.session(session_id).audit()
     for path in receipts:
         compare(log, SignedLog.read(path.read_bytes()))
-    if as_json:
-        say(log.model_dump_json())
-        return
     entries = log.entries()
-    for entry in entries:
-        say(audit_line(entry))
     say(f"The chain of {len(entries)} lines holds.", err=True)
+    return Output(log, map(audit_line, entries))
 
 
 @session.command()
 @opened_argument
-@click.option("--days", type=click.FloatRange(0, 366), default=0.0, help="Days more.")
 @click.option(
-    "--hours", type=click.FloatRange(0, 8784), default=0.0, help="Hours more."
+    "--days",
+    type=click.FloatRange(0, 366, min_open=True),
+    required=True,
+    help="Days more; .5 is twelve hours.",
 )
-@json_option
+@json_output
 @pass_coordinator
-def extend(
-    coordinator: Coordinator,
-    session_id: str,
-    days: float,
-    hours: float,
-    *,
-    as_json: bool,
-) -> None:
+def extend(coordinator: Coordinator, session_id: str, days: float) -> Output:
     """Wait longer for those that have not answered."""
-    seconds = 86_400 * days + 3600 * hours
-    if not seconds:
-        raise click.UsageError("Give --days or --hours.")
-    status = coordinator.session(session_id).extend(seconds)
-    say(status.model_dump_json() if as_json else progress_line(status))
+    status = coordinator.session(session_id).extend(86_400 * days)
+    return Output(status, [progress_line(status)])
 
 
 @session.command()
 @opened_argument
 @click.option("--reason", default="", help="What the parties read, in one line.")
-@json_option
+@json_output
 @pass_coordinator
-def cancel(
-    coordinator: Coordinator, session_id: str, reason: str, *, as_json: bool
-) -> None:
+def cancel(coordinator: Coordinator, session_id: str, reason: str) -> Output:
     """End a session; parties read why."""
     status = coordinator.session(session_id).cancel(reason)
-    say(status.model_dump_json() if as_json else progress_line(status))
+    return Output(status, [progress_line(status)])
 
 
-def show_summary(summary: Record) -> None:
-    """Print what the coordinator may read of the result: numbers and short lists."""
-    for line in report_lines(summary.values, between=" "):
-        say(line)
+def summary_lines(summary: Record) -> Iterator[str]:
+    """Yield what the coordinator may read of the result: numbers and short lists."""
+    yield from report_lines(summary.values, between=" ")
     for name, array in summary.arrays.items():
         if array.ndim == 1:
-            say(f"{name} {', '.join(map(str, array.tolist()))}")
+            yield f"{name} {', '.join(map(str, array.tolist()))}"
 
 
-def result_document(
-    opened: CoordinatedSession, status: SessionStatus
-) -> dict[str, Any]:
+def result_document(summary: Record | None) -> dict[str, Any]:
     """Return the whole result that the coordinator may read, once it is there.
 
-    Labels are not in it: parties alone have them. Nothing on another machine than that
-    on which the session was opened: only there can a result be checked.
+    Labels are not in it: parties alone have them.
     """
-    if status.state is not SessionState.COMPLETED or not opened.is_ours:
+    if summary is None:
         return {}
-    summary = opened.summary()
     arrays = {name: array.tolist() for name, array in summary.arrays.items()}
     return {"result": {**summary.values, **arrays}}
 
@@ -321,25 +312,24 @@ def _absence(slot: SlotStatus) -> str:
     return f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
 
 
-def show_status(status: SessionStatus) -> None:
-    """Print where a session stands, for whom it waits, and what its runs are like."""
-    say(f"{status.title or status.id}: {status.protocol}")
-    say(progress_line(status))
+def status_lines(status: SessionStatus) -> Iterator[str]:
+    """Yield where a session stands, for whom it waits, and what its runs are like."""
+    yield f"{status.title or status.id}: {status.protocol}"
+    yield progress_line(status)
     for slot in status.slots:
         joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
         if slot.stopped is not None:
             joined += f", {summarise_stop(slot.stopped)}"
         waits = slot.awaited and slot.stopped is None
         waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * waits
-        say(f"  {slot.name}: {joined}{waiting}")
+        yield f"  {slot.name}: {joined}{waiting}"
     chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
     figures = [run.figures for run in status.runs]
     numbers = [run.n_clusters for run in status.runs]
     sizes = [run.sizes for run in status.runs]
-    for line in table_lines(numbers, figures, chosen, sizes):
-        say(line)
+    yield from table_lines(numbers, figures, chosen, sizes)
     if status.state is SessionState.CHOOSING and (said := suggestion_line(status)):
-        say(said)
+        yield said
 
 
 def suggestion_line(status: SessionStatus) -> str:
@@ -367,23 +357,17 @@ _TIMES: Final = ("SINCE (UTC)", "OPENED (UTC)", "TITLE")
 @click.option(
     "--owner", default="", help="Of this owner: the label of a key, or its id."
 )
-@click.option("--awaited", default="", help="Waiting for this slot.")
 @click.option("--since", type=MOMENT, help="Changed since: 2026-11-01, 3d, 12h.")
-@click.option("--older", type=MOMENT, help="Not changed since: 2026-11-01, 3d, 12h.")
 @click.option("--limit", type=click.IntRange(1), help="So many at most.")
-@json_option
+@json_output
 @pass_coordinator
 def list_sessions(
     coordinator: Coordinator,
     state: str | None,
     owner: str,
-    awaited: str,
     since: datetime | None,
-    older: datetime | None,
     limit: int | None,
-    *,
-    as_json: bool,
-) -> None:
+) -> Output:
     """List the sessions of this key, the last to change first.
 
     With the key of an administrator: of all owners.
@@ -392,23 +376,17 @@ def list_sessions(
         limit,
         state=state or "",
         owner=owner,
-        awaited=awaited,
         since=since,
-        before=older,
     )
-    if as_json:
-        say(json.dumps([line.model_dump(mode="json") for line in found]))
-        return
-    for text in (
-        align_columns([[*_HEADER, *_TIMES], *map(_cells, found)]) if found else ()
-    ):
-        say(text)
     if not found:
-        is_filtered = any((state, owner, awaited, since, older))
+        is_filtered = any((state, owner, since))
         fits = (
             "No session fits." if is_filtered else "There are no sessions of this key."
         )
         say(fits, err=True)
+    rows = [[*_HEADER, *_TIMES], *map(_cells, found)] if found else []
+    document = [line.model_dump(mode="json") for line in found]
+    return Output(document, align_columns(rows) if rows else ())
 
 
 @session.command()
@@ -489,71 +467,40 @@ def _minute(at: datetime) -> str:
 
 @session.command()
 @opened_argument
-@html_option
-@json_option
+@click.option(
+    "--out",
+    "outs",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a file. .html: the report as a page. .zip: all that you may read of the "
+    "session: the exact texts of terms and agreement, its state, the result, the signed "
+    "audit and the report; no secret. Again for both.",
+)
+@force_option
+@json_output
 @pass_coordinator
 def report(
-    coordinator: Coordinator,
-    session_id: str,
-    html: Path | None,
-    *,
-    force: bool,
-    as_json: bool,
-) -> None:
+    coordinator: Coordinator, session_id: str, outs: tuple[Path, ...], *, force: bool
+) -> Output:
     """Report what came of a session, on a page to file.
 
     It has terms, members, figures, sizes and the audit, all checked. Terms, members and
     result are in it where the session was opened: only there can they be checked.
     """
-    from party_sdk.reports.session_reports import audited_report
-
-    keep_others([html], None, force=force)
-    opened = coordinator.session(session_id)
-    made, _ = audited_report(coordinator, opened, opened.status())
-    if html is not None:
-        write_page(made, html)
-    if as_json:
-        say(made.model_dump_json())
-        return
-    show_report(made, ": ".join(filter(None, (made.state, made.reason))))
-    say(f"{len(made.audit)} lines in the audit")
-
-
-@session.command()
-@opened_argument
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    help="The zip file to write.",
-)
-@force_option
-@json_option
-@pass_coordinator
-def export(
-    coordinator: Coordinator,
-    session_id: str,
-    output: Path,
-    *,
-    force: bool,
-    as_json: bool,
-) -> None:
-    """Write all that you may read of a session into one zip file.
-
-    It holds the exact texts of terms and agreement, the state of the session, the result
-    and the signed audit. It also holds the report as JSON and as a page. It holds no
-    secret.
-    """
-    from coterie_pages.pages import page
     from party_sdk.reports.session_reports import archive, audited_report
 
-    keep_others([output], None, force=force)
+    keep_others(outs, None, force=force)
     opened = coordinator.session(session_id)
     status = opened.status()
     made, log = audited_report(coordinator, opened, status)
-    content = archive(opened, status, made, page(made), log)
-    write_whole(content, output)
-    if as_json:
-        say(json.dumps({"output": str(output), "n_bytes": len(content)}))
-        return
-    say(f"{len(content):,} bytes in {output}")
+    for path in outs:
+        if path.suffix.lower() == ".zip":
+            from coterie_pages.pages import page
+
+            write_whole(archive(opened, status, made, page(made), log), path)
+        else:
+            write_page(made, path)
+    state = ": ".join(filter(None, (made.state, made.reason)))
+    audited = f"{len(made.audit)} lines in the audit"
+    written = [f"{path} is written" for path in outs]
+    return Output(made, chain(report_summary(made, state), [audited], written))

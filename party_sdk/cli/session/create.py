@@ -12,6 +12,7 @@ import click
 from party_sdk.cli.options.arguments import opened_sessions, protocol_names
 from party_sdk.cli.options.common import (
     SEED,
+    LongCommand,
     entropy_option,
     param_option,
     pass_coordinator,
@@ -61,7 +62,11 @@ invitations_option = click.option(
 )
 
 
-@click.command()
+@click.command(
+    cls=LongCommand,
+    shown="from protocol clusters party same-people expect purpose schema missing profiles "
+    "help-all",
+)
 @click.argument("title", required=False)
 @click.option(
     "--from",
@@ -83,7 +88,7 @@ invitations_option = click.option(
     multiple=True,
     metavar="PATTERN",
     help="What ids look like, e.g. KV-99999999: 9 is a digit, A a letter. Once for each "
-    "id column; 'coterie schema ids' drafts it. Parties compare at home.",
+    "id column; 'coterie table --id-patterns' drafts it. Parties compare at home.",
 )
 @click.option(
     "--match-key",

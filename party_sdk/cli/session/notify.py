@@ -1,28 +1,24 @@
-"""`coterie session notify`, and what it shares with that of a party and with `--notify`."""
+"""Options that say whom the analyst notifies by mail."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
-from party_sdk.cli.options.arguments import opened_argument
-from party_sdk.cli.options.common import pass_coordinator
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output import Output, say
 
 if TYPE_CHECKING:
-    from clustering_protocols.wire.answers import ReceiverAdded, ReceiverLine
-    from party_sdk.coordinator.coordinator import Coordinator
-    from party_sdk.party.notifications import NotificationRequest, OwnReceivers
+    from clustering_protocols.wire.answers import Receivers
+    from party_sdk.party.notifications import OwnReceivers
 
 _OPTIONS = (
     click.option("--mail", metavar="ADDRESS", help="Notify this mail address."),
     click.option(
-        "--remove", metavar="ID", help="Stop notifying this id; see the list."
+        "--remove", metavar="ID", help="Stop notifying this id, which the list shows."
     ),
 )
 
@@ -80,77 +76,28 @@ def _add_receiver(receivers: OwnReceivers, address: str) -> dict[str, Any]:
     return {"address": address, **added.model_dump()}
 
 
-@click.command("notify")
-@opened_argument
-@address_options
-@json_option
-@pass_coordinator
-def notify_coordinator(
-    coordinator: Coordinator, session_id: str, *, as_json: bool, **asked: str | None
-) -> None:
-    """Have the analyst notify you of slow parties, and of the end.
-
-    It also notifies you when you have to choose a run. It sends mail, if its
-    administrator has set that up. Without an option, the command lists who is notified
-    and which notices failed.
-    """
-    answer(coordinator.session(session_id).receivers, asked, as_json=as_json)
-
-
-def answer(
-    receivers: OwnReceivers,
-    asked: dict[str, str | None],
-    *,
-    as_json: bool,
-    named: Sequence[NotificationRequest] = (),
-) -> None:
-    """Add, remove or list, as was asked; ``named`` are those given with `--notify`."""
-    given = {name: value for name, value in asked.items() if value is not None}
-    if len(given) > 1:
-        raise click.UsageError("Give --mail or --remove.")
-    if removed := given.pop("remove", None):
+def change_receivers(
+    receivers: OwnReceivers, changes: Mapping[str, str | None]
+) -> Output:
+    """Add or remove an address; print who is notified, and which notices failed."""
+    if removed := changes.get("remove"):
         receivers.remove(removed)
-        return
-    if given:
-        [address] = given.values()
-        _show_added(receivers.add(address), as_json=as_json)
-        return
+    if address := changes.get("mail"):
+        receivers.add(address)
     found = receivers.list()
-    if as_json:
-        told = [each.model_dump() for each in named]
-        say(json.dumps(found.model_dump(mode="json") | {"named": told}))
-        return
-    if not found.offered:
-        say("This analyst sends no mail.", err=True)
-    for line in found.receivers:
-        say(_line(line))
-    for each in named:
-        say(_named_line(each))
+    return Output(found, receiver_lines(found))
 
 
-def _named_line(named: NotificationRequest) -> str:
-    if named.waits:
-        return f"{named.address} waits until this party runs with its data."
-    if named.problem:
-        return f"{named.address} is not told: {named.problem}"
-    return f"{named.id}  named when joining"
-
-
-def _show_added(added: ReceiverAdded, *, as_json: bool) -> None:
-    if as_json:
-        say(added.model_dump_json())
-        return
-    say(f"id: {added.id}")
-
-
-def _line(line: ReceiverLine) -> str:
+def receiver_lines(found: Receivers) -> Iterator[str]:
+    """Yield who is notified, and which notices failed."""
     from clustering_protocols.wire.answers import SENTENCES
 
-    told = f"{line.sent} sent"
-    if line.retrying:
-        told += f", {line.retrying} tried again"
-    if line.given_up:
-        told += f", {line.given_up} given up"
-    if line.failure is not None:
-        told += f". {SENTENCES.get(line.failure, line.failure)}"
-    return f"{line.id}  {line.address}  {told}"
+    for each in found.receivers:
+        told = f"{each.sent} sent"
+        if each.retrying:
+            told += f", {each.retrying} tried again"
+        if each.given_up:
+            told += f", {each.given_up} given up"
+        if each.failure is not None:
+            told += f". {SENTENCES.get(each.failure, each.failure)}"
+        yield f"{each.id}  {each.address}  {told}"

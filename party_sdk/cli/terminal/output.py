@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from pydantic import BaseModel
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
@@ -62,6 +64,45 @@ _INPUT = frozenset(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on standard output."
 )
+
+
+class Output(NamedTuple):
+    """What a command prints: a document with --json, lines without.
+
+    document: a JSON value, a model, or a function without arguments that returns one.
+    code: with which the command ends.
+    """
+
+    document: Any
+    lines: Iterable[str] = ()
+    code: int = 0
+
+
+def json_output(command: Callable[..., Output | None]) -> Callable[..., None]:
+    """Add --json to a command, and print what it returns."""
+
+    @json_option
+    @functools.wraps(command)
+    def run_and_print(*args: Any, as_json: bool, **options: Any) -> None:
+        output = command(*args, **options)
+        if output is None:
+            return
+        if as_json:
+            say(_to_json(output.document))
+        else:
+            for line in output.lines:
+                say(line)
+        if output.code:
+            click.get_current_context().exit(output.code)
+
+    return run_and_print
+
+
+def _to_json(document: Any) -> str:
+    found = document() if callable(document) else document
+    if isinstance(found, BaseModel):
+        return found.model_dump_json()
+    return found if isinstance(found, str) else json.dumps(found)
 
 
 _CONTROL = re.compile(f"[{CONTROLS}]")

@@ -22,11 +22,11 @@ force_option = click.option(
 )
 
 
-def tell_labels(path: Path, n_rows: int) -> None:
-    """Say how many labels are in a file, and what a spreadsheet may do to their ids."""
+def label_lines(path: Path, n_rows: int) -> Iterator[str]:
+    """Yield how many labels are in a file; say what a spreadsheet may do to their ids."""
     from party_sdk.results.label_files import formula_note
 
-    say(f"{n_rows} labels in {path}")
+    yield f"{n_rows} labels in {path}"
     if note := formula_note(path):
         say(f"note: {note}", err=True)
 
@@ -54,18 +54,6 @@ def picture_option(command: Command) -> Command:
     )(command)
 
 
-def html_option(command: Command) -> Command:
-    """Add the option that says where a page goes: ``html``, and whether to ``force``."""
-    return force_option(
-        click.option(
-            "--html",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Write it as one HTML file, to read, print and sign: it holds no script "
-            "and fetches nothing.",
-        )(command)
-    )
-
-
 def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> None:
     """Write a page; the file is there as a whole or not at all."""
     from coterie_pages.pages import page
@@ -82,13 +70,8 @@ def write_assessment(sheet: TermsSheet, path: Path) -> None:
     say(f"an assessment to fill in, in {path}", err=True)
 
 
-def show_report(report: RunReport | SessionReport, state: str) -> None:
-    """Say in a few lines what a report holds."""
-    for line in _lines(report, state):
-        say(line)
-
-
-def _lines(report: RunReport | SessionReport, state: str) -> Iterator[str]:
+def report_summary(report: RunReport | SessionReport, state: str) -> Iterator[str]:
+    """Yield in a few lines what a report holds."""
     yield f"{report.title}: {report.protocol}, {state}"
     if report.sheet is not None:
         yield f"terms {report.sheet.digest}"

@@ -71,7 +71,7 @@ def get_audit(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def get_archive(request: Request, coordinator: Coordinator) -> Response:
-    """Return everything that a coordinator may read, as `coterie session export` does."""
+    """Return everything that a coordinator may read, as `coterie session report` does."""
     opened = session_in(request, coordinator)
     status = opened.status()
     report, log = audited_report(coordinator, opened, status)

@@ -27,6 +27,7 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.analyst_client import transport
 from party_sdk.cli import main
+from party_sdk.cli.options.common import LongCommand
 from party_sdk.cli.terminal import asker as asker_module
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.cli.terminal.output import exit_code, progress_line, report_lines
@@ -63,6 +64,9 @@ def test_a_command_and_all_its_options_explain_themselves(
     shown = terminal(*path, "--help").stdout
     assert shown.startswith("Usage:")
     assert command.help, "a command says what it does"
+    if isinstance(command, LongCommand):
+        assert len(shown.splitlines()) <= 60, "it has two levels for this"
+        shown = terminal(*path, "--help-all").stdout
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
@@ -223,7 +227,7 @@ def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--protocol", "unknown"), "Known protocols: dc, dummy"),
+        (("--protocol", "unknown"), "Known protocols: dc, describe, dummy"),
         (("--protocol", "dummy", "--param", "n_clusters"), "is not NAME=VALUE"),
         (("--protocol", "dummy", "--param", "n_clusters=many"), "n_clusters"),
         (("--protocol", "dummy", "--param", "n_clusters=0"), "n_clusters"),

@@ -15,21 +15,21 @@ from party_sdk.supervisor.orders import all_parties
 def test_a_home_lists_its_sessions_with_what_is_next(
     online: Terminal, rows: Path
 ) -> None:
-    assert online.json("party", "list") == []
+    assert online.json("party", "status") == []
     done, first = opened(online)
     left, second = opened(online)
     for invitation in (first, second):
         online("party", "run", invitation, *accepting(online, invitation))
     online("party", "leave", left, "r1c1")
 
-    listed = {each["session"]: each for each in online.json("party", "list")}
+    listed = {each["session"]: each for each in online.json("party", "status")}
     assert listed[left]["state"] == "left"
     assert listed[done]["state"] == "accepted, not joined"
     assert listed[done]["title"] == "Wards"
     following = listed[done]["following"].replace("FILE", f"{rows} --id-column id")
     assert "12 labels" in online(*shlex.split(following)[1:]).stdout
 
-    head, *lines = online("party", "list").stdout.splitlines()
+    head, *lines = online("party", "status").stdout.splitlines()
     assert head.split() == ["SESSION", "SLOT", "STATE", "NEXT"]
     assert len(lines) == 2
     [line] = [line for line in lines if line.startswith(done)]
@@ -38,7 +38,7 @@ def test_a_home_lists_its_sessions_with_what_is_next(
     online(*shlex.split(following))
 
     online("party", "forget", done, "r1c1", "--yes")
-    listed = {each["session"]: each for each in online.json("party", "list")}
+    listed = {each["session"]: each for each in online.json("party", "status")}
     assert listed[done]["state"] == "forgotten"
 
 
@@ -50,7 +50,7 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
     online("session", "cancel", session, "--reason", "no longer needed")
     resume = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
     assert "no longer needed" in online(*resume, expect=4).stderr
-    [found] = online.json("party", "list")
+    [found] = online.json("party", "status")
     assert found["state"] == "cancelled"
     assert found["following"] == f"coterie party forget {session} r1c1"
     told = online("party", "report", session).stdout

@@ -28,7 +28,10 @@ ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
 
 @pytest.mark.parametrize(
     "params",
-    [DataCollaboration(n_clusters=3), LosslessFederated(n_clusters=3)],
+    [
+        DataCollaboration(n_clusters=3, dimensions="all_but_one"),
+        LosslessFederated(n_clusters=3),
+    ],
     ids=["dc", "llf"],
 )
 @pytest.mark.quick(2)
@@ -87,26 +90,12 @@ def test_every_example_of_every_protocol_can_be_rehearsed(
 def test_the_command_sends_the_question_alone(online: Terminal, rows: Path) -> None:
     session, invitation = opened(online)
     data = ("--data", rows, "--id-column", "id")
-    said = online("party", "rehearse", invitation, *data)
+    said = online("party", "check", "--rehearse", invitation, *data)
     assert "Nothing was sent." in said.stdout
     assert "12 rows" in said.stdout
     assert "p01" not in said.stdout
     assert "has not joined" in online("session", "show", session).stdout
     assert session not in sessions_in(Path(online.environment["COTERIE_HOME"]))
-    document = online.json("party", "rehearse", invitation, *data)
+    document = online.json("party", "check", "--rehearse", invitation, *data)
     assert document["n_rows"] == 12
-    online("party", "rehearse", *data, expect=2)
-
-
-def test_terms_in_a_file_do_without_a_network(terminal: Terminal, rows: Path) -> None:
-    parts = simulation.split(ROWS, Layout.lattice(2), 7)
-    played = simulation.Session(
-        DataCollaboration(n_clusters=2), parts.layout, parts.data, 7
-    )
-    written = played.session.terms.model_dump_json()
-    file = terminal.file("terms.json", written)
-    data = ("--data", rows, "--id-column", "id", "--terms", file)
-    assert "slot" in terminal("party", "rehearse", *data, expect=5).stderr
-    slot = parts.layout.names[0]
-    said = terminal("party", "rehearse", *data, "--slot", slot)
-    assert "Nothing was sent." in said.stdout
+    online("party", "check", "--rehearse", *data, expect=2)

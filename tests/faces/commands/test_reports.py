@@ -1,4 +1,4 @@
-"""What `party terms`, `party report`, `session report` and `session export` say."""
+"""What `party terms`, `party report`, and `session report` say."""
 
 from __future__ import annotations
 
@@ -167,19 +167,19 @@ def test_terms_are_read_before_anybody_joins(
     assert sessions_in(desk.folder / "home") == [], "nothing was joined"
 
     page = desk.folder / "terms.html"
-    desk("party", "terms", desk.invitation, "--html", page)
+    desk("party", "terms", desk.invitation, "--out", page)
     html = page.read_text()
     assert parsed.terms in html
     assert "Wine &amp; &lt;b&gt;more&lt;/b&gt;" in html
     assert parsed.code not in html + shown
     assert parsed.secret.hex() not in html + shown
-    desk("party", "terms", desk.invitation, "--html", page, expect=3)
-    desk("party", "terms", desk.invitation, "--html", page, "--force")
+    desk("party", "terms", desk.invitation, "--out", page, expect=3)
+    desk("party", "terms", desk.invitation, "--out", page, "--force")
 
 
 def test_a_manifest_for_a_paper_names_no_row(desk: Desk, told: Any) -> None:
     path = desk.folder / "manifest.json"
-    desk("party", "report", desk.session, "--manifest", path)
+    desk("party", "report", desk.session, "--out", path)
     text = path.read_text()
     made = json.loads(text)
     terms = read_terms(json.dumps(made["terms"]).encode())
@@ -196,9 +196,9 @@ def test_a_manifest_for_a_paper_names_no_row(desk: Desk, told: Any) -> None:
     assert digest_of_rows not in text
     assert "w000" not in text
     path.write_text("somebody's own")
-    desk("party", "report", desk.session, "--manifest", path, expect=3)
+    desk("party", "report", desk.session, "--out", path, expect=3)
     assert path.read_text() == "somebody's own"
-    desk("party", "report", desk.session, "--manifest", path, "--force")
+    desk("party", "report", desk.session, "--out", path, "--force")
     assert path.read_text() == text
 
 
@@ -253,13 +253,13 @@ def test_another_table_is_not_drawn(desk: Desk) -> None:
     page = desk.folder / "report.html"
     rows = desk.folder / "rows.csv"
     rows.write_text(rows.read_text().replace("w001,", "w901,"))
-    desk("party", "report", desk.session, *desk.rows, "--html", page, expect=3)
+    desk("party", "report", desk.session, *desk.rows, "--out", page, expect=3)
     assert not page.exists()
     for _ in range(2):  # what the session wrote it may write again
-        desk("party", "report", desk.session, "--html", page)
+        desk("party", "report", desk.session, "--out", page)
     assert "Wine &amp; &lt;b&gt;more&lt;/b&gt;" in page.read_text()
     page.write_text("mine")
-    desk("party", "report", desk.session, "--html", page, expect=3)
+    desk("party", "report", desk.session, "--out", page, expect=3)
 
 
 def test_a_coordinator_reports_and_exports_all_that_it_may_read(
@@ -282,7 +282,7 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     assert "labels" not in shown["result"]
 
     archive = desk.folder / "session.zip"
-    desk("session", "export", desk.session, "--output", archive)
+    desk("session", "report", desk.session, "--out", archive)
     with ZipFile(archive) as found:
         files = {name.partition("/")[2]: found.read(name) for name in found.namelist()}
     assert files.keys() == {
@@ -304,7 +304,7 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     assert stored is not None
     secret = stored.entropy
     assert not [name for name, content in files.items() if secret.encode() in content]
-    desk("session", "export", desk.session, "--output", archive, expect=3)
+    desk("session", "report", desk.session, "--out", archive, expect=3)
 
 
 def test_a_report_elsewhere_has_only_what_can_be_checked(

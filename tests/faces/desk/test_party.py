@@ -128,7 +128,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     report = browser.get(f"{place}/report.html")
     assert "attachment" in report.headers["Content-Disposition"]
     assert "Ended" in texts(browser.get("/"))
-    assert "completed" in online("party", "list").stdout
+    assert "completed" in online("party", "status").stdout
     assert browser.said == []
 
 
@@ -255,7 +255,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     again = browser.get(f"{place}/table?path=rows.csv&seen=1&id=id&column=x&column=y")
     [typed] = boxes(again, "notify")
     assert typed.attrib["value"] == " ".join(kept.notify)
-    assert session in online("party", "list").stdout
+    assert session in online("party", "status").stdout
     # and the reverse
     columns = ("--columns", "x,y", "--labels", online.folder / "labels.csv")
     own = ("--data", rows, "--id-column", "id", *columns)

@@ -83,7 +83,7 @@ def test_texts_of_others_begin_no_cell_as_formulas(
         out = tmp_path / "exports"
         out.mkdir()
         words = ["--data", own, "--id-column", "patient", "--out", out / "rows.csv"]
-        said = terminal("party", "export", "wards", "r2c1", *words).output
+        said = terminal("party", "report", "wards", "r2c1", *words).output
 
     cells = set()
     for path in out.glob("*.csv"):

@@ -82,7 +82,7 @@ def prepare(coordinator: Person, parties: dict[str, Person]) -> None:
     for number, (slot, party) in enumerate(parties.items(), 1):
         hand_over(coordinator, party, slot)
         party.waits(f"identity new 'Clinic {number}'")
-    parties["r1c1"].waits(f"party terms {INVITATION} --html terms.html")
+    parties["r1c1"].waits(f"party terms {INVITATION} --out terms.html")
     declined = parties["r3c1"].waits(
         f"party leave {INVITATION} --reason 'Our board meets'"
     )
@@ -116,17 +116,19 @@ def test_a_whole_session_is_typed(
     run_until(runs, "choosing: ")
     waited = time.monotonic() - started
     coordinator.waits("session show wards")
-    own = parties["r2c1"].waits("party runs wards --data South.xlsx --id-column Nr")
+    own = parties["r2c1"].waits(
+        "party report wards --runs --data South.xlsx --id-column Nr"
+    )
     assert "from 2 to 3 clusters" in own
     coordinator.waits("session choose wards --n-clusters 3")
     resumed = time.monotonic()
     end_all(runs)
     waited += time.monotonic() - resumed
-    coordinator.waits("session report wards --html report.html")
+    coordinator.waits("session report wards --out report.html")
     for slot, party in parties.items():
         table, _, name = TABLES[slot]
         data = f"--data {table} --id-column {name}"
-        party.waits(f"party report wards {data} --html report.html")
+        party.waits(f"party report wards {data} --out report.html")
     own_seconds = time.monotonic() - begun - waited
 
     found, truth = [], []

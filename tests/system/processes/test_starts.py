@@ -212,7 +212,7 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         home = Home(path=tmp_path / "home")
         accepted = ["--accept", home.sheet(home.offer(invitation)).consent]
         terms = ["party", "terms", invitation]
-        written = coterie([*terms, "--html", str(tmp_path / "terms.html")])
+        written = coterie([*terms, "--out", str(tmp_path / "terms.html")])
         assert PAGES <= written <= CLIENT | OPTIONAL | PAGES
         joined = ["party", "run", invitation, *accepted]
         audited = ["party", "audit", "open", "r1c1"]
