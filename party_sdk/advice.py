@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from clustering_protocols import catalogue, result_warnings
+from clustering_protocols import catalogue, result_warnings, session_terms
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure, Kind, Method, Partitioning
-from clustering_protocols.contract import Disclosure, Params, Reader
+from clustering_protocols.contract import Disclosure, Params, Reader, SessionContext
 from clustering_protocols.contract.disclosures import exposures, opens_rows
 from clustering_protocols.contract.parameters import asked
 from clustering_protocols.contract.sizing import Extent
-from clustering_protocols.session_plan import check_planned, spread
 from clustering_protocols.session_terms import runs_of
+from clustering_protocols.terms.agreements import Agreement, Member
 from clustering_protocols.terms.sections import Evaluation
-from clustering_protocols.terms.terms import Identities, Layout, Slot
+from clustering_protocols.terms.terms import Identities, Layout, Slot, read_terms
 
 USUAL_COLUMNS: Final = 10
 """Columns of all parties together, where nobody says how many."""
@@ -312,7 +312,7 @@ def check_sizes(
             f"{sizes.beyond(params)}"
         )
     widths = widths_of(layout, columns)
-    check_planned(params, layout, rows=rows, widths=widths, evaluation=evaluation)
+    _check_planned(params, layout, rows=rows, widths=widths, evaluation=evaluation)
 
 
 def widths_of(layout: Layout, columns: int) -> list[int]:
@@ -320,7 +320,7 @@ def widths_of(layout: Layout, columns: int) -> list[int]:
     groups = layout.n_column_groups
     if columns == USUAL_COLUMNS:
         return [-(-columns // groups)] * groups
-    return spread(columns, groups)
+    return _spread(columns, groups)
 
 
 def size_warnings(
@@ -394,3 +394,51 @@ def describe_runs(params: Params, layout: Layout, runs: Evaluation) -> str:
             "time of one."
         )
     return f"{many} runs: {many} times the analyst's work, but rounds and bytes of one."
+
+
+def _check_planned(
+    params: Params,
+    layout: Layout,
+    *,
+    rows: int,
+    widths: Sequence[int],
+    evaluation: Evaluation | None = None,
+) -> None:
+    """Refuse sizes that the protocol would refuse once all parties have joined.
+
+    rows: of all parties together, spread evenly over the row groups.
+    widths: columns of each column group.
+
+    Raises ProtocolFailed, InvalidParameters: with what a session of these sizes would
+        end with.
+    """
+    name = catalogue.name_of(params)
+    text = session_terms.draw_up(
+        "planned",
+        session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
+        simulated=True,
+    )
+    heights = _spread(rows, layout.n_row_groups)
+    planned: Any = Member.model_construct  # nobody signs a plan
+    roster = tuple(
+        planned(
+            slot=slot.name,
+            n_rows=max(1, heights[slot.row]),
+            n_columns=max(1, widths[slot.column]),
+        )
+        for slot in layout.slots
+    )
+    session: SessionContext[Params] = SessionContext(
+        agreement=Agreement.model_construct(terms=text.decode(), roster=roster),
+        agreement_digest="",
+        terms=read_terms(text),
+        params=params,
+        runs=session_terms.runs_of(params, evaluation),
+    )
+    catalogue.protocol(name).check_roster(session)
+
+
+def _spread(total: int, groups: int) -> list[int]:
+    """Return a number in so many parts that differ by at most one."""
+    each, more = divmod(total, groups)
+    return [each + (group < more) for group in range(groups)]

@@ -120,11 +120,6 @@ class Inspection:
         )
 
     @property
-    def consent_kind(self) -> str:
-        """Return the kind for which a person says yes once: that of all its parts."""
-        return "+".join(dict.fromkeys(part.kind for part in self.parts)) or self.kind
-
-    @property
     def reach(self) -> Reach:
         """Return how far the part reaches that most can read."""
         found = {part.reach for part in self.parts}
