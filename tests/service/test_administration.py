@@ -113,7 +113,7 @@ def test_config_check_prints_sources_and_near_misses_and_no_password(run: Run) -
 
 def serve_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `coterie serve` end where it would begin to serve, and set up no logs."""
-    for name in ("cli.shutdown.run", "monitoring.logs.write_logs"):
+    for name in ("cli.shutdown.run", "logs.write_logs"):
         monkeypatch.setattr(f"analyst_service.{name}", lambda *_, **__: None)
 
 
