@@ -28,7 +28,6 @@ from analyst_service.contributions import (
     Upload,
     UploadRequirements,
     admit,
-    any_complete,
     find_tasks,
     note_sent,
     store,
@@ -236,9 +235,7 @@ def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieE
 
     def keep(db: Transaction) -> tuple[list[Stored | CoterieError], bool]:
         claim(db, [upload.digest for upload in uploads if upload.draft])
-        stored = store(db, uploads, service.settings.quota_bytes)
-        moved = {each[0].session_id for each in stored if isinstance(each, tuple)}
-        return stored, any_complete(db, moved)
+        return store(db, uploads, service.settings.quota_bytes)
 
     stored, is_complete = service.database.transact(keep)
     if is_complete:
@@ -345,7 +342,7 @@ async def get_task(
 ) -> Response:
     """Return the caller's open task; hold the request for a while if there is none."""
     step_aside = Visit.of(request.scope).step_aside
-    asking = TaskRequest(caller, session_id)
+    asking = caller, session_id
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         task = await wait_for_task(service, asking, waiter, wait, step_aside)
     if task is None:
@@ -389,7 +386,7 @@ async def put_contribution(
             # behind a new answer there is no task yet, and a ring says when there may be
             task = await wait_for_task(
                 service,
-                TaskRequest(caller, session_id),
+                (caller, session_id),
                 waiter,
                 seconds,
                 step_aside,

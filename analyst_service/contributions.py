@@ -5,10 +5,9 @@ Requests that come together share a transaction: each session is read once for a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -39,8 +38,6 @@ from clustering_protocols.wire.states import SessionState
 ROW_BYTES: Final = 64 << 10
 """A contribution below this size lies in its row, in place of a blob."""
 
-_NOTED: Final = ("slot", "round", "attempt", "digest")  # in lines of the audit
-
 
 class SlotAttempt(NamedTuple):
     """A slot's place in an attempt: the key of its task and of its answer."""
@@ -54,26 +51,14 @@ class SlotAttempt(NamedTuple):
 class OpenTask(NamedTuple):
     """What a slot is asked in the open attempt of its session."""
 
-    session_id: str
-    round: int
-    attempt: int
-    slot: str
+    place: SlotAttempt
     digest: str
     sent_at: datetime | None
     is_answered: bool
 
-    @property
-    def place(self) -> SlotAttempt:
-        """Return where it stands."""
-        return SlotAttempt(*self[:4])
 
-
-@dataclass(frozen=True, slots=True)
-class TaskRequest:
-    """Who asks for a task, and of which session."""
-
-    caller: Caller
-    session: str
+TaskRequest = tuple[Caller, str]
+"""Who asks for a task, and the name of the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +81,7 @@ class Upload:
     draft: FileDraft | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UploadRequirements:
+class UploadRequirements(NamedTuple):
     """What an upload is checked against."""
 
     agreement: bytes
@@ -122,22 +106,16 @@ def _is_open(rows: sa.Table) -> sa.ColumnElement[bool]:
     )
 
 
-def _count(rows: sa.Table) -> sa.ScalarSelect[int]:
+def _count_open(rows: sa.Table) -> sa.ScalarSelect[int]:
     """Return the number of a session's rows in its open attempt."""
     counted = sa.select(sa.func.count()).select_from(rows).where(_is_open(rows))
     return counted.correlate(_SESSIONS).scalar_subquery()
 
 
-N_ANSWERS = _count(_CONTRIBUTIONS)
-ALL_ANSWERED = _count(_TASKS) <= N_ANSWERS
+N_ANSWERS = _count_open(_CONTRIBUTIONS)
+ALL_ANSWERED = _count_open(_TASKS) <= N_ANSWERS
 """Conditions on a session."""
 
-_ANY_COMPLETE = sa.select(
-    sa.exists(sa.select(_SESSIONS.c.id).where(_HERE, ALL_ANSWERED))
-)
-_ANSWERS = (
-    sa.select(Contribution).join(_SESSIONS, _is_open(_CONTRIBUTIONS)).where(_HERE)
-)
 _OPEN_TASKS: sa.Select[Any] = (
     sa.select(
         *_PLACE,
@@ -166,7 +144,8 @@ def _open_tasks(
 ) -> dict[SlotAttempt, OpenTask]:
     """Return what is asked in the open attempts of sessions, and where."""
     rows = db.execute(_OPEN_TASKS, {"session_ids": list(session_ids)})
-    return {SlotAttempt(*row[:4]): OpenTask(*row) for row in rows}
+    tasks = (OpenTask(SlotAttempt(*row[:4]), *row[4:]) for row in rows)
+    return {task.place: task for task in tasks}
 
 
 def _own(
@@ -181,39 +160,38 @@ def find_tasks(
     db: Transaction, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
     """Return each one's open task, None if it has to wait, or why it is refused."""
-    valid = still_valid(db, (request.caller for request in requests))
-    sessions = _own(db, (request.caller for request in requests))
+    callers = [caller for caller, _ in requests]
+    valid, sessions = still_valid(db, callers), _own(db, callers)
     collecting = [
         session.id
         for session in sessions.values()
         if session.state == SessionState.COLLECTING
     ]
-    tasks = {
-        (task.session_id, task.slot): task
-        for task in _open_tasks(db, collecting).values()
-        if not task.is_answered
-    }
+    tasks = _open_tasks(db, collecting)
 
-    def task(request: TaskRequest) -> OpenTask | None:
-        _check_valid(request.caller, valid)
-        session = visible(db, request.caller, request.session, known=sessions)
-        slot = _slot_of(request.caller)
+    def find_task(request: TaskRequest) -> OpenTask | None:
+        caller, name = request
+        _check_valid(caller, valid)
+        session = visible(db, caller, name, known=sessions)
+        slot = _slot_of(caller)
         require_alive(session)
-        return tasks.get((session.id, slot))
+        place = SlotAttempt(session.id, session.round, session.attempt, slot)
+        task = tasks.get(place)
+        return None if task is None or task.is_answered else task
 
-    return outcomes(task, requests)
+    return outcomes(find_task, requests)
 
 
 def note_sent(db: Transaction, tasks: Collection[OpenTask]) -> None:
     """Write into the audits which slots are given their tasks, the first time."""
     now = db.now()
-    audit.lock_sessions(db, {task.session_id for task in tasks})
-    places = {task.place: task for task in tasks}
-    marked = db.execute(_MARK_SENT, {"places": list(places), "now": now})
-    sent: dict[str, list[OpenTask]] = {}
-    for task in sorted(places[SlotAttempt(*row)] for row in marked):
-        sent.setdefault(task.session_id, []).append(task)
-    audit.extend(db, "task-sent", now, _lines(sent))
+    digests = {task.place: task.digest for task in tasks}
+    audit.lock_sessions(db, {place.session_id for place in digests})
+    marked = db.execute(_MARK_SENT, {"places": list(digests), "now": now})
+    sent: dict[str, list[dict[str, Any]]] = {}
+    for place in sorted(SlotAttempt(*row) for row in marked):
+        sent.setdefault(place.session_id, []).append(_line(place, digests[place]))
+    audit.extend(db, "task-sent", now, sent)
 
 
 def admit(
@@ -247,70 +225,66 @@ def admit(
 
 def store(
     db: Transaction, uploads: Sequence[Upload], quota: int | None
-) -> list[Stored | CoterieError]:
-    """Store checked contributions; return each, or why it is refused."""
+) -> tuple[list[Stored | CoterieError], bool]:
+    """Store checked contributions; return each, or why it is refused.
+
+    Also whether a session has now an answer of every slot that was asked.
+    """
     valid = still_valid(db, (upload.caller for upload in uploads))
     now = db.now()
     sessions = _own(db, (upload.caller for upload in uploads), lock=True)
-    answers = {
-        SlotAttempt(row.session_id, row.round, row.attempt, row.slot): row
-        for row in db.scalars(_ANSWERS, {"session_ids": list(sessions)})
-    }
     tasks = _open_tasks(db, sessions)
-    fresh: dict[str, list[Contribution]] = {}
+    fresh: dict[SlotAttempt, Contribution] = {}
 
     def store_one(upload: Upload) -> Stored:
         _check_valid(upload.caller, valid)
         session = visible(db, upload.caller, upload.session, known=sessions)
         place = _place_of(session, upload)
-        stored = answers.get(place)
-        if stored is None and place[1:3] != (session.round, session.attempt):
+        task, stored = tasks.get(place), fresh.get(place)
+        if stored is None and (task is None or task.is_answered):
             stored = db.get(Contribution, place)
         if stored is not None:
             return _same_bytes(stored, upload.digest), False
-        _require_open(db, session, place, tasks.get(place))
+        _require_open(db, session, place, task)
         more = sum(
             row.size
-            for session_id, rows in fresh.items()
-            for row in rows
-            if sessions[session_id].owner_id == session.owner_id
+            for row in fresh.values()
+            if sessions[row.session_id].owner_id == session.owner_id
         )
         check_bytes(db, session, upload.size, quota, more=more, lock=True)
         if upload.draft is not None:
             upload.draft.keep()
-        answers[place] = Contribution(
+        fresh[place] = Contribution(
             **place._asdict(),
             digest=upload.digest,
             size=upload.size,
             content=upload.content,
             received_at=now,
         )
-        fresh.setdefault(session.id, []).append(answers[place])
-        return answers[place], True
+        return fresh[place], True
 
     stored = outcomes(store_one, uploads)
-    noted = audit.extend(db, "contribution", now, _lines(fresh))
-    for session_id, rows in fresh.items():
-        for row, line in zip(rows, noted[session_id], strict=True):
-            row.sequence, row.entry = line.number, hash_chain.digest(line.line)
-    db.add_all(chain.from_iterable(fresh.values()))
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for place, row in fresh.items():
+        lines.setdefault(place.session_id, []).append(_line(place, row.digest))
+    noted = audit.extend(db, "contribution", now, lines)
+    for place, row in fresh.items():
+        line = noted[place.session_id].pop(0)
+        row.sequence, row.entry = line.number, hash_chain.digest(line.line)
+    db.add_all(fresh.values())
     db.flush()
-    return stored
-
-
-def any_complete(db: Transaction, session_ids: Collection[str]) -> bool:
-    """Return whether one of these has an answer of every slot that was asked."""
-    return bool(db.scalar(_ANY_COMPLETE, {"session_ids": list(session_ids)}))
-
-
-def _lines(
-    of_sessions: Mapping[str, Sequence[OpenTask | Contribution]],
-) -> dict[str, list[dict[str, Any]]]:
-    """Return what the audits of sessions say of tasks or contributions."""
-    return {
-        session_id: [{name: getattr(row, name) for name in _NOTED} for row in rows]
-        for session_id, rows in of_sessions.items()
+    missing = {
+        place.session_id
+        for place, task in tasks.items()
+        if not task.is_answered and place not in fresh
     }
+    return stored, not lines.keys() <= missing
+
+
+def _line(place: SlotAttempt, digest: str) -> dict[str, Any]:
+    """Return what an audit says of a task or a contribution."""
+    of_session = {name: getattr(place, name) for name in ("slot", "round", "attempt")}
+    return of_session | {"digest": digest}
 
 
 def _place_of(session: Session, upload: Upload) -> SlotAttempt:

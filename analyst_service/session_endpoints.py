@@ -103,16 +103,12 @@ def _list_page(db: Transaction, caller: Caller, wanted: ListQuery) -> SessionPag
     }
     lines = [
         SessionLine(
+            **_shown(session, "title", "state", "round", "created_at", "reason"),
             id=sessions.known_as(caller, session),
-            title=session.title,
-            state=SessionState(session.state),
-            round=session.round,
-            created_at=session.created_at,
             # terms were checked when the session was opened; to read them whole takes
             # longer than all else that a line needs
             protocol=json.loads(session.terms)["protocol"]["name"],
             owner=labels.get(session.owner_id) or session.owner_id,
-            reason=session.reason,
             awaited=awaited.get(session.id, []),
             waiting_since=session.changed_at,
             deadline=session.deadline,
@@ -295,25 +291,16 @@ def status_of(
     terms = read_terms(session.terms)
     runs = terms.evaluation
     return SessionStatus(
+        **_shown(session, "title", "state", "reason", "detail", "round", "attempt"),
+        **_shown(session, "stage", "stage_index", "n_stages", "deadline", "created_at"),
         id=session_id,
-        title=session.title,
         protocol=terms.protocol.name,
-        state=SessionState(session.state),
-        reason=session.reason,
-        detail=session.detail,
-        round=session.round,
-        attempt=session.attempt,
-        stage=session.stage,
-        stage_index=session.stage_index,
-        n_stages=session.n_stages,
         progress={
             **(session.progress or {}),
             **run_progress(session.stage, len(runs.n_clusters) if runs else 1),
         },
         slots=[_slot(member, awaited) for member in members],
         waiting_since=session.changed_at,
-        deadline=session.deadline,
-        created_at=session.created_at,
         risks=list(terms.risks),
         terms_digest=digest(session.terms),
         runs=_runs(session, terms),
@@ -339,16 +326,17 @@ def _runs(session: Session, terms: Terms) -> list[RunLine]:
 
 def _slot(member: Member, awaited: set[str]) -> SlotStatus:
     return SlotStatus(
+        **_shown(member, "state", "reason", "joined_at", "n_rows", "stopped"),
         name=member.slot,
         row=member.row_group,
         column=member.column_group,
-        state=SlotState(member.state),
-        reason=member.reason,
-        joined_at=member.joined_at,
-        n_rows=member.n_rows,
         awaited=member.slot in awaited,
-        stopped=None if member.stopped is None else StopReason(member.stopped),
     )
+
+
+def _shown(row: Session | Member, *names: str) -> dict[str, Any]:
+    """Return those columns of a row that are shown under their own names."""
+    return {name: getattr(row, name) for name in names}
 
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
-from functools import cache
 from hashlib import sha256
 from typing import Any, Final
 
@@ -49,67 +48,10 @@ _NO_REASON = "Stopped on request."
 _STEM = 54  # of a name, where an id is the name and more
 
 
-# Rows. What most requests ask is built once: that costs more than to send it.
+# Rows
 
 
-def _with_lock(query: sa.Select[Session]) -> dict[bool, sa.Select[Session]]:
-    """Return a query for sessions as they are now, without a lock and with one."""
-    query = query.execution_options(populate_existing=True)
-    return {False: query, True: query.with_for_update()}
-
-
-def _slots_of(rows: sa.Table) -> sa.Select[str]:
-    return sa.select(rows.c.slot).where(
-        rows.c.session_id == sa.bindparam("session_id"),
-        rows.c.round == sa.bindparam("round"),
-        rows.c.attempt == sa.bindparam("attempt"),
-    )
-
-
-_BY_ID = _with_lock(sa.select(Session).where(Session.id == sa.bindparam("session_id")))
-_BY_IDS = _with_lock(
-    sa.select(Session)
-    .where(Session.id.in_(sa.bindparam("session_ids", expanding=True)))
-    .order_by(Session.id)
-)
-_BY_NAME = _with_lock(
-    sa.select(Session).where(
-        Session.owner_id == sa.bindparam("owner_id"),
-        Session.name == sa.bindparam("name"),
-    )
-)
-_MEMBERS = (
-    sa.select(Member)
-    .where(Member.session_id == sa.bindparam("session_id"))
-    .order_by(Member.row_group, Member.column_group)
-)
-_STOPPED = (
-    sa.select(Member.slot, Member.stopped)
-    .where(Member.session_id == sa.bindparam("session_id"))
-    .where(Member.stopped != StopReason.HELD.value)
-    .order_by(Member.row_group, Member.column_group)
-)
-_SLOTS = {kind: _slots_of(table(kind)) for kind in (Task, Contribution)}
 _SESSIONS, _TASKS = table(Session), table(Task)
-
-
-@cache
-def _build_move(*names: str, by_lease: bool) -> sa.UpdateBase:
-    """Return what writes these columns and ends a lease, unless a session has moved."""
-    unmoved = [
-        _SESSIONS.c[name] == sa.bindparam(f"of_{name}")
-        for name in ("id", "state", "round", "attempt")
-    ]
-    if by_lease:
-        unmoved.append(_SESSIONS.c.lease_token == sa.bindparam("by"))
-    free: dict[str, Any] = {
-        "lease_token": None,
-        "lease_until": None,
-        "step_attempts": 0,
-    }
-    values = free | {name: sa.bindparam(f"new_{name}") for name in names}
-    stands = (_SESSIONS.c[name] for name in SessionMove._fields)
-    return sa.update(_SESSIONS).where(*unmoved).values(values).returning(*stands)
 
 
 def move(
@@ -126,19 +68,24 @@ def move(
     step moves it: of several that try, one wins. Every move ends a lease, is in the
     audit, and is told to anyone who left an address.
     """
-    state = SessionState(session.state)
-    values = {"state": after(state, event).value, "changed_at": now} | changes
-    row = db.execute(
-        _build_move(*sorted(values), by_lease=token is not None),
-        {f"new_{name}": value for name, value in values.items()}
-        | {
-            "of_id": session.id,
-            "of_state": state.value,
-            "of_round": session.round,
-            "of_attempt": session.attempt,
-            "by": token,
-        },
-    ).first()
+    unmoved = [
+        _SESSIONS.c[name] == getattr(session, name)
+        for name in ("id", "state", "round", "attempt")
+    ]
+    if token is not None:
+        unmoved.append(_SESSIONS.c.lease_token == token)
+    state = after(SessionState(session.state), event).value
+    values = {
+        "lease_token": None,
+        "lease_until": None,
+        "step_attempts": 0,
+        "state": state,
+        "changed_at": now,
+        **changes,
+    }
+    stands = (_SESSIONS.c[name] for name in SessionMove._fields)
+    update = sa.update(_SESSIONS).where(*unmoved).values(values)
+    row = db.execute(update.returning(*stands)).first()
     if row is None:
         return False
     moved = SessionMove(*row)
@@ -163,46 +110,51 @@ def move(
 
 def find(db: Transaction, session_id: str, *, lock: bool = False) -> Session | None:
     """Return a session as it is now; with a lock, nobody else changes it."""
-    return _one(db, _BY_ID[lock], lock=lock, session_id=session_id)
+    return with_ids(db, [session_id], lock=lock).get(session_id)
 
 
 def with_ids(
     db: Transaction, session_ids: Collection[str], *, lock: bool = False
 ) -> dict[str, Session]:
     """Return sessions as they are now, by id; locks are taken in one order for all."""
-    rows = db.scalars(_BY_IDS[lock], {"session_ids": list(session_ids)})
+    return _sessions(db, Session.id.in_(session_ids), lock=lock)
+
+
+def _by_name(
+    db: Transaction, owner_id: str | None, name: str, *, lock: bool
+) -> Session | None:
+    own = sa.and_(Session.owner_id == owner_id, Session.name == name)
+    return next(iter(_sessions(db, own, lock=lock).values()), None)
+
+
+def _sessions(
+    db: Transaction, which: sa.ColumnElement[bool], *, lock: bool
+) -> dict[str, Session]:
+    query = sa.select(Session).where(which).order_by(Session.id)
+    query = query.with_for_update() if lock else query
+    rows = db.scalars(query.execution_options(populate_existing=True))
     sessions = {session.id: session for session in rows}
     if lock:
         audit.hold(db, sessions)
     return sessions
 
 
-def _by_name(
-    db: Transaction, owner_id: str | None, name: str, *, lock: bool
-) -> Session | None:
-    return _one(db, _BY_NAME[lock], lock=lock, owner_id=owner_id, name=name)
-
-
-def _one(
-    db: Transaction, query: sa.Select[Session], *, lock: bool, **of: str | None
-) -> Session | None:
-    session = db.scalar(query, of)
-    if lock and session is not None:
-        audit.hold(db, [session.id])
-    return session
-
-
 def members_of(db: Transaction, session_id: str) -> list[Member]:
     """Return the slots of a session in order."""
-    return list(db.scalars(_MEMBERS, {"session_id": session_id}))
+    query = sa.select(Member).where(Member.session_id == session_id)
+    return list(db.scalars(query.order_by(Member.row_group, Member.column_group)))
 
 
 def _open_slots(
     db: Transaction, kind: type[Task | Contribution], session: Session
 ) -> set[str]:
     """Return the slots that have a task, or a contribution, in the open attempt."""
-    names = {"round": session.round, "attempt": session.attempt}
-    return set(db.scalars(_SLOTS[kind], names | {"session_id": session.id}))
+    query = sa.select(kind.slot).where(
+        kind.session_id == session.id,
+        kind.round == session.round,
+        kind.attempt == session.attempt,
+    )
+    return set(db.scalars(query))
 
 
 def find_awaited(db: Transaction, session: Session) -> set[str]:
@@ -549,8 +501,9 @@ def continue_without_stopped(db: Transaction, session_id: str) -> None:
 
 def _find_stopped(db: Transaction, session_id: str) -> dict[str, StopReason]:
     """Return the slots whose parties stopped for good, each with its word."""
-    rows = db.execute(_STOPPED, {"session_id": session_id})
-    return {slot: StopReason(str(word)) for slot, word in rows}
+    members = ((m.slot, m.stopped) for m in members_of(db, session_id) if m.stopped)
+    stopped = {slot: StopReason(word) for slot, word in members}
+    return {s: word for s, word in stopped.items() if word is not StopReason.HELD}
 
 
 def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:

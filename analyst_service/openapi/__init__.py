@@ -22,13 +22,6 @@ _KEY: Final = "cc8db0f44c3dcc6d5a447b3d31ce5428e332d11e29ea59b673922e3ab90b0f0a"
 _DIGEST: Final = "49bf827d8b0180b26ebe1350e8f516175a901e2145e6d7906246134a5509ead8"
 _SIGNATURE: Final = _KEY + _DIGEST
 _CODE: Final = "sZlxdjAulTzNI6UY7cvxKp9WasAPV-2n"
-_RECEIVER: Final = "0b5f7c1d9e3a4862b7d0c4f1a2e59386"
-_OPENED: Final = "2027-03-01T08:00:00Z"
-_UNTIL: Final = "2027-03-08T08:00:00Z"
-_RISKS: Final = {
-    "dc.by-design": "The analyst sees your rows in fewer dimensions, up to "
-    "a rotation, and with them nearly all distances between rows."
-}
 
 
 def _packet(stage: str, round_: int, kind: str, arrays: codec.Arrays) -> Example:
@@ -45,43 +38,6 @@ def _packet(stage: str, round_: int, kind: str, arrays: codec.Arrays) -> Example
     packet = Packet(header=Header(address=address, record=record), arrays=arrays)
     return json_form.of_bytes(encode(packet))
 
-
-def _slot(name: str, row: int, *, joined: bool) -> Example:
-    return {
-        "name": name,
-        "row": row,
-        "column": 0,
-        "state": (SlotState.JOINED if joined else SlotState.INVITED).value,
-        "reason": None,
-        "joined_at": "2027-03-01T09:30:00Z" if joined else None,
-        "n_rows": 412 if joined else None,
-        "awaited": not joined,
-        "stopped": None,
-    }
-
-
-_STATUS: Final[Example] = {
-    "id": _SESSION,
-    "title": "Wards of two hospitals",
-    "protocol": "dc",
-    "state": SessionState.RECRUITING.value,
-    "reason": None,
-    "detail": None,
-    "round": 0,
-    "attempt": 0,
-    "stage": None,
-    "stage_index": 0,
-    "n_stages": 0,
-    "progress": {},
-    "slots": [_slot("north", 0, joined=True), _slot("south", 1, joined=False)],
-    "waiting_since": _OPENED,
-    "deadline": _UNTIL,
-    "created_at": _OPENED,
-    "risks": list(_RISKS),
-    "terms_digest": _DIGEST,
-    "runs": [],
-    "profiles": False,
-}
 
 BODIES: Final[dict[str, Example]] = {
     "put_session": {
@@ -129,95 +85,6 @@ BODIES: Final[dict[str, Example]] = {
     ),
 }
 """What is sent, by operation."""
-
-_RECEIPT: Final[Example] = {
-    "session": _SESSION,
-    "slot": "south",
-    "round": 1,
-    "attempt": 1,
-    "digest": _DIGEST,
-    "size": 3392,
-    "received_at": "2027-03-01T09:31:04Z",
-    "sequence": 7,
-    "entry": _KEY,
-    "signature": _SIGNATURE,
-}
-_ARRAYS: Final[Example] = _packet(
-    "closing", 5, "labels", {"labels": np.array([0, 2, 1])}
-)
-ANSWERS: Final[dict[str, Example]] = {
-    "get_identity": {"key": _COORDINATOR},
-    "put_session": _STATUS,
-    "get_session": _STATUS,
-    "put_choice": _STATUS,
-    "put_deadline": _STATUS,
-    "cancel_session": {
-        **_STATUS,
-        "state": SessionState.CANCELLED.value,
-        "reason": Problem.CANCELLED.slug,
-    },
-    "list_sessions": {
-        "sessions": [
-            {
-                "id": _SESSION,
-                "title": "Wards of two hospitals",
-                "state": SessionState.RECRUITING.value,
-                "round": 0,
-                "created_at": _OPENED,
-                "protocol": "dc",
-                "owner": "Hospital North",
-                "reason": None,
-                "awaited": ["south"],
-                "waiting_since": _OPENED,
-                "deadline": _UNTIL,
-            }
-        ],
-        "next": None,
-    },
-    "get_audit": {
-        "lines": [
-            '{"at":"2027-03-01T08:00:00+00:00","digest":"' + _DIGEST + '",'
-            '"event":"opened","number":1,"previous":"' + "0" * 64 + '",'
-            '"session":"' + _SESSION + '"}'
-        ],
-        "next": None,
-        "signature": _SIGNATURE,
-    },
-    "get_profiles": {"profiles": []},
-    "get_agreement": {"terms": "the exact text", "roster": []},
-    "post_invitations": {"codes": {"south": _CODE}},
-    "preview": {
-        "session": _SESSION,
-        "slot": "south",
-        "state": SessionState.RECRUITING.value,
-        "terms": '{"coterie":2,"session":"' + _SESSION + '"}',
-        "risks": _RISKS,
-        "joins": 0,
-    },
-    "join": {"session": _SESSION, "slot": "south", "token": "pt_…"},
-    "get_task": _ARRAYS,
-    "get_result": _ARRAYS,
-    "put_contribution": _RECEIPT,
-    "post_receiver": {"id": _RECEIVER},
-    "list_receivers": {
-        "offered": True,
-        "receivers": [
-            {
-                "id": _RECEIVER,
-                "address": "desk@ward.example",
-                "created_at": _OPENED,
-                "sent": 2,
-                "given_up": 0,
-                "retrying": 0,
-                "failure": None,
-            }
-        ],
-    },
-    "get_health": {"status": "ok"},
-    "get_readiness": {"status": "ok"},
-}
-"""What comes back, by operation, but for the catalogue and figures, which are large."""
-
 
 Document = dict[str, Any]
 
@@ -280,19 +147,12 @@ def _describe(operation: dict[str, Any], *, needs_caller: bool) -> None:
     body = operation.get("requestBody")
     if body is not None:
         usual = [*_SENDERS, *usual]
-        _give(body["content"], BODIES.get(name))
-    for status, response in operation["responses"].items():
-        if status.startswith("2"):
-            _give(response.get("content", {}), ANSWERS.get(name))
+        if name in BODIES and _JSON in body["content"]:
+            body["content"][_JSON]["example"] = BODIES[name]
     problems = operation["responses"]["default"]["content"][_PROBLEM]
     problems["examples"] = {
         each.slug: {"$ref": f"#/components/examples/{each.slug}"} for each in usual
     }
-
-
-def _give(content: dict[str, Any], example: Any) -> None:
-    if example is not None and _JSON in content:
-        content[_JSON]["example"] = example
 
 
 def _example_of(problem: Problem) -> dict[str, Any]:

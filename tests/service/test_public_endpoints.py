@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -79,22 +78,7 @@ def test_an_address_or_method_that_is_not_in_it_is_a_problem_too(file_api: Api) 
 # What readers and generators need beside it
 
 
-def bodies_and_answers(
-    document: dict[str, Any],
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every JSON body and answer, by operation."""
-    for operation in operations(document).values():
-        parts = [operation.get("requestBody") or {}]
-        parts += [
-            each for code, each in operation["responses"].items() if code[0] == "2"
-        ]
-        for part in parts:
-            content = part.get("content", {})
-            if "application/json" in content:
-                yield operation["operationId"], content["application/json"]
-
-
-def test_every_operation_has_examples_that_its_schemas_take(
+def test_every_body_has_an_example_that_its_schema_takes(
     document: dict[str, Any],
 ) -> None:
     # here: it costs a second of processor time, in every process of a run
@@ -105,17 +89,16 @@ def test_every_operation_has_examples_that_its_schemas_take(
     registry_ = Registry().with_resource(
         "urn:document", Resource(document, DRAFT202012)
     )
-    without = set()
-    for name, content in bodies_and_answers(document):
-        if "example" not in content:
-            without.add(name)
-            continue
-        schema = json.loads(
-            json.dumps(content.get("schema", {})).replace('"#/', '"urn:document#/')
-        )
-        Draft202012Validator(schema, registry=registry_).validate(content["example"])
-    # they are large, and need no credential
-    assert without == {"list_protocols", "list_messages"}
+    bodies = [
+        operation["requestBody"]["content"]["application/json"]
+        for operation in operations(document).values()
+        if "requestBody" in operation
+    ]
+    assert len(bodies) > 10
+    for content in bodies:
+        text = json.dumps(content["schema"]).replace('"#/', '"urn:document#/')
+        validator = Draft202012Validator(json.loads(text), registry=registry_)
+        validator.validate(content["example"])
 
 
 def test_problems_have_examples_and_operations_list_usual_ones(
