@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,8 @@ def _copy(database: Database, blobs: FileBlobStore, draft: Path) -> int:
 
 def _dump_file(database: Database, draft: Path) -> set[str]:
     path = draft / "database.db"
-    with closing(_sqlite_of(database)) as source, _connect(path) as target:
-        source.driver_connection.backup(target)
+    with _sqlite_of(database) as source, closing(sqlite3.connect(path)) as target:
+        source.backup(target)
         target.execute("PRAGMA journal_mode=DELETE")  # one file, that can be read only
     with Transaction(_engine_of(path)) as transaction:
         return live_digests(transaction)
@@ -114,11 +114,7 @@ def _dump_tables(database: Database, draft: Path) -> set[str]:
     with Transaction(engine) as transaction:
         connection = transaction.connection()
         for name, columns in _tables(connection):
-            statement = f'COPY "{name}" ({columns}) TO STDOUT'
-            with (
-                _copying(connection) as cursor,
-                cursor.copy(statement) as rows,
-            ):
+            with _copy_rows(connection, name, columns, "TO STDOUT") as rows:
                 write_synced(draft / "tables" / name, map(bytes, rows))
         return live_digests(transaction)
 
@@ -153,20 +149,16 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
             _place_rest(folder, transaction, settings)
     except sa.exc.DatabaseError:
         raise BackupFailed(_DAMAGED) from None
-    with closing(_sqlite_of(database)) as target, _connect(path) as source:
-        source.backup(target.driver_connection)
+    with _sqlite_of(database) as target, closing(sqlite3.connect(path)) as source:
+        source.backup(target)
 
 
 def _load_tables(folder: Path, connection: sa.Connection) -> None:
     import psycopg  # an analyst over SQLite has none
 
     for name, columns in _tables(connection):
-        statement = f'COPY "{name}" ({columns}) FROM STDIN'
         try:
-            with (
-                _copying(connection) as cursor,
-                cursor.copy(statement) as rows,
-            ):
+            with _copy_rows(connection, name, columns, "FROM STDIN") as rows:
                 for piece in _slices(map_file(folder / name)):
                     rows.write(piece)
         except psycopg.OperationalError:
@@ -233,13 +225,14 @@ def _read_description(folder: Path, database: Database) -> Description:
     return said
 
 
-def _sqlite_of(database: Database) -> Any:
-    return database.engine.raw_connection()
-
-
-def _copying(connection: sa.Connection) -> Any:
-    """Return a cursor of psycopg, which knows COPY."""
-    return connection.connection.cursor()
+@contextmanager
+def _copy_rows(
+    connection: sa.Connection, name: str, columns: str, how: str
+) -> Iterator[Any]:
+    """Lend what COPY of psycopg reads or takes of a table."""
+    statement = f'COPY "{name}" ({columns}) {how}'
+    with connection.connection.cursor() as cursor, cursor.copy(statement) as rows:  # type: ignore[attr-defined]  # psycopg's own
+        yield rows
 
 
 def _tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
@@ -251,12 +244,14 @@ def _tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
             yield table.name, ", ".join(f'"{name}"' for name in sorted(table.c.keys()))
 
 
+@contextmanager
+def _sqlite_of(database: Database) -> Iterator[Any]:
+    with closing(database.engine.raw_connection()) as connection:
+        yield connection.driver_connection
+
+
 def _engine_of(path: Path) -> sa.Engine:
     return sa.create_engine(f"sqlite:///{path}", poolclass=sa.NullPool)
-
-
-def _connect(path: Path) -> closing[sqlite3.Connection]:
-    return closing(sqlite3.connect(path))
 
 
 def _slices(content: Buffer) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from analyst_service import audit
 from analyst_service.blobs import FileDraft
-from analyst_service.credentials import Caller, Role, build_ended_refusal, still_valid
+from analyst_service.credentials import Caller, CredentialRefused, Role, still_valid
 from analyst_service.database import Transaction
 from analyst_service.models import Contribution, Session, Task, UTCDateTime, table
 from analyst_service.sessions import (
@@ -303,7 +303,7 @@ def _slot_of(caller: Caller) -> str:
 def _check_valid(caller: Caller, valid: Container[str]) -> None:
     """Refuse a caller whose credential has ended since the request came."""
     if caller.credential_id not in valid:
-        raise build_ended_refusal()
+        raise CredentialRefused(caller.credential_id)
 
 
 def _same_bytes(stored: Contribution, digest: str) -> Contribution:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -71,16 +71,6 @@ class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
         self.credential_id = credential_id
 
 
-class _Record(NamedTuple):
-    id: str
-    principal_id: str | None
-    session_id: str | None
-    slot: str | None
-    expires_at: datetime
-    revoked_at: datetime | None
-    role: str | None  # None for a party's token, which has no principal
-
-
 # of every request, so built once
 _CREDENTIALS, _PRINCIPALS = table(Credential), table(Principal)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
@@ -90,8 +80,12 @@ def _select_shown(
     digest: sa.Column[Any], *conditions: sa.ColumnElement[bool]
 ) -> sa.Select[Any]:
     return (
-        sa.select(digest, *(_CREDENTIALS.c[name] for name in _Record._fields[:-1]))
-        .add_columns(_PRINCIPALS.c.role)
+        sa.select(
+            digest.label("digest"),
+            *_CREDENTIALS.c["id", "principal_id", "session_id", "slot"],
+            *_CREDENTIALS.c["expires_at", "revoked_at"],
+            _PRINCIPALS.c.role,  # none of a party's token, which has no principal
+        )
         .select_from(_CREDENTIALS.outerjoin(_PRINCIPALS))
         .where(digest.in_(sa.bindparam("digests", expanding=True)), *conditions)
     )
@@ -106,11 +100,6 @@ _ARE_VALID = sa.select(_CREDENTIALS.c.id).where(
     _CREDENTIALS.c.revoked_at.is_(None),
     _CREDENTIALS.c.expires_at > _NOW,
 )
-
-
-def build_ended_refusal() -> Unauthenticated:
-    """Return the refusal of a credential that was valid when the request came."""
-    return Unauthenticated(_REFUSED)
 
 
 def digest_of(secret: str) -> str:
@@ -132,26 +121,20 @@ def authenticate(
     now = db.now()
     digests = [_digest_shown(header) for header in headers]
     shown = {digest for digest in digests if digest is not None}
-    records = (
-        {
-            row[0]: _Record(*row[1:])
-            for row in db.execute(_BY_DIGEST, {"digests": list(shown), "now": now})
-        }
-        if shown
-        else {}
-    )
+    records = {}
+    if shown:  # who shows nothing costs no query
+        rows = db.execute(_BY_DIGEST, {"digests": list(shown), "now": now})
+        records = {row.digest: row for row in rows}
 
     def caller(digest: str | None) -> Caller:
         if digest is None:
             raise Unauthenticated(_REFUSED)
-        if (record := records.get(digest)) is None:
+        if (row := records.get(digest)) is None:
             raise CredentialRefused
-        if record.revoked_at is not None or record.expires_at <= now:
-            raise CredentialRefused(record.id)
-        role = Role.PARTY if record.role is None else Role(record.role)
-        return Caller(
-            record.id, role, record.principal_id, record.session_id, record.slot
-        )
+        if row.revoked_at is not None or row.expires_at <= now:
+            raise CredentialRefused(row.id)
+        role = Role.PARTY if row.role is None else Role(row.role)
+        return Caller(row.id, role, row.principal_id, row.session_id, row.slot)
 
     return outcomes(caller, digests)
 
@@ -317,29 +300,18 @@ def revoke_tokens(db: Transaction, session_id: str, slot: str | None = None) -> 
     return _revoke(db, Credential.session_id == session_id, own)
 
 
-def has_old_tokens(db: Transaction, before: datetime) -> bool:
-    """Return whether there are tokens that :func:`remove_old_tokens` would forget."""
-    query = sa.select(Credential.id).where(_is_old_token(before)).limit(1)
-    return db.scalar(query) is not None
-
-
 def remove_old_tokens(db: Transaction, before: datetime) -> None:
-    """Forget the tokens of sessions that were deleted by a time."""
-    db.execute(
-        sa.delete(Credential)
-        .where(_is_old_token(before))
-        .execution_options(synchronize_session=False)
-    )
+    """Forget the tokens of sessions that were deleted by a time.
 
-
-def _is_old_token(before: datetime) -> sa.ColumnElement[bool]:
-    """Return the condition of a token whose session was deleted by a time.
-
-    Where it left an address, that goes first: a notice may be on its way.
+    Where one left an address, that goes first: a notice may be on its way.
     """
     gone = sa.select(Session.id).where(Session.deleted_at <= before)
     holds = sa.exists().where(Receiver.credential_id == Credential.id)
-    return sa.and_(Credential.session_id.in_(gone), ~holds)
+    db.execute(
+        sa.delete(Credential)
+        .where(Credential.session_id.in_(gone), ~holds)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def _add(

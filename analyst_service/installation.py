@@ -66,8 +66,7 @@ def check_parts(database: Database, parts: Parts) -> None:
     if row is None or not row.is_marked:
         database.transact(lambda transaction: _mark(transaction, parts))
         return
-    _check_key(row, parts.key)
-    _check_mark(row, parts.store.mark())
+    _check(row, parts)
 
 
 def adopt_key(database: Database, key: str) -> None:
@@ -109,25 +108,18 @@ def _adopt(transaction: Transaction, parts: Parts) -> None:
 def _mark(transaction: Transaction, parts: Parts) -> None:
     """Mark the store. The row is locked, so that one store alone gets the mark."""
     row = transaction.get_one(Installation, _ONLY, with_for_update=True)
-    _check_key(row, parts.key)
-    found = parts.store.mark()
-    if found is None and not row.is_marked:
+    if row.key == parts.key and not row.is_marked and parts.store.mark() is None:
         parts.store.set_mark(row.store)
-        found = row.store
-    _check_mark(row, found)
+    _check(row, parts)
     row.is_marked = True
 
 
-def _check_key(row: Installation, key: str) -> None:
-    if row.key != key:
-        raise ForeignKey(row.key, key)
-
-
-def _check_mark(row: Installation, found: str | None) -> None:
-    if found is None:
-        raise ForeignStore("it has no mark")
+def _check(row: Installation, parts: Parts) -> None:
+    if row.key != parts.key:
+        raise ForeignKey(row.key, parts.key)
+    found = parts.store.mark()
     if found != row.store:
-        raise ForeignStore(_OF_ANOTHER)
+        raise ForeignStore("it has no mark" if found is None else _OF_ANOTHER)
 
 
 def _check_arrays(transaction: Transaction, store: FileBlobStore) -> None:

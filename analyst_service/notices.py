@@ -7,15 +7,14 @@ import secrets
 import smtplib
 import ssl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 from itertools import islice
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy import orm
@@ -57,54 +56,37 @@ class Undelivered(Exception):
         self.is_final = is_final
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
-    """A notice, as far as its receiver may know: no title, no other institution.
+class Notification(NamedTuple):
+    """A notice, who gets it, and what it is about; ``awaited``: slots."""
 
-    slot: of the party that is told; None for the coordinator.
-    awaited: slots for which the session waits; of coordinators alone.
-    detail: who was missing where a session has expired, or which party stopped; of
-        coordinators alone.
-    """
-
-    notice_id: str
-    receiver_id: str
-    address: str = field(repr=False)
-    event: NoticeEvent
-    session: str
-    slot: str | None
-    state: str
-    round: int
-    since: datetime
-    deadline: datetime | None
-    reason: str | None
-    awaited: tuple[str, ...] | None
-    detail: str | None
+    notice: Notice
+    receiver: Receiver
+    session: Session
+    awaited: Sequence[str]
 
 
-def letter(notification: Notification, sender: str, at: datetime) -> EmailMessage:
-    """Return the mail of a notice.
+def letter(told: Notification, sender: str, at: datetime) -> EmailMessage:
+    """Return the mail of a notice: no title, and to a party no other institution.
 
     Headers hold names of sessions and checked addresses; the library refuses the rest.
     """
+    headline = _HEADLINES[NoticeEvent(told.notice.event)]
     mail = EmailMessage(policy=SMTP)
     mail["From"] = sender
-    mail["To"] = notification.address
-    mail["Subject"] = (
-        f"Coterie: session {notification.session}: {_HEADLINES[notification.event]}"
-    )
+    mail["To"] = told.receiver.address
+    mail["Subject"] = f"Coterie: session {told.session.name}: {headline}"
     mail["Date"] = format_datetime(at)
-    mail["Message-ID"] = f"<{notification.notice_id}@{sender.rpartition('@')[2]}>"
+    mail["Message-ID"] = f"<{told.notice.id}@{sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody answers by machine
     mail.set_content(
-        "\n".join([*_lines(notification), "", _footer(notification)]) + "\n"
+        "\n".join([*_lines(told), "", _footer(told.receiver, told.session)]) + "\n"
     )
     return mail
 
 
-def send(settings: Settings, notification: Notification, at: datetime) -> None:
+def send(settings: Settings, told: Notification, at: datetime) -> None:
     """Send a notice; raise :class:`Undelivered` unless the server took it."""
-    mail, place = letter(notification, settings.smtp_from, at), settings.mail_server
+    mail, place = letter(told, settings.smtp_from, at), settings.mail_server
     try:
         with smtplib.SMTP(place.host, place.port, timeout=_SECONDS) as server:
             if place.is_tls:
@@ -120,64 +102,60 @@ def send(settings: Settings, notification: Notification, at: datetime) -> None:
         raise Undelivered(Failure.MAIL_SERVER) from None
 
 
-def _lines(notification: Notification) -> Iterator[str]:
-    where = f"session {notification.session}"
-    if notification.slot:
-        where += f", slot {notification.slot}"
-    until = (
-        ""
-        if notification.deadline is None
-        else f" until {notification.deadline:%Y-%m-%d %H:%M} UTC"
-    )
-    if notification.event is NoticeEvent.ADDED:
+def _lines(told: Notification) -> Iterator[str]:
+    notice, slot, session = told.notice, told.receiver.slot, told.session
+    where = f"session {session.name}" + (f", slot {slot}" if slot else "")
+    until = f" until {session.deadline:%Y-%m-%d %H:%M} UTC"
+    if notice.event == NoticeEvent.ADDED:
         yield f"Notices about {where} come to this address from now on."
         yield "There is nothing to do."
-    elif notification.event is NoticeEvent.ENDED:
-        yield f"The end of {where}: {notification.state}."
-        yield from _reasons(notification)
-    elif notification.slot:
-        long = " still" if notification.event is NoticeEvent.AWAITED else ""
-        yield f"The analyst{long} waits for this party in {where}, round {notification.round}{until}."
-        yield f"What to do: coterie party run {notification.session} {notification.slot} --data FILE"
-    elif notification.state == SessionState.CHOOSING:
+    elif notice.event == NoticeEvent.ENDED:
+        yield f"The end of {where}: {notice.session_state}."
+        yield from _reasons(told)
+    elif slot:
+        still = " still" if notice.event == NoticeEvent.AWAITED else ""
+        yield f"The analyst{still} waits for this party in {where}, round {notice.round}{until}."
+        yield f"What to do: coterie party run {session.name} {slot} --data FILE"
+    elif notice.session_state == SessionState.CHOOSING:
         yield f"All runs of {where} are done; one is to be chosen{until}."
-        yield f"What to do: coterie session choose {notification.session} --n-clusters NUMBER"
+        yield f"What to do: coterie session choose {session.name} --n-clusters NUMBER"
     else:
-        names = ", ".join(notification.awaited or ())
-        yield f"In {where} the analyst has waited since {notification.since:%Y-%m-%d %H:%M} UTC{until and ' and waits'}{until} for: {names}."
+        since, names = f"{session.changed_at:%Y-%m-%d %H:%M}", ", ".join(told.awaited)
+        yield f"In {where} the analyst has waited since {since} UTC and waits{until} for: {names}."
         yield (
-            f"What to do: ask them; coterie session extend {notification.session} --days NUMBER "
+            f"What to do: ask them; coterie session extend {session.name} --days NUMBER "
             "waits longer."
         )
 
 
-def _reasons(notification: Notification) -> Iterator[str]:
-    if notification.state == SessionState.COMPLETED:
+def _reasons(told: Notification) -> Iterator[str]:
+    notice, slot, session = told.notice, told.receiver.slot, told.session
+    if notice.session_state == SessionState.COMPLETED:
         yield "What to do: " + (
-            f"coterie party run {notification.session} {notification.slot} --data FILE fetches the labels."
-            if notification.slot
-            else f"coterie session show {notification.session} prints the result."
+            f"coterie party run {session.name} {slot} --data FILE fetches the labels."
+            if slot
+            else f"coterie session show {session.name} prints the result."
         )
         return
-    if notification.detail:
-        yield notification.detail
+    # who was missing in the end, or has stopped: the coordinator alone reads that
+    has_expired = session.state == SessionState.EXPIRED
+    has_stopped = session.reason == Problem.PARTY_STOPPED.slug
+    if session.detail and slot is None and (has_expired or has_stopped):
+        yield session.detail
     try:
-        problem = Problem.of_slug(notification.reason or "")
+        problem = Problem.of_slug(notice.reason or "")
     except KeyError:
         return
     yield f"{problem.title}."
     yield f"What to do: {problem.remedy}"
 
 
-def _footer(notification: Notification) -> str:
-    who = (
-        f"party status {notification.session} {notification.slot}"
-        if notification.slot
-        else f"session show {notification.session}"
-    )
+def _footer(receiver: Receiver, session: Session) -> str:
+    who = f"party status {session.name} {receiver.slot}"
+    command = who if receiver.slot else f"session show {session.name}"
     return (
         "-- \nSomebody who takes part in this session left this address. To hear no more "
-        f"of it:\ncoterie {who} --remove {notification.receiver_id}"
+        f"of it:\ncoterie {command} --remove {receiver.id}"
     )
 
 
@@ -329,7 +307,7 @@ def has_due(db: Transaction) -> bool:
     return db.scalar(query) is not None
 
 
-def take(db: Transaction) -> tuple[Notice, Notification] | None:
+def take(db: Transaction) -> Notification | None:
     """Take a notice that is due, and still true, under a lease; None if there is none.
 
     New ones first: a receiver that does not answer holds up nobody but itself. Of equal
@@ -358,9 +336,8 @@ def take(db: Transaction) -> tuple[Notice, Notification] | None:
         notice.lease_until = now + _LEASE
         notice.attempts += 1
         db.flush()
-        notification = _build_notification(db, notice, receiver, now)
-        if notification is not None:
-            return notice, notification
+        if (told := _build_notification(db, notice, receiver, now)) is not None:
+            return told
         db.delete(notice)
         db.flush()
     return None
@@ -378,14 +355,8 @@ def settle(db: Transaction, notice: Notice, values: Mapping[str, object]) -> boo
     return settled.first() is not None
 
 
-def has_leftovers(db: Transaction) -> bool:
-    """Return whether receivers of ended sessions are kept; takes no lock."""
-    query = sa.select(Receiver.id).where(_is_over(db.now())).limit(1)
-    return db.scalar(query) is not None
-
-
 def tidy(db: Transaction) -> None:
-    """Remove the receivers of sessions that ended, once all are notification."""
+    """Remove the receivers of sessions that ended, once all are told."""
     db.execute(
         sa.delete(Receiver)
         .where(_is_over(db.now()))
@@ -419,29 +390,7 @@ def _build_notification(
         )
         if lately >= MOST_AN_HOUR:
             return None
-    is_over = notice.event == NoticeEvent.ENDED.value
-    return Notification(
-        notice_id=notice.id,
-        receiver_id=receiver.id,
-        address=receiver.address,
-        event=NoticeEvent(notice.event),
-        session=session.name,
-        slot=receiver.slot,
-        state=notice.session_state,
-        round=notice.round,
-        since=session.changed_at,
-        deadline=None if is_over else session.deadline,
-        reason=notice.reason,
-        awaited=tuple(awaited) if receiver.slot is None else None,
-        detail=None if receiver.slot else _find_missing(session),
-    )
-
-
-def _find_missing(session: Session) -> str | None:
-    """Return who was missing in the end, or has stopped: the coordinator reads that."""
-    has_expired = session.state == SessionState.EXPIRED
-    has_stopped = session.reason == Problem.PARTY_STOPPED.slug
-    return session.detail if has_expired or has_stopped else None
+    return Notification(notice, receiver, session, awaited)
 
 
 def _is_there(notice: Notice, session: Session) -> bool:
@@ -521,13 +470,10 @@ class Sender:
 
     def turn(self) -> int:
         """Send what is due, a few at once; return how many there were."""
-        database = self._service.database
-        if database.query(has_leftovers):
-            database.transact(tidy)
         taken = list(islice(self._due(), _AT_ONCE))
         if taken:
             with ThreadPoolExecutor(_AT_ONCE, "notice") as pool:
-                list(pool.map(lambda each: self._deliver(*each), taken))
+                list(pool.map(self._deliver, taken))
         return len(taken)
 
     def _loop(self) -> None:
@@ -541,7 +487,7 @@ class Sender:
                     log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
                 self._is_away = True
 
-    def _due(self) -> Iterator[tuple[Notice, Notification]]:
+    def _due(self) -> Iterator[Notification]:
         """Take notices, one by one; each transaction is a short one."""
         database = self._service.database
         while database.query(has_due):
@@ -550,10 +496,11 @@ class Sender:
                 return
             yield taken
 
-    def _deliver(self, notice: Notice, notification: Notification) -> None:
+    def _deliver(self, told: Notification) -> None:
         """Send a notice, and note what became of it."""
+        notice = told.notice
         try:
-            send(self._service.settings, notification, self._service.clock.now())
+            send(self._service.settings, told, self._service.clock.now())
         except Undelivered as error:
             self._fail(notice, error)
         except Exception as error:  # noqa: BLE001  others are told all the same

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import sqlalchemy as sa
 from sqlalchemy import orm
 
-from analyst_service import audit, credentials
+from analyst_service import audit, credentials, notices
 from analyst_service.credentials import Caller, Role
 from analyst_service.database import Transaction, claim
 from analyst_service.logs import SERVICE, Act, Actor, describe, log_when_committed
@@ -228,8 +228,7 @@ def drop_tokens(service: Service) -> None:
     Until then parties that ask read that their session was deleted.
     """
     before = service.clock.now() - _TOKENS_KEPT
-    if service.database.query(credentials.has_old_tokens, before):
-        service.database.transact(credentials.remove_old_tokens, before)
+    service.database.transact(credentials.remove_old_tokens, before)
 
 
 def sweep(service: Service) -> None:
@@ -267,6 +266,7 @@ class Sweeper:
             service.database.transact(credentials.note_uses, last)
         purge_ended(service)
         delete_ended(service)
+        service.database.transact(notices.tidy)
         drop_tokens(service)
         service.database.truncate_log()
         sweep(service)

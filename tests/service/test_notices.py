@@ -26,9 +26,10 @@ from support.tls import certificate
 
 from analyst_service.credentials import revoke
 from analyst_service.database import Database, SystemClock
-from analyst_service.models import Notice, Receiver
+from analyst_service.models import Notice, Receiver, Session
 from analyst_service.notices import MOST_AN_HOUR, RETRIES, Notification, Sender, letter
 from analyst_service.outbox import GRACE, NoticeEvent
+from analyst_service.retention import Sweeper
 from analyst_service.settings import Settings, is_mail_address
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
@@ -417,6 +418,7 @@ def test_what_was_deleted_is_told_and_then_forgotten(
     told_api.send("DELETE", session.path, session.key)
     tell(told_api)
     assert mails.events() == ["added", "ended"]
+    Sweeper(told_api.service).turn()
     rows, _ = told_api.stored()
     assert rows["receivers"] == rows["notices"] == []
 
@@ -458,21 +460,11 @@ def test_an_address_of_the_web_or_of_more_than_one_is_refused(told_api: Api) -> 
 
 @pytest.mark.threat(123)
 def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
-    told = Notification(
-        notice_id="0" * 32,
-        receiver_id="1" * 32,
-        address="a@b.example",
-        event=NoticeEvent.TURN,
-        session="s\r\nBcc: c@d.example",
-        slot=A,
-        state="collecting",
-        round=1,
-        since=api.clock.now(),
-        deadline=None,
-        reason=None,
-        awaited=None,
-        detail=None,
-    )
+    now = api.clock.now()
+    session = Session(name="s\r\nBcc: c@d.example", deadline=now, changed_at=now)
+    notice = Notice(id="0" * 32, event=NoticeEvent.TURN.value, round=1)
+    receiver = Receiver(id="1" * 32, address="a@b.example", slot=A)
+    told = Notification(notice, receiver, session, [])
     with pytest.raises(ValueError, match="linefeed"):
         letter(told, FROM, api.clock.now())
 
