@@ -94,7 +94,7 @@ class Finish:
     runs: of a stage that gives results: one where the stage belongs to one run, else
         one for each of the session's.
     n_rows: how many rows take part from here on, of slots of which this stage has
-        selected some; its parties remember a :class:`~.selection.Selection`.
+        selected some; its parties remember a :class:`~.published.Selection`.
     """
 
     runs: Sequence[Run] = ()

@@ -1,6 +1,5 @@
 """What parties keep from the analyst.
 
 Keys, envelopes and streams are calls of the `cryptography` library; intersections use
-libsodium (:mod:`.ristretto`); OpenDP calibrates the noise (:mod:`.budget`) that
-:mod:`.noise` draws.
+libsodium (:mod:`.ristretto`); OpenDP calibrates the noise that :mod:`.budget` draws.
 """

@@ -86,7 +86,7 @@ class Session(Parties):
         :class:`~clustering_protocols.contract.PartyContext`.
     timer: a clock in seconds, where costs are wanted.
     runs_on: the analyst's, for blocks of many rows.
-    **given: see :func:`~.agreement.agree_and_join`.
+    **given: see :func:`~.parties.agree_and_join`.
 
     entropies: 32 bytes of every party, and of the coordinator.
     memories: as after the last round that was not void.

@@ -175,7 +175,7 @@ def encode(
 ) -> list[WordArray]:
     """Return each party's share z_j = f(β_j) (n · width,) of segments and noise (eq. 3).
 
-    matrix: (parties × (l + t)) integers; see :func:`lagrange.build_encoding_matrix`.
+    matrix: (parties × (l + t)) integers; see :func:`build_encoding_matrix`.
     parts: l + t uint64 (n · width,).
     """
     return [combine(weights, parts) for weights in matrix]

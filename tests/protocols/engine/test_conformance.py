@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
@@ -229,6 +230,8 @@ def test_every_folder_explains_itself(name: str) -> None:
     readme = (FOLDER / name / "README.md").read_text()
     assert readme.startswith(f"# `{name}`")
     assert "Who learns what" in readme
+    for module in re.findall(r"`(\w+\.py)`", readme):
+        assert (FOLDER / name / module).is_file(), f"there is no {module}"
 
 
 def test_examples_are_large_enough_for_the_guards() -> None:
