@@ -26,7 +26,7 @@ from party_sdk.lab.simulated_session import SimulatedSession, play
 from party_sdk.reports.run_reports import told_of
 from party_sdk.results.plots import principal_axes
 from party_sdk.tables import How, Table, open_as
-from party_sdk.tables.first_look import FirstLook, look
+from party_sdk.tables.drafts import FirstLook, look
 
 _LAYOUT: Final = regular((3, 1))
 _RANGES: Final = ("2..8", "2..5", "2..3")

@@ -14,22 +14,20 @@ from pyarrow import compute, types
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import normal
 from party_sdk.tables import duck
-from party_sdk.tables.cells import Kind, find_forms
+from party_sdk.tables.cells import Dialect, Kind, find_forms
 from party_sdk.tables.columns import Column, kind_of, texts
-from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.files import MOST_CELL, Limits
 from party_sdk.tables.guards import SignWatches
-from party_sdk.tables.names import Names
+from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
-from party_sdk.tables.row_places import NumberedRows, Places
-from party_sdk.tables.source import Batch, Cells
+from party_sdk.tables.source import Batch, Cells, NumberedRows, Places, Source
 from party_sdk.tables.unpacking import Unpacked, unusable
 
 _SAMPLE: Final = 1_000
 """Texts of a column by which it is judged how they are written."""
 
 
-class ArrowSource:
+class ArrowSource(Source):
     """Columns of Arrow, of which each row is read.
 
     names, kinds: of all columns.
@@ -37,8 +35,6 @@ class ArrowSource:
     places: where a column of the table stands, by its position among all.
     dialect: what the operator says of texts.
     """
-
-    row_places: Places = NumberedRows()
 
     def __init__(
         self,
@@ -69,12 +65,7 @@ class ArrowSource:
     @property
     def places(self) -> Places:
         """Return how rows are counted."""
-        return self.row_places
-
-    @property
-    def format_description(self) -> dict[str, Any]:
-        """Return nothing: types speak for themselves."""
-        return {}
+        return NumberedRows()
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -95,19 +86,6 @@ class ArrowSource:
         """Yield cells as texts."""
         for batch in self.batches(columns, ()):
             yield [texts(piece) for piece in batch.cells]
-
-    def read_places(self) -> Places:
-        """Return how rows are counted: every one was read."""
-        return self.places
-
-    def rejected_lines(self) -> frozenset[int]:
-        """Return nothing: every row can be read."""
-        return frozenset()
-
-    def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts as they are."""
-        del column
-        return texts
 
     def tell(self, findings: Findings) -> None:
         """Add columns of texts whose numbers have two readings: every row was read."""

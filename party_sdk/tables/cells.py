@@ -1,17 +1,138 @@
-"""What texts in cells are: numbers, dates, limits, and the kind of a column of them."""
+"""How texts of a table are written: in files, in columns, in cells; what they are."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from functools import cache
-from typing import Final, Literal, NamedTuple, TypeAlias
+from pathlib import Path
+from statistics import median
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from party_sdk.tables.dialect import MISSING, Dialect
+from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.tables.report import form
+
+MISSING: Final = (
+    "", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None",
+)  # fmt: skip
+"""Cells that stand for no value, in text files where no dictionary says others."""
+
+_DELIMITERS: Final = {
+    "comma": ",",
+    "semicolon": ";",
+    "tab": "\t",
+    "\\t": "\t",
+    "pipe": "|",
+}
+_CHOICES: Final = {
+    "dates": ("year-first", "day-first", "month-first"),
+    "hidden": ("read", "leave-out"),
+    "percent": ("shown", "stored"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a text file is written; what is None is found in the file.
+
+    encoding: a name that Python knows, for example utf-8, cp1252 or utf-16.
+    delimiter, quote, decimal: one character each.
+    skip: lines before the one with the names of columns.
+    dates: ``year-first``, ``day-first`` or ``month-first``.
+    missing: cells that stand for no value, beside the empty one, NA, NaN and null.
+    sheet: of a file with several sheets.
+    hidden: of a sheet: rows and columns that nobody sees: ``read`` or ``leave-out``.
+    percent: of a sheet: 7.2 % beside plain numbers is 7.2 (``shown``) or 0.072
+        (``stored``).
+    """
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    quote: str = '"'
+    decimal: str | None = None
+    skip: int | None = None
+    dates: str | None = None
+    missing: tuple[str, ...] = ()
+    sheet: str | None = None
+    hidden: str | None = None
+    percent: str | None = None
+
+    @classmethod
+    def parse(cls, given: Iterable[str]) -> Self:
+        """Return what texts such as ``delimiter=;`` and ``decimal=,`` say.
+
+        Raises InvalidParameters if a name is not known, or a value cannot be.
+        """
+        said: dict[str, Any] = {}
+        for text in given:
+            name, found, value = text.partition("=")
+            if not found or name not in {each.name for each in fields(cls)}:
+                known = ", ".join(each.name for each in fields(cls))
+                raise InvalidParameters(f"--csv takes NAME=VALUE; names are {known}.")
+            if name == "missing":
+                said["missing"] = (*said.get("missing", ()), value)
+            else:
+                said[name] = _read(name, value)
+        return cls(**said)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was found or said, for people."""
+        told = {
+            name: value for name, value in asdict(self).items() if value is not None
+        }
+        return {name: value for name, value in told.items() if value not in (0, ())}
+
+    def words(self) -> Iterator[str]:
+        """Yield texts that :meth:`parse` reads as this dialect."""
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name == "missing":
+                yield from (f"missing={code}" for code in value)
+            elif value != each.default:
+                yield f"{each.name}={value}"
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Return the cells that stand for no value."""
+        return frozenset({*MISSING, *self.missing})
+
+
+def _read(name: str, value: str) -> Any:
+    try:
+        if name == "encoding":
+            return "".encode(value) or value
+    except (LookupError, ValueError):
+        raise InvalidParameters(f"--csv {name}: that cannot be.") from None
+    if name == "skip":
+        if not value.isdecimal():
+            raise InvalidParameters("--csv skip is a number of lines.")
+        return int(value)
+    value = _DELIMITERS.get(value, value) if name == "delimiter" else value
+    if name in {"delimiter", "quote"} and len(value) != 1:
+        raise InvalidParameters(f"--csv {name} is one character.")
+    if name == "decimal" and value not in {".", ","}:
+        raise InvalidParameters("--csv decimal is . or ,")
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise InvalidParameters(f"--csv {name} is {', '.join(_CHOICES[name])}.")
+    return value
+
+
+def from_mapping(given: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
+    """Return a dialect from what a caller names it by."""
+    if given is None or isinstance(given, Dialect):
+        return given or Dialect()
+    if isinstance(given, Mapping):
+        given = [f"{name}={value}" for name, value in given.items()]
+    return Dialect.parse(given)
+
 
 Kind: TypeAlias = Literal["number", "integer", "boolean", "date", "words", "nothing"]
 
@@ -337,3 +458,205 @@ def _in_order(text: str, order: str) -> str | None:
         return date(int(year), int(month), int(day)).isoformat()
     except ValueError:
         return None
+
+
+HEAD_ROWS: Final = 200
+"""Rows that are looked at."""
+_MOST_TITLES: Final = 30
+_DECIMALS: Final = (Dialect(decimal="."), Dialect(decimal=","))
+
+
+def detect(text: str, given: Dialect) -> tuple[Dialect, list[str]]:
+    """Return how a text is written, and sentences on rows that were read as titles.
+
+    text: whole lines from the beginning of a file.
+    given: what the operator says, which stays.
+    """
+    lines = [line.rstrip("\n") for line in _lines(text)]
+    skip = _lines_before(lines) if given.skip is None else given.skip
+    delimiter = given.delimiter or _sep_line(lines)
+    delimiter = delimiter or _find_delimiter(lines[skip:], given.quote)
+    dialect = replace(given, skip=skip, delimiter=delimiter)
+    return _below_titles(text, dialect) if given.skip is None else (dialect, [])
+
+
+def records(text: str, dialect: Dialect) -> list[list[str]]:
+    """Return the cells of a text's lines, the names of columns first."""
+    return [cells for _, cells in _records(text, dialect) if cells]
+
+
+def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """Yield cells with the number of lines up to their end.
+
+    They end before a huge field: the reader of the whole file names its line.
+    """
+    reader = split_lines(_lines(text)[dialect.skip or 0 :], dialect)
+    with suppress(csv.Error):
+        for cells in reader:
+            yield reader.line_num, cells
+
+
+def split_lines(lines: Iterable[str], dialect: Dialect) -> Any:
+    """Return a reader of lines as cells; its ``line_num`` counts them."""
+    delimiter = dialect.delimiter or ","
+    return csv.reader(lines, delimiter=delimiter, quotechar=dialect.quote)
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text, whichever way they end."""
+    return list(io.StringIO(text, newline=None))
+
+
+def _sep_line(lines: Sequence[str]) -> str | None:
+    """Return the delimiter that a first line 'sep=;' names, as Excel writes it."""
+    first = lines[0] if lines else ""
+    return first[4] if len(first) == 5 and first.startswith("sep=") else None
+
+
+def _lines_before(lines: Sequence[str]) -> int:
+    if _sep_line(lines):
+        return 1
+    for number, line in enumerate(lines):
+        if line and not line.startswith("#"):
+            return number
+    return 0
+
+
+def _find_delimiter(lines: Sequence[str], quote: str) -> str:
+    """Return the delimiter that cuts most lines into the same number of cells.
+
+    It cuts the line of names so too: a decimal comma cuts rows of numbers as evenly
+    as the semicolon between them.
+    """
+    scores = {}
+    for delimiter in (",", ";", "\t", "|"):
+        reader = csv.reader(lines[:HEAD_ROWS], delimiter=delimiter, quotechar=quote)
+        try:
+            rows = [cells for cells in reader if cells]
+        except csv.Error:
+            continue
+        if not rows:
+            continue
+        usual, count = Counter(map(len, rows)).most_common(1)[0]
+        if usual < 2:
+            continue
+        alike = count / len(rows)
+        n_titles = count_titles(rows)
+        unnamed = abs(usual - len(rows[n_titles]))
+        scores[delimiter] = (alike >= 0.5, -unnamed, -n_titles, alike > 0.9, usual)
+    return max(scores, key=lambda d: scores[d], default=",")
+
+
+# Rows above the names of columns: titles of extracts, dates, and who made them
+
+
+def count_titles(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows stand above the one with the names of columns.
+
+    A title fills at most half as many cells as the rows usually do. The names are the
+    first row that fills more, and none of them is a number or a date; if one is, nothing
+    is a title.
+
+    rows: from the beginning of a table; an empty text is no cell.
+    """
+    filled = [sum(bool(cell.strip()) for cell in cells) for cells in rows[:HEAD_ROWS]]
+    usual = median([count for count in filled if count] or [0])
+    for place, count in enumerate(filled[: _MOST_TITLES + 1]):
+        if 2 * count > usual:
+            return place if all(map(_may_name, rows[place])) else 0
+    return 0
+
+
+def title_warning(n: int, word: str) -> str:
+    """Return the sentence on lines or rows that were read as titles."""
+    which = (
+        f"{word.capitalize()} 1 is" if n == 1 else f"{word.capitalize()}s 1 to {n} are"
+    )
+    return (
+        f"{which} read as a title: the names of columns stand in {word} {n + 1} "
+        f"(--csv skip={n})."
+    )
+
+
+def _below_titles(text: str, dialect: Dialect) -> tuple[Dialect, list[str]]:
+    head = []
+    for record in _records(text, dialect):
+        head.append(record)
+        if len(head) == HEAD_ROWS:
+            break
+    n = count_titles([cells for _, cells in head])
+    if not n:
+        return dialect, []
+    skip = (dialect.skip or 0) + head[n - 1][0]
+    return replace(dialect, skip=skip), [title_warning(skip, "line")]
+
+
+def _may_name(cell: str) -> bool:
+    return not is_date(cell) and not has_number(cell)
+
+
+def has_number(cell: str) -> bool:
+    """Return whether a cell is a number, with either decimal sign and any minus."""
+    return any(is_number(cell, sign) for sign in _DECIMALS) or bool(read_minus(cell))
+
+
+# Copies
+
+
+def write_rows(
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    copy: Path,
+    first: int = 1,
+    mixed: Collection[int] = (),
+) -> list[int]:
+    """Write rows as text, one line each; return the numbers of empty ones, left out.
+
+    first: the number of the first row.
+    mixed: places of columns whose numbers are written without a decimal sign, as texts
+        beside them have signs of their own.
+    """
+    empty = []
+    with copy.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for number, row in enumerate(rows, first):
+            cells = [
+                _without_sign(value) if place in mixed else as_text(value)
+                for place, value in enumerate(row)
+            ]
+            if any(cells):
+                writer.writerow(cells)
+            else:
+                empty.append(number)
+    return empty
+
+
+def _without_sign(value: Any) -> str:
+    """Return a value as text: 5.125 as 5125e-3, which has one reading alone."""
+    text = as_text(value)
+    if not isinstance(value, float) or "." not in text:
+        return text
+    _, digits, exponent = Decimal(text).as_tuple()
+    return f"{'-' * (value < 0)}{''.join(map(str, digits))}e{exponent}"
+
+
+def as_text(value: Any) -> str:
+    """Return a value as a text file has it: without loss, on one line."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return ""
+        return (
+            str(int(value))
+            if value.is_integer() and abs(value) < 2**53
+            else repr(value)
+        )
+    if isinstance(value, datetime) and not (value.hour or value.minute or value.second):
+        value = value.date()
+    if isinstance(value, date):
+        return value.isoformat()
+    return " ".join(str(value).splitlines())

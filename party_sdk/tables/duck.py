@@ -9,16 +9,15 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import BATCH_ROWS
-from party_sdk.tables.dialect import Dialect
+from party_sdk.tables.cells import Dialect
 from party_sdk.tables.files import MOST_CELL
 
 MEMORY_BYTES: Final = 512 << 20
@@ -60,27 +59,21 @@ def batch_rows(n_columns: int) -> int:
     return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
-    """How to read a text file in UTF-8.
+def read_text(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    dialect: Dialect,
+    width: int,
+    wanted: Sequence[int],
+    longest: int,
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of a text in UTF-8 as texts, null where empty, in its rows' order.
 
     width: how many columns the file has.
-    wanted: the positions of the columns to yield.
+    wanted: the positions of those to yield.
     longest: bytes of the longest line that was seen.
     """
-
-    dialect: Dialect
-    width: int
-    wanted: Sequence[int]
-    longest: int
-
-
-def read_text(
-    connection: duckdb.DuckDBPyConnection, path: Path, plan: ReadPlan
-) -> Iterator[pa.RecordBatch]:
-    """Yield columns of a text file as texts, null where empty, in the order of its rows."""
-    dialect = plan.dialect
-    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(plan.width))
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
     options = {
         "columns": f"{{{columns}}}",
         "auto_detect": "false",
@@ -93,17 +86,16 @@ def read_text(
         "escape": _literal(dialect.quote),
         "skip": str(dialect.skip or 0),
         "nullstr": "['']",
-        "max_line_size": str(max(MOST_CELL, 4 * plan.longest)),
+        "max_line_size": str(max(MOST_CELL, 4 * longest)),
         "hive_partitioning": "false",
     }
     arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
-    chosen = ", ".join(f"c{i}" for i in plan.wanted)
+    chosen = ", ".join(f"c{i}" for i in wanted)
     query = f"SELECT {chosen} FROM read_csv($path, {arguments})"  # noqa: S608  positions alone
-    yield from _reader(connection, query, path, len(plan.wanted))
+    yield from _reader(connection, query, path, len(wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class Reject:
+class Reject(NamedTuple):
     """What was not read: the byte where it begins, and why."""
 
     at: int

@@ -35,11 +35,17 @@ from party_sdk.tables.columns import (
     texts,
 )
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
-from party_sdk.tables.names import Names
-from party_sdk.tables.read_options import How
+from party_sdk.tables.read_options import How, Names
 from party_sdk.tables.report import Finding, Findings, format_names
-from party_sdk.tables.row_places import FileLines, Places, RemainingRows, WholePlaces
-from party_sdk.tables.source import Batch, Cells, Source
+from party_sdk.tables.source import (
+    Batch,
+    Cells,
+    FileLines,
+    Places,
+    RemainingRows,
+    Source,
+    WholePlaces,
+)
 
 
 class MappedCells(NamedTuple):
@@ -240,7 +246,7 @@ _NOWHERE: Final = -1
 """In place of the record of a line that begins none."""
 
 
-class MappedSource:
+class MappedSource(Source):
     """A source over another one, with what a mapping makes of its columns and rows.
 
     source: the table as it is.

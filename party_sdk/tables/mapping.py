@@ -39,7 +39,7 @@ from clustering_protocols.shared_stages.statistics.units import (
     find_conversion,
 )
 from clustering_protocols.terms.schema import MOST_LEVELS, normal
-from party_sdk.tables.dialect import Dialect
+from party_sdk.tables.cells import Dialect
 
 VERSION: Final = 1
 MOST_COLUMNS: Final = 20_000
@@ -267,7 +267,7 @@ _FileDialect = Annotated[
 class TableMapping(_Part):
     """How a table becomes what a session's dictionary describes.
 
-    file: how the file is written; see :class:`~party_sdk.tables.dialect.Dialect`.
+    file: how the file is written; see :class:`~party_sdk.tables.cells.Dialect`.
     columns: by their names in the session. Columns that are not named stay as they are.
     leave_out: rows that do not take part.
     """

@@ -1,22 +1,177 @@
-"""A table that was read: its rows as numbers, and what is known of them."""
+"""A table that was read: rows in a file without a name, and what is known of them."""
 
 from __future__ import annotations
 
+import mmap
+import os
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self, overload
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import BATCH_ROWS, DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from party_sdk.home.disk_room import report_full_disk
 from party_sdk.tables.columns import Column, number_of_cell
 from party_sdk.tables.report import MOST_SHOWN, CheckReport, Findings
-from party_sdk.tables.row_places import Places
-from party_sdk.tables.spool import ArrowIds, Spool, mapped_batches
+from party_sdk.tables.source import Places
+
+
+class Spool:
+    """Rows of float64 that are written once and then read any number of times.
+
+    width: numbers in a row.
+    file: without a name: nothing is left behind, however the process ends. The spool
+        has a descriptor of its own, so that anyone who opened the file may close it.
+    n_rows: how many rows the file holds already; 0 empties it.
+
+    Raises ValueError if the file is shorter than that.
+    """
+
+    def __init__(self, width: int, file: IO[bytes], n_rows: int = 0) -> None:
+        self.n_rows, self.width = n_rows, width
+        self._file = os.fdopen(os.dup(file.fileno()), "r+b")
+        weakref.finalize(self, self._file.close)
+        if not n_rows:
+            empty(self._file)
+        elif _size(self._file) != 8 * width * n_rows:
+            raise ValueError("the file holds another number of rows")
+
+    def write(self, X: FloatArray) -> None:
+        """Append a batch of rows; :class:`StorageFull` if there is no room."""
+        with _report_full_disk(f"the rows as numbers ({8 * self.width} bytes each)"):
+            self._file.write(np.ascontiguousarray(X).data)
+            self._file.flush()
+        self.n_rows += len(X)
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the rows in pieces of at most ``BATCH_ROWS``.
+
+        They are maps of the file, for nobody else to see: a role may write into them,
+        each pass reads anew, and what was read is given back with the piece. One map of
+        all would count as this process's memory until another needs it.
+        """
+        for begin in range(0, self.n_rows, BATCH_ROWS):
+            yield np.memmap(
+                self._file,
+                np.float64,
+                mode="c",
+                offset=8 * self.width * begin,
+                shape=(min(BATCH_ROWS, self.n_rows - begin), self.width),
+            ).view(np.ndarray)
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, in this order."""
+        shape = (self.n_rows, self.width)
+        return np.array(np.memmap(self._file, np.float64, mode="r", shape=shape)[rows])
+
+
+class ColumnSpool:
+    """Columns of Arrow that are written batch by batch, and then mapped.
+
+    file: without a name, as of :class:`Spool`.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    def write(self, columns: Sequence[pa.Array]) -> None:
+        """Append a batch; :class:`StorageFull` if there is no room."""
+        batch = pa.record_batch(list(columns), [str(i) for i in range(len(columns))])
+        with _report_full_disk("columns as text"):
+            if self._writer is None:
+                empty(self._file)
+                self._writer = pa.ipc.new_stream(self._file, batch.schema)
+            self._writer.write_batch(batch)
+
+    def close(self) -> None:
+        """Write the end."""
+        with _report_full_disk("columns as text"):
+            if self._writer is None:
+                empty(self._file)
+            else:
+                self._writer.close()
+                self._file.flush()
+
+
+def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
+    """Return the batches that a :class:`ColumnSpool` wrote, as maps of its file.
+
+    Raises pyarrow.ArrowInvalid if the file holds something else.
+    """
+    if not _size(file):
+        return []
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with pa.ipc.open_stream(pa.py_buffer(mapped)) as stream:
+        return list(stream)
+
+
+def empty(file: IO[bytes]) -> None:
+    """Take everything out of a file."""
+    file.seek(0)
+    file.truncate()
+
+
+def _size(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _report_full_disk(what: str) -> AbstractContextManager[None]:
+    place = Path(tempfile.gettempdir())
+    return report_full_disk(place, f"There go {what}; TMPDIR names another folder.")
+
+
+class ArrowIds(Sequence[str]):
+    """Ids as Arrow keeps them: one buffer, and a Python text when one is asked for."""
+
+    def __init__(self, pieces: Sequence[pa.Array]) -> None:
+        self._ids = pa.chunked_array(pieces, pa.large_string())
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[str]: ...
+    def __getitem__(self, place: Any) -> Any:
+        found = self._ids[place]
+        return ArrowIds(found.chunks) if isinstance(place, slice) else found.as_py()
+
+    def __iter__(self) -> Iterator[str]:
+        for piece in self._ids.chunks:
+            yield from piece.to_pylist()
+
+    def take(self, rows: IntArray) -> ArrowIds:
+        """Return the ids of the rows with these numbers."""
+        return ArrowIds(self._ids.take(pa.array(rows)).chunks)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            one == another for one, another in zip(self, other, strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equal to other sequences of the same ids
+
+    @property
+    def arrow(self) -> pa.ChunkedArray:
+        """Return the ids as Arrow has them."""
+        return self._ids
+
+
+def mapped_ids(file: IO[bytes]) -> ArrowIds:
+    """Return the only column that a :class:`ColumnSpool` wrote, as a map of its file."""
+    return ArrowIds([batch.column(0) for batch in mapped_batches(file)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +195,7 @@ class UnmappedCells:
         file: IO[bytes],
         n_rows: int,
     ) -> Self:
-        """Return what a :class:`~party_sdk.tables.spool.ColumnSpool` wrote, mapped.
+        """Return what a :class:`~party_sdk.tables.table.ColumnSpool` wrote, mapped.
 
         Raises ValueError if the file holds other columns, or another number of rows.
         """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +18,15 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Preparation
-from party_sdk.tables import guards, names as named
-from party_sdk.tables.codes import as_date, code_warnings
+from party_sdk.tables import guards
+from party_sdk.tables.cells import (
+    SHORT_YEAR,
+    read_date,
+    read_minus,
+    read_number,
+    split_limit,
+)
 from party_sdk.tables.columns import (
-    Bad,
     Column,
     count_codes,
     id_texts,
@@ -27,23 +34,214 @@ from party_sdk.tables.columns import (
     texts,
     without_codes,
 )
+from party_sdk.tables.files import Scratch
+from party_sdk.tables.guards import as_date, code_warnings
 from party_sdk.tables.mapping import TableMapping
-from party_sdk.tables.names import UNNAMED
-from party_sdk.tables.problems import find_cell_problems
-from party_sdk.tables.read_options import How
+from party_sdk.tables.read_options import (
+    UNNAMED,
+    How,
+    choose_columns,
+    normalise_id_columns,
+)
 from party_sdk.tables.report import (
     HEADER,
+    CellProblem,
     CheckReport,
     ColumnReport,
     Findings,
     format_names,
     sentences,
 )
-from party_sdk.tables.row_places import Places, RemainingRows
-from party_sdk.tables.scratch import Scratch
-from party_sdk.tables.source import Source
-from party_sdk.tables.spool import ColumnSpool, Spool, mapped_ids
-from party_sdk.tables.table import Table, UnmappedCells
+from party_sdk.tables.source import Places, RemainingRows, Source
+from party_sdk.tables.table import ColumnSpool, Spool, Table, UnmappedCells, mapped_ids
+
+_MOST_VALUES: Final = 1_000
+"""Different values of one column that are counted one by one; the others together."""
+_MOST_LEVELS: Final = 20
+_NO_NUMBERS: Final = "not numbers"
+_THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
+_ORDERS: Final = ("year-first", "day-first", "month-first")
+
+
+def find_cell_problems(
+    source: Source, columns: Sequence[Column], allow: frozenset[str]
+) -> tuple[CellProblem, ...]:
+    """Return what is wrong with the cells of columns, by column and kind.
+
+    allow: guards that are switched off.
+    """
+    described = [column for column in columns if column.is_described]
+    return tuple(_problems_of(source, described, allow)) if described else ()
+
+
+def _problems_of(
+    source: Source, columns: Sequence[Column], allow: frozenset[str]
+) -> Iterator[CellProblem]:
+    counted = [_CountedColumn(column, source, allow) for column in columns]
+    begin = 0
+    for cells in source.texts(columns):
+        for each, piece in zip(counted, cells, strict=True):
+            each.count(piece, begin)
+        begin += len(cells[0])
+    places = source.read_places()
+    if places is None:
+        return
+    first = sorted({values.row for each in counted for values in each.kinds.values()})
+    lines = dict(zip(first, places.of(first), strict=True))
+    single = Counter(
+        v.row for each in counted for v in each.kinds.values() if v.n_rows == 1
+    )
+    for each in counted:
+        for what, values in each.kinds.items():
+            is_of_row = values.n_rows == 1 and single[values.row] > 1
+            yield values.to_problem(
+                each.column, what, lines[values.row], is_of_row=is_of_row
+            )
+
+
+class _WrongValues:
+    """Values of one column with one fault: rows of each, and the first row of all."""
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+        self.n_rows = 0
+        self.counts: dict[str, int] = {}
+
+    def add(self, text: str, n_rows: int) -> None:
+        """Add rows that hold a value."""
+        self.n_rows += n_rows
+        if text in self.counts or len(self.counts) < _MOST_VALUES:
+            self.counts[text] = self.counts.get(text, 0) + n_rows
+
+    def to_problem(
+        self, column: Column, what: str, line: int, *, is_of_row: bool
+    ) -> CellProblem:
+        """Return them for people, the most frequent first.
+
+        is_of_row: whether this one value stands in a row with other wrong ones.
+        """
+        values = sorted(self.counts.items(), key=lambda each: -each[1])
+        return CellProblem(
+            column=column.name,
+            what=what,
+            values=tuple(values),
+            n_rows=self.n_rows,
+            line=line,
+            hint=_hint_for(
+                what, [text for text, _ in values], row=line if is_of_row else None
+            ),
+        )
+
+
+class _CountedColumn:
+    """A column whose wrong texts are counted, batch by batch.
+
+    kinds: by what is wrong.
+    """
+
+    def __init__(self, column: Column, source: Source, allow: frozenset[str]) -> None:
+        self.column, self.kinds = column, dict[str, _WrongValues]()
+        self._source, self._allow = source, allow
+
+    def count(self, piece: pa.Array, begin: int) -> None:
+        """Count the texts of a batch whose first row is ``begin``."""
+        coded = piece.dictionary_encode(null_encoding="encode")
+        texts = coded.dictionary
+        places = coded.indices.to_numpy(zero_copy_only=False)
+        n_rows = np.bincount(places, minlength=len(texts))
+        _, first = np.unique(places, return_index=True)
+        for place, what in self._faults(texts):
+            row = begin + int(first[place])
+            values = self.kinds.setdefault(what, _WrongValues(row))
+            values.row = min(values.row, row)
+            values.add(texts[place].as_py() or "", int(n_rows[place]))
+
+    def _faults(self, texts: pa.Array) -> Iterable[tuple[int, str]]:
+        """Yield the texts, by their places, that cannot stand here, and why."""
+        column = self.column
+        found, bad = numbers(column, self._source.normalise(column, texts))
+        for each in bad:
+            if each.what != HEADER and not column.heads(texts[each.row].as_py() or ""):
+                yield each.row, _not_read(column)
+        X = found[:, None]
+        spread = guards.Spread.of(X)
+        unread = {each.row for each in bad}
+        for row, _, what in guards.misfits([column], X, spread, self._allow):
+            if row not in unread:
+                yield row, _with_bounds(column, what)
+
+
+def _not_read(column: Column) -> str:
+    field = column.field
+    if field is not None and field.is_category:
+        shown = ", ".join(field.levels[:_MOST_LEVELS])
+        more = f" and {n} more" if (n := len(field.levels) - _MOST_LEVELS) > 0 else ""
+        return f"not levels; allowed: {shown}{more}"
+    if column.type == "boolean":
+        return "neither yes nor no"
+    return "not dates" if column.is_date else _NO_NUMBERS
+
+
+def _with_bounds(column: Column, what: str) -> str:
+    """Return a fault with what the dictionary allows instead."""
+    field = column.field
+    if field is None or "dictionary's" not in what:
+        return what
+    write = as_date if field.type == "date" else "{:g}".format
+    low, high = (write(end) if np.isfinite(end) else "" for end in field.bounds)
+    if low and high:
+        return f"{what}; allowed: {low} to {high}"
+    return f"{what}; allowed: {f'at least {low}' if low else f'at most {high}'}"
+
+
+def _hint_for(what: str, texts: Sequence[str], row: int | None) -> str:
+    """Return what mends values, where their kind shows it.
+
+    row: the line of other wrong values beside this one, if it stands among such.
+    """
+    is_number = what == _NO_NUMBERS
+    if is_number and any(map(read_minus, texts)):
+        return 'negative numbers by their minus? minus = "any" in a mapping reads them'
+    if is_number and any(split_limit(text) for text in texts):
+        return (
+            'a limit of detection: limits = "half", "value" or "missing" in a mapping'
+        )
+    if is_number and (hint := _hint_for_numbers(texts)):
+        return hint
+    if is_number and not any(text.strip()[:1].isdigit() for text in texts):
+        if row is not None:
+            return f"a row of units? [leave_out] lines = [{row}] in a mapping"
+        words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
+        return f"if they stand for no value: {words}"
+    if what == "not dates":
+        return _hint_for_dates(texts)
+    if what.startswith("not levels"):
+        return "coterie table --propose drafts a mapping"
+    return ""
+
+
+def _hint_for_numbers(texts: Sequence[str]) -> str:
+    """Return what mends numbers: another decimal sign, or one between thousands."""
+    apart = [t for t in texts if any(read_number(t, None, sign) for sign in ".,")]
+    signs = {sign for t in apart for sign in ".," if read_number(t, sign, None)}
+    if not apart:
+        return ""
+    sign = signs.pop() if len(signs) == 1 else ""
+    if not sign or not all(read_number(text, sign, None) for text in apart):
+        return 'thousands that stand apart: thousands = "." or "," in a mapping'
+    is_either = all(_THOUSAND.fullmatch(text.strip()) for text in apart)
+    either = f'thousands = "{sign}" or ' if is_either else ""
+    return f'{either}decimal = "{sign}" in a mapping'
+
+
+def _hint_for_dates(texts: Sequence[str]) -> str:
+    """Return what mends dates: an order, or another form where no order reads them."""
+    if any(read_date(text, (order,)) for text in texts for order in _ORDERS):
+        return 'dates = ["day-first", "year-first"] in a mapping says their order'
+    if any(SHORT_YEAR.fullmatch(text.strip()) for text in texts):
+        return "write years with four digits, such as 2026-01-31"
+    return "write them as 2026-01-31"
+
 
 NO_ID: Final = "no id"
 
@@ -60,7 +258,7 @@ def examine(
     allow = guards.check_switches(how.allow)
     own_ids = how.id_columns
     columns = _columns(source, how, own_ids)
-    naming = named.normalise_id_columns(how.match_columns) or own_ids
+    naming = normalise_id_columns(how.match_columns) or own_ids
     source.names.require(naming)
     while True:
         reading = TableReading(source, columns, naming, how, allow, scratch)
@@ -92,7 +290,7 @@ def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
             )
             raise InvalidData(f"The dictionary {what} {unknown[0]!r}.{hint}")
         said = said or used
-    wanted = named.choose_columns(source.names, naming, said)
+    wanted = choose_columns(source.names, naming, said)
     kinds = dict(zip(source.names.all, source.kinds, strict=True))
     codes = frozenset({*how.file_dialect.codes})
     forms = dict(zip(source.names.all, source.forms, strict=True))
@@ -169,7 +367,10 @@ class TableReading:
                 for row in [] if self._matches else np.flatnonzero(empty).tolist():
                     self._note(begin + row, ", ".join(self._naming), NO_ID)
                 self._note_names(begin, ids, named_rows)
-            self._see_texts(begin, cells)
+            for column, piece in zip(self._columns, cells, strict=True):
+                if column.type == "words":  # perhaps words that name totals
+                    rows = (begin + guards.totals(texts(piece))).tolist()
+                    self._named_totals.setdefault(column.name, []).extend(rows)
             X = self._numbers(begin, cells)
             spread = guards.Spread.of(X)
             for row, place, what in guards.misfits(
@@ -190,13 +391,10 @@ class TableReading:
         X = np.empty((len(cells[0]), len(cells)), order="F")
         for place, (column, piece) in enumerate(zip(self._columns, cells, strict=True)):
             X[:, place], bad = numbers(column, piece)
-            self._note_all(begin, column.name, bad)
+            for fault in bad:
+                self._note(begin + fault.row, column.name, fault.what)
             self._no_value[place] += count_codes(column, piece)
         return X
-
-    def _note_all(self, begin: int, name: str, bad: Sequence[Bad]) -> None:
-        for fault in bad:
-            self._note(begin + fault.row, name, fault.what)
 
     def _note(self, row: int, name: str, what: str) -> None:
         if len(self._wrong) < 100:
@@ -212,13 +410,6 @@ class TableReading:
         headed = compute.equal(compute.utf8_trim_whitespace(first), self._naming[0])
         for row in compute.indices_nonzero(headed).to_pylist():
             self._note(begin + row, self._naming[0], HEADER)
-
-    def _see_texts(self, begin: int, cells: Sequence[pa.Array]) -> None:
-        """Keep the words of undescribed columns that name totals."""
-        for column, piece in zip(self._columns, cells, strict=True):
-            if column.type == "words":
-                rows = (begin + guards.totals(texts(piece))).tolist()
-                self._named_totals.setdefault(column.name, []).extend(rows)
 
     def _note_gaps(self, begin: int, X: Any) -> None:
         if len(self._gaps) >= 10:
@@ -251,6 +442,11 @@ class TableReading:
         report = self._report(file, findings, unfit, places)
         if findings:
             return report, None
+        n_rows, unmapped = self._spool.n_rows, None
+        if self._headers:
+            unmapped = UnmappedCells.of(
+                self._headers, self._changed, self._original_file, n_rows
+            )
         table = Table(
             report=report,
             naming=self._naming,
@@ -260,58 +456,50 @@ class TableReading:
             places=self._source.places,
             unfit=unfit,
             spool=self._spool,
-            unmapped=self._unmapped_cells(),
+            unmapped=unmapped,
         )
         return report, table
 
-    def _unmapped_cells(self) -> UnmappedCells | None:
-        """Return the cells that a mapping changed; None if it changed nothing."""
-        if not self._headers:
-            return None
-        n_rows = self._spool.n_rows
-        return UnmappedCells.of(
-            self._headers, self._changed, self._original_file, n_rows
-        )
-
     def _add_guards(self, findings: Findings, places: Places) -> None:
-        if not self._spool.n_rows and not findings:
+        n_rows, watch = self._spool.n_rows, self._watch
+        if not n_rows and not findings:
             findings.add("there are no rows below the names of columns")
-        if guards.RUNNING not in self._allow:
-            self._add_row_numbers(findings)
-        if guards.TOTALS not in self._allow:
-            for line in places.of(self._rows_of_totals()):
-                findings.add(
-                    f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
-                    line=line,
-                )
-
-    def _rows_of_totals(self) -> list[int]:
-        """Return the rows that their id calls totals, and the last if it is one.
-
-        It is by its numbers, or by a word that no other row of its column holds.
-        """
-        last = self._spool.n_rows - 1
-        lonely = any(rows == [last] for rows in self._named_totals.values())
-        at_end = [last] if lonely or self._watch.has_totals else []
-        return sorted({*self._totals, *at_end})
-
-    def _add_row_numbers(self, findings: Findings) -> None:
-        remedy = (
-            "name it as --id-column, leave it out with --columns, or --allow "
-            f"{guards.RUNNING}"
-        )
-        for name in self._watch.running_columns:
-            what = (
-                "has no name" if UNNAMED.fullmatch(name) else "looks like a row number"
+        running = [] if guards.RUNNING in self._allow else watch.running_columns
+        for name in running:
+            what = "looks like a row number"
+            if UNNAMED.fullmatch(name):
+                what = "has no name"
+            findings.add(
+                f"{what}: name it as --id-column, leave it out with --columns, or --allow "
+                f"{guards.RUNNING}",
+                column=name,
             )
-            findings.add(f"{what}: {remedy}", column=name)
+        if guards.TOTALS in self._allow:
+            return
+        # the last row is one by its numbers, or by a word that no other row holds
+        lonely = any(rows == [n_rows - 1] for rows in self._named_totals.values())
+        at_end = [n_rows - 1] if lonely or watch.has_totals else []
+        for line in places.of(sorted({*self._totals, *at_end})):
+            findings.add(
+                f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
+                line=line,
+            )
 
     def _add_unfit(self, unfit: Findings, places: Places) -> None:
         """Add what no preparation is agreed for."""
         for what in ("words", "dates", *([] if self._prepared else ["categories"])):
             names = [c.name for c in self._columns if _needs(c) == what]
-            if names:
-                unfit.add(_explain_undescribed(what, names))
+            one = len(names) == 1
+            hold, them = ("holds", "it") if one else ("hold", "them")
+            told = f"{format_names(names)} {hold} {what}"
+            leave = f"leave {them} out with --columns"
+            if names and what == "categories":
+                unfit.add(f"{told}, and no preparation of {them} is agreed: {leave}")
+            elif names:
+                unfit.add(
+                    f"{told}: describe {them} in a dictionary (coterie schema infer), or "
+                    f"{leave}"
+                )
         gaps = sum(
             int(count)
             for refuses, count in zip(self._refusing, self._watch.missing, strict=True)
@@ -407,17 +595,3 @@ def _needs(column: Column) -> str:
         is_clustered = column.field.role == "cluster"
         return "categories" if column.field.is_category and is_clustered else ""
     return {"words": "words", "date": "dates"}.get(column.kind, "")
-
-
-def _explain_undescribed(what: str, names: Sequence[str]) -> str:
-    one = len(names) == 1
-    hold, them = ("holds", "it") if one else ("hold", "them")
-    if what == "categories":
-        return (
-            f"{format_names(names)} {hold} categories, and no preparation of {them} is agreed: "
-            f"leave {them} out with --columns"
-        )
-    return (
-        f"{format_names(names)} {hold} {what}: describe {them} in a dictionary (coterie schema "
-        f"infer), or leave {them} out with --columns"
-    )

@@ -19,20 +19,30 @@ from party_sdk.home.disk_room import no_room
 from party_sdk.tables import duck
 from party_sdk.tables.cells import (
     CellForm,
+    Dialect,
     column_warnings,
     columns_of,
+    detect,
     find_forms,
     guess,
+    has_number,
+    records,
+    split_lines,
 )
 from party_sdk.tables.columns import Column
-from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.files import CELL_LINES, UNPACK, FileKind, Limits
 from party_sdk.tables.guards import SignWatches
-from party_sdk.tables.names import Names
-from party_sdk.tables.report import Finding, Findings
-from party_sdk.tables.row_places import FileLines, NumberedRows, Places, RemainingRows
-from party_sdk.tables.source import Batch, Cells
-from party_sdk.tables.text_format import detect, has_number, records, split_lines
+from party_sdk.tables.read_options import Names
+from party_sdk.tables.report import Findings
+from party_sdk.tables.source import (
+    Batch,
+    Cells,
+    FileLines,
+    NumberedRows,
+    Places,
+    RemainingRows,
+    Source,
+)
 from party_sdk.tables.unpacking import Unpacked
 
 _SAMPLE_BYTES: Final = 1 << 18
@@ -62,7 +72,7 @@ _REJECTED: Final = {
 NOT_COPIED: Final = Unpacked()
 
 
-class TextSource:
+class TextSource(Source):
     """A text file with one line per row, and the names of columns in the first.
 
     kind: {"text", "gzip"}.
@@ -129,15 +139,11 @@ class TextSource:
         self._read = path
         is_plain = kind == "text" and encoding in _PLAIN and not _has_mixed_ends(head)
         if not is_plain or duck.is_pattern(path.absolute()):
-            self._decode()
+            self._read = folder / "decoded.csv"
+            copy_decoded(path, kind, encoding, self._read, self._limits)
         self._rejects: list[duck.Reject] = []
         self._signs = SignWatches()
         self._n_read = 0
-
-    def _decode(self) -> None:
-        self._read = self._folder / "decoded.csv"
-        encoding = self.dialect.encoding or "utf-8"
-        copy_decoded(self._path, self._kind, encoding, self._read, self._limits)
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -150,10 +156,11 @@ class TextSource:
         return self._lines_of_file()
 
     def _lines_of_file(self) -> FileLines:
-        dialect = self.dialect
-        one = len(self.names.all) == 1
-        encoding, skip = dialect.encoding or "utf-8", dialect.skip or 0
-        return FileLines(self._path, self._kind, encoding, dialect.quote, skip, one)
+        said, one = self.dialect, len(self.names.all) == 1
+        encoding = said.encoding or "utf-8"
+        return FileLines(
+            self._path, self._kind, encoding, said.quote, said.skip or 0, one
+        )
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -203,18 +210,14 @@ class TextSource:
         places = self._lines_of_file()
         return RemainingRows(places, sorted(places.find(lines).values()))
 
-    def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts as they are."""
-        del column
-        return texts
-
     def _text_batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._read.absolute(), len(self.names.all)
-        plan = duck.ReadPlan(self.dialect, width, places, self._longest)
         try:
             with duck.open_database(path, self._folder, width) as connection:
                 self._n_read = 0
-                for batch in duck.read_text(connection, path, plan):
+                for batch in duck.read_text(
+                    connection, path, self.dialect, width, places, self._longest
+                ):
                     self._n_read += len(batch)
                     yield batch
                 self._rejects = duck.read_rejects(connection)
@@ -225,32 +228,29 @@ class TextSource:
 
     def tell(self, findings: Findings) -> None:
         """Add what the last pass did not read: lines that DuckDB rejected, and signs."""
-        found = [*self._rejected_findings(), *self._swallowed_rows()]
-        for finding in sorted(found, key=lambda each: each.line or 0):
-            findings.add(finding.what, finding.line)
+        shown, told = self._rejects[:_MOST_PLACES], dict[int, str]()
+        lines = self._lines([reject.at for reject in shown])
+        for line, reject in zip(lines, shown, strict=True):
+            what = _REJECTED.get(reject.why, "this line cannot be read")
+            told.setdefault(line, what.format(len(self.names.all)))
+        found = [*told.items(), *self._swallowed_rows()]
+        for line, what in sorted(found, key=lambda each: each[0]):
+            findings.add(what, line)
         findings.more += max(0, len(self._rejects) - _MOST_PLACES)
         if (places := self.read_places()) is not None:
             self._signs.tell(findings, places)
 
-    def _rejected_findings(self) -> list[Finding]:
-        shown = self._rejects[:_MOST_PLACES]
-        found: dict[int, str] = {}
-        for line, reject in zip(
-            self._lines([reject.at for reject in shown]), shown, strict=True
-        ):
-            what = _REJECTED.get(reject.why, "this line cannot be read")
-            found.setdefault(line, what.format(len(self.names.all)))
-        return [Finding(line=line, what=what) for line, what in found.items()]
-
-    def _swallowed_rows(self) -> Iterator[Finding]:
-        """Yield the cells that hold lines which are rows by themselves."""
+    def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines of cells that hold lines which are rows by themselves."""
         if self._cells_hold_lines or self._has_a_row_a_line():
             return
         for first, last in self._lines_of_file().swallowing(self._is_row):
-            yield Finding(
-                line=first,
-                what=f"quotation marks make one cell of the rows up to line {last}: "
-                f"delete the marks, or --allow {CELL_LINES} if they hold a text",
+            yield (
+                first,
+                (
+                    f"quotation marks make one cell of the rows up to line {last}: delete the "
+                    f"marks, or --allow {CELL_LINES} if they hold a text"
+                ),
             )
 
     def _has_a_row_a_line(self) -> bool:

@@ -18,8 +18,7 @@ from support.hostile_tables import MEBIBYTE
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import How, examine, open_table, unpacking
-from party_sdk.tables.files import LARGE_FILE
-from party_sdk.tables.scratch import PREFIX, private_folder, sweep
+from party_sdk.tables.files import LARGE_FILE, PREFIX, private_folder, sweep
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
 

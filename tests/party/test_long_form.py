@@ -14,7 +14,7 @@ from scipy.sparse import random_array
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import SparseSource, matrix
 from party_sdk.tables import LongForm, open_long, open_table, read_objects
-from party_sdk.tables.long_form import occurrences
+from party_sdk.tables.table_opening import occurrences
 
 LINES = {
     "customer": ["b", "a", "b", "b", "d"],

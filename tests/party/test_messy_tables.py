@@ -20,7 +20,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.tables import How, duck, examine, open_table
-from party_sdk.tables.dialect import from_mapping
+from party_sdk.tables.cells import from_mapping
 
 MESSY = Path(__file__).parent / "messy"
 GOOD = ["age", "weight", "crp"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from clustering_protocols.numerics.data_source import BATCH_ROWS, matrix
-from party_sdk.tables.spool import Spool
+from party_sdk.tables.table import Spool
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ from party_sdk.lab import (
     regular,
 )
 from party_sdk.tables import How, Table, column_names, examine, open_as, read_column
-from party_sdk.tables.first_look import look
+from party_sdk.tables.drafts import look
 
 EACH: Final = 2
 """How many columns parties have by default: some methods refuse a party with one."""

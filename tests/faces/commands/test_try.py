@@ -15,7 +15,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
 from party_sdk.cli import main
 from party_sdk.tables import How
-from party_sdk.tables.first_look import look
+from party_sdk.tables.drafts import look
 
 
 @pytest.fixture
