@@ -105,7 +105,7 @@ _WIDTH = 6
 def examples() -> Sequence[Example[DataCollaboration]]:
     """Return the defaults, the paper's text, and each alternative at least once."""
     variants = {
-        (2, 2): DataCollaboration(n_clusters=3),
+        (2, 2): DataCollaboration(n_clusters=3, dimensions="all_but_one"),
         (3, 1): DataCollaboration(n_clusters=3, scaling="center", map="linear"),
         (2, 3): DataCollaboration(
             n_clusters=3,

@@ -117,7 +117,7 @@ METHODS = (
         partitionings=("vertical",),
         shapes=("spherical",),
         rounds=RoundBudget.ONE,
-        agreement={"vertical": (0.55, 0.95)},
+        agreement={"vertical": (0.78, 0.99)},
     ),
 )
 

@@ -32,9 +32,14 @@ from tests.system.engines.stepped import Stepped
 
 DASK = EngineChoice(kind="dask")
 SESSIONS: dict[str, tuple[Params, Layout]] = {
-    "dc": (DataCollaboration(n_clusters=3, n_init=1, max_iter=3), Layout.lattice(2, 2)),
+    "dc": (
+        DataCollaboration(n_clusters=3, n_init=1, max_iter=3, dimensions="all_but_one"),
+        Layout.lattice(2, 2),
+    ),
     "dc, spectral": (
-        DataCollaboration(n_clusters=3, algorithm="spectral", n_init=1),
+        DataCollaboration(
+            n_clusters=3, algorithm="spectral", n_init=1, dimensions="all_but_one"
+        ),
         Layout.lattice(2, 2),
     ),
     "pqmds": (

@@ -29,7 +29,7 @@ ROWS = Layout.lattice(3)
 COLUMNS = Layout.lattice(1, 3)
 FIRST, SECOND, LAST = ROWS.names
 DUMMY = Dummy(n_clusters=3, void_attempts=1)
-DC = DataCollaboration(n_clusters=3)
+DC = DataCollaboration(n_clusters=3, dimensions="all_but_one")
 LLF = LosslessFederated(n_clusters=3)
 DEGREES = LLF.model_copy(
     update={"algorithm": "fuzzy_cmeans", "n_init": 3, "small_cohorts": "allow"}
@@ -134,7 +134,7 @@ def test_common_rows_by_match_keys(
     alignment = Alignment(method="ecdh", match_keys=KEYS, minimum_share=0)
     data = {slot: make_people(place) for place, slot in enumerate(COLUMNS.names)}
     crowd = gather(
-        DataCollaboration(n_clusters=3, alignment=alignment),
+        DataCollaboration(n_clusters=3, dimensions="all_but_one", alignment=alignment),
         replace(make_parts(COLUMNS, 6), data=data),
     )
     foreign = (COLUMNS.names[0], COLUMNS.names[2])
