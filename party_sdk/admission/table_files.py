@@ -146,7 +146,7 @@ class TableSpec:
     ) -> str | None:
         """Return the column that names the rows, if one does."""
         from party_sdk.tables import examine
-        from party_sdk.tables.first_look import find_id_column
+        from party_sdk.tables.drafts import find_id_column
 
         if self.long_form is not None or self.how.mapping is not None:
             return None

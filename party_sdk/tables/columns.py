@@ -242,8 +242,9 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     # a code of no value may be a date itself
     days = np.where(np.isin(days, [*map(_day, column.codes)]), np.nan, days)
     # a reader of dates takes 05/03/16 for a day of the year 5
-    days, early = _without_early(days)
-    return days, [*bad, *early]
+    early = days < _FIRST_DAY
+    rows = np.flatnonzero(early).tolist()
+    return np.where(early, np.nan, days), [*bad, *(Bad(row, EARLY) for row in rows)]
 
 
 def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
@@ -260,12 +261,6 @@ def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]
     rows = np.flatnonzero(np.isin(places, wrong)).tolist()
     bad = [Bad(row, _explain(column, said[int(places[row])])) for row in rows]
     return lookup[places], bad
-
-
-def _without_early(days: FloatArray) -> tuple[FloatArray, list[Bad]]:
-    early = days < _FIRST_DAY
-    rows = np.flatnonzero(early).tolist()
-    return np.where(early, np.nan, days), [Bad(row, EARLY) for row in rows]
 
 
 def _day(text: str) -> float:
@@ -380,13 +375,10 @@ def _not_among(column: Column, text: str) -> str:
         return HEADER
     if column.type == "boolean":
         return f"{form(text)!r} is neither yes nor no"
-    near = [level for level in column.spellings or () if _alike(level, text)]
+    own = normal(text).casefold()
+    near = [level for level in column.spellings or () if level.casefold() == own]
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"{form(text)!r} is no level of the dictionary{hint}"
-
-
-def _alike(level: str, text: str) -> bool:
-    return level.casefold() == normal(text).casefold()
 
 
 @cache

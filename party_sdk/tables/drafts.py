@@ -43,7 +43,7 @@ from party_sdk.tables.mapping import (
     can_be_written,
 )
 from party_sdk.tables.read_options import How
-from party_sdk.tables.report import CheckReport, ColumnReport
+from party_sdk.tables.report import CheckReport
 from party_sdk.tables.table_opening import (
     Excerpt,
     examine,
@@ -130,28 +130,22 @@ def infer(table: Any, how: How, confirm: Confirm) -> DictionaryDraft:
             described = Field(name=column.name, type="string", categories=tuple(found))
         else:
             described = Field(name=column.name, type="string", role="leave-out")
-            reasons[column.name] = _why_words(found)
-        if why := _why_numbers(column, report.rows):
+            reasons[column.name] = (
+                f"more than {MOST_LEVELS} different words: comments, or ids"
+                if len(found) > MOST_LEVELS
+                else "words without levels; --levels writes them, or you do"
+            )
+        why = ""
+        if column.type == "nothing" or column.missing == report.rows:
+            why = "no value in any row"
+        elif column.type == "integer" and column.least is None:
+            why = "whole numbers that rise row by row: they may name the rows"
+        if why:
             described = described.model_copy(update={"role": "leave-out"})
             reasons[column.name] = why
         fields.append(described.model_copy(update={"title": title}))
     schema = Schema.model_construct(fields=tuple(fields))  # all may be left out yet
     return replace(DictionaryDraft.of(schema), reasons=reasons)
-
-
-def _why_words(found: Sequence[str]) -> str:
-    if len(found) > MOST_LEVELS:
-        return f"more than {MOST_LEVELS} different words: comments, or ids"
-    return "words without levels; --levels writes them, or you do"
-
-
-def _why_numbers(column: ColumnReport, n_rows: int) -> str:
-    """Return why a column that is read as numbers is left out; empty where it is not."""
-    if column.type == "nothing" or column.missing == n_rows:
-        return "no value in any row"
-    if column.type == "integer" and column.least is None:
-        return "whole numbers that rise row by row: they may name the rows"
-    return ""
 
 
 def _read_cells(
@@ -660,7 +654,11 @@ def _ask_contested(field: Field, cells: Sequence[LevelProposal]) -> list[LevelPr
 
     All of them are open then: whoever names one letter has named the other.
     """
-    letters = {fold(cell.text): cell for cell in cells if _is_letter(cell.text)}
+    letters = {
+        fold(cell.text): cell
+        for cell in cells
+        if len(fold(cell.text)) == 1 and fold(cell.text).isalpha()
+    }
     if all(cell.is_same for cell in cells) or len(letters) > _MOST_LETTERS:
         return list(cells)
     levels = {
@@ -689,10 +687,6 @@ def _ask_contested(field: Field, cells: Sequence[LevelProposal]) -> list[LevelPr
         else cell
         for cell in cells
     ]
-
-
-def _is_letter(text: str) -> bool:
-    return len(own := fold(text)) == 1 and own.isalpha()
 
 
 def _labels_of(field: Field) -> dict[str, str]:
@@ -834,16 +828,13 @@ def look(table: Path, how: How, leave_out: Collection[str] = ()) -> FirstLook:
     if not any(variable.role == "cluster" for variable in draft.variables):
         raise InvalidData(
             "No column can be clustered: numbers, yes or no, or words of "
-            f"{_MOST_WORDS} kinds at most. {_explain(reasons)}"
+            f"{_MOST_WORDS} kinds at most. "
+            + "; ".join(f"{name!r}: {why}" for name, why in reasons.items())
         )
     schema = draft.schema()
     used = set(schema.clustered_part.names)
     n_gaps = sum(column.missing for column in report.columns if column.name in used)
     return FirstLook(replace(how, schema=schema), schema, reasons, n_gaps)
-
-
-def _explain(reasons: Mapping[str, str]) -> str:
-    return "; ".join(f"{name!r}: {why}" for name, why in reasons.items())
 
 
 def find_id_column(table: Path, how: How, report: CheckReport) -> str | None:

@@ -240,7 +240,7 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     step = max(1, -(-spool.n_rows // most))
     sample = spool.take(np.arange(0, spool.n_rows, step))
     told = [
-        _sentence(columns[place], value, count)
+        _tell(columns[place], value, count)
         for place, value, count in _lone(columns, spool, sample)
     ]
     yield from told[:_MOST_TOLD]
@@ -273,8 +273,11 @@ def _lone(
     return [(*each, count) for each, count in zip(found, counts, strict=True)]
 
 
-def _sentence(column: Column, found: LoneValue, count: int) -> str:
-    shown = as_date if column.is_date else _as_number
+def _tell(column: Column, found: LoneValue, count: int) -> str:
+    def shown(value: float) -> str:
+        whole = f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
+        return as_date(value) if column.is_date else whole
+
     value, rows = shown(found.value), "1 row" if count == 1 else f"{count} rows"
     return (
         f"{column.name!r}: {value} in {rows}, apart from all others "
@@ -291,10 +294,6 @@ def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterat
             lone = [value.value for value in lone_values(x)]
             if n := n_coded(x[~np.isin(x, lone)]):
                 yield f"{column.name!r} ({n} values)"
-
-
-def _as_number(value: float) -> str:
-    return f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
 
 
 RUNNING: Final = "running-number"
@@ -595,21 +594,16 @@ def misfits(
         if column.type == "integer" and LARGE not in allow:
             large = (np.abs(x) > _EXACT) & (np.abs(x) <= MOST_MAGNITUDE)
             tell(place, large, "a whole number that loses digits: an id?")
-        _against_field(column, x, lambda wrong, what, at=place: tell(at, wrong, what))
+        if (field := column.field) is None:
+            continue
+        if field.constraints.required:
+            tell(place, np.isnan(x), "empty, and the dictionary requires a value")
+        if column.type == "integer":
+            tell(place, np.isfinite(x) & (x != np.trunc(x)), "no whole number")
+        least, most = field.bounds
+        tell(place, x < least, "below the dictionary's minimum")
+        tell(place, x > most, "above the dictionary's maximum")
     return found
-
-
-def _against_field(column: Column, x: FloatArray, tell: Any) -> None:
-    field = column.field
-    if field is None:
-        return
-    if field.constraints.required:
-        tell(np.isnan(x), "empty, and the dictionary requires a value")
-    if column.type == "integer":
-        tell(np.isfinite(x) & (x != np.trunc(x)), "no whole number")
-    least, most = field.bounds
-    tell(x < least, "below the dictionary's minimum")
-    tell(x > most, "above the dictionary's maximum")
 
 
 def is_total(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -47,12 +47,9 @@ from party_sdk.tables.source import (
     WholePlaces,
 )
 
-
-class MappedCells(NamedTuple):
-    """Cells as the session has them, and numbers (n,) for those of the table."""
-
-    cells: pa.Array
-    original: FloatArray
+MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
+"""Cells as the session has them, and numbers (n,) for those of the table; None where
+these are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +100,10 @@ class MappedColumn:
         own = () if self.said is None else self.said.missing
         return self._codes | {code for code in own if number_of(code) is None}
 
-    def map_cells(self, piece: pa.Array) -> MappedCells | pa.Array:
-        """Return cells of the table as the session has them.
-
-        Returns MappedCells, or cells alone where the mapping changes none.
-        """
+    def map_cells(self, piece: pa.Array) -> MappedCells:
+        """Return cells of the table as the session has them."""
         if self.said is None:
-            return piece
+            return piece, None
         return self._look_up(piece) if self._has_levels else self._compute(piece)
 
     def _compute(self, piece: pa.Array) -> MappedCells:
@@ -118,10 +112,8 @@ class MappedColumn:
         found, bad = numbers(replace(read, form=self.column.form), piece)
         mapped = self._convert(found)
         if not bad:
-            return MappedCells(pa.array(mapped), found)
-        return MappedCells(
-            _write_texts(mapped, texts(piece), bad), _mark(found, piece, bad)
-        )
+            return pa.array(mapped), found
+        return _write_texts(mapped, texts(piece), bad), _mark(found, piece, bad)
 
     def _convert(self, values: FloatArray) -> FloatArray:
         if self.said is None:
@@ -140,10 +132,8 @@ class MappedColumn:
         coded = texts(piece).dictionary_encode()
         mapped, original = self._look_up_texts(coded.dictionary)
         places = coded.indices.fill_null(len(original)).to_numpy(zero_copy_only=False)
-        return MappedCells(
-            pa.DictionaryArray.from_arrays(coded.indices, mapped),
-            np.append(original, np.nan)[places],
-        )
+        cells = pa.DictionaryArray.from_arrays(coded.indices, mapped)
+        return cells, np.append(original, np.nan)[places]
 
     def _look_up_texts(self, given: pa.Array) -> tuple[pa.Array, FloatArray]:
         """Return what texts stand for in the session, and a number for each."""
@@ -257,10 +247,23 @@ class MappedSource(Source):
 
     def __init__(self, source: Source, how: How, mapping: TableMapping) -> None:
         self._source, self._how, self._mapping = source, how, mapping
+        # where it is said which columns are read, others may be absent: new rows have no
+        # outcome yet
+        own, asked = (
+            source.names.all,
+            {*(how.columns or mapping.columns), *how.id_columns},
+        )
+        of_table = {name: mapping.source_of(name) for name in mapping.columns}
         self._called = {
-            mapping.source_of(name): name for name in _find_needed(source, how, mapping)
+            of: name for name, of in of_table.items() if name in asked or of in own
         }
-        _check_sources(source.names, [*self._called, *mapping.leave_out.values])
+        needed = [*self._called, *mapping.leave_out.values]
+        if absent := [name for name in needed if name not in own]:
+            hint = did_you_mean(absent[0], own)
+            raise InvalidData(
+                f"The mapping names {format_names(absent)}, and the table has no such "
+                f"column.{hint} There are {format_names(own)}."
+            )
         hidden = {
             name
             for name in source.names.all
@@ -347,8 +350,7 @@ class MappedSource(Source):
 
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
         """Return texts of the table as cells of a column of the session."""
-        found = self._column(column).map_cells(texts)
-        return found.cells if isinstance(found, MappedCells) else found
+        return self._column(column).map_cells(texts)[0]
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
         """Yield cells as the table has them, of the rows that take part."""
@@ -522,52 +524,16 @@ class _AllFindings(Findings):
         self.shown.append(Finding(what=what, line=line, column=column, of_cell=of_cell))
 
 
-def _find_needed(source: Source, how: How, mapping: TableMapping) -> list[str]:
-    """Return the columns that a mapping makes.
-
-    Where it is said which columns are read, others may be absent: new rows have no
-    outcome yet.
-    """
-    asked = {*(how.columns or mapping.columns), *how.id_columns}
-    return [
-        name
-        for name in mapping.columns
-        if name in asked or mapping.source_of(name) in source.names.all
-    ]
-
-
-def _check_sources(names: Names, wanted: Sequence[str]) -> None:
-    absent = [name for name in wanted if name not in names.all]
-    if absent:
-        hint = did_you_mean(absent[0], names.all)
-        raise InvalidData(
-            f"The mapping names {format_names(absent)}, and the table has no such "
-            f"column.{hint} There are {format_names(names.all)}."
-        )
-
-
 def _map_batch(
-    wanted: Sequence[MappedColumn],
-    named: Sequence[MappedColumn],
-    batch: Batch,
+    wanted: Sequence[MappedColumn], named: Sequence[MappedColumn], batch: Batch
 ) -> Batch:
-    cells, original = [], []
-    for column, piece in zip(wanted, batch.cells, strict=True):
-        found = column.map_cells(piece)
-        if isinstance(found, MappedCells):
-            original.append(found.original)
-            found = found.cells
-        cells.append(found)
-    names = []
-    for column, piece in zip(named, batch.names, strict=False):
-        if column.said is None:
-            names.append(piece)
-        else:
-            found = column.map_cells(piece)
-            names.append(
-                texts(found.cells if isinstance(found, MappedCells) else found)
-            )
-    return Batch(cells, names, original)
+    mapped = [c.map_cells(p) for c, p in zip(wanted, batch.cells, strict=True)]
+    pairs = zip(named, batch.names, strict=False)
+    return Batch(
+        [cells for cells, _ in mapped],
+        [p if c.said is None else texts(c.map_cells(p)[0]) for c, p in pairs],
+        [original for _, original in mapped if original is not None],
+    )
 
 
 def _skip(rows: IntArray, before: IntArray) -> IntArray:

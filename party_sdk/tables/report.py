@@ -68,7 +68,11 @@ class CellProblem(BaseModel):
 
     def sentence(self, word: str) -> str:
         """Return it as people read it: ``sex: 'M' (161), 'f' (11) are not levels``."""
-        shown = [f"{_shorten(text)} ({n:,})" for text, n in self.values[:MOST_SHOWN]]
+        shown = []
+        for text, n in self.values[:MOST_SHOWN]:
+            clean = " ".join(text.split())
+            clean, more = clean[:_LONGEST_CELL], "…" * (len(clean) > _LONGEST_CELL)
+            shown.append(f"{clean + more!r} ({n:,})")
         if (rest := self.n_rows - sum(n for _, n in self.values[:MOST_SHOWN])) > 0:
             shown.append(f"others ({rest:,})")
         said = f"are {self.what}"
@@ -77,11 +81,6 @@ class CellProblem(BaseModel):
             said = f"is {_OF_ONE.get(kind, kind)}{colon}{allowed}"
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.column}: {', '.join(shown)} {said} (first: {word} {self.line}){hint}"
-
-
-def _shorten(text: str) -> str:
-    clean = " ".join(text.split())
-    return repr(clean if len(clean) <= _LONGEST_CELL else f"{clean[:_LONGEST_CELL]}…")
 
 
 class ColumnReport(BaseModel):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from unicodedata import normalize
 
 import numpy as np
@@ -47,6 +47,7 @@ from party_sdk.tables.unpacking import (
     TEXT_COPY,
     Labels,
     Question,
+    Unpacked,
     unpack,
     unusable,
 )
@@ -120,11 +121,14 @@ def read_table(table: Any, how: How) -> Table:
 
 def examine(table: Any, how: How) -> tuple[CheckReport, Table | None]:
     """Return how a table is read, and the table unless there are problems."""
-    file = file_of(table)
+    file, used = file_of(table), None  # all columns
+    if how.columns is not None or how.schema is not None:
+        described = () if how.schema is None else how.schema.used.names
+        used = [*(how.columns or described), *how.id_columns, *how.match_columns]
     try:
         with (
             new_scratch() as scratch,
-            open_source(table, how, scratch.folder, _used_columns(how)) as source,
+            open_source(table, how, scratch.folder, used) as source,
         ):
             return table_reading.examine(source, how, file, scratch)
     except InvalidData as refused:
@@ -132,14 +136,6 @@ def examine(table: Any, how: How) -> tuple[CheckReport, Table | None]:
         findings.add(refused.detail)
         name = type(table).__name__ if file is None else file.name
         return CheckReport(file=name, problems=tuple(findings.shown)), None
-
-
-def _used_columns(how: How) -> Collection[str] | None:
-    """Return the columns of a session that are read; None for all that there are."""
-    if how.columns is None and how.schema is None:
-        return None
-    used = () if how.schema is None else how.schema.used.names
-    return [*(how.columns or used), *how.id_columns, *how.match_columns]
 
 
 def _of_array(
@@ -243,10 +239,8 @@ def read_labels(table: Any) -> Labels:
     Raises InvalidData if it cannot be read.
     """
     path = file_of(table)
-    if path is None or (kind := kind_of(path)) not in STATISTICS:
-        return Labels()
-    with private_folder() as folder:
-        return unpack(Question(path=path, kind=kind, part="labels"), folder).labels
+    is_study = path is not None and kind_of(path) in STATISTICS
+    return _ask_file(path, "labels").labels if path and is_study else Labels()
 
 
 def sheet_names(path: Path) -> tuple[str, ...]:
@@ -254,10 +248,12 @@ def sheet_names(path: Path) -> tuple[str, ...]:
 
     Raises InvalidData if it cannot be read.
     """
-    if (kind := kind_of(path)) != "excel":
-        return ()
+    return _ask_file(path, "sheets").sheets if kind_of(path) == "excel" else ()
+
+
+def _ask_file(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
     with private_folder() as folder:
-        return unpack(Question(path=path, kind=kind, part="sheets"), folder).sheets
+        return unpack(Question(path=path, kind=kind_of(path), part=part), folder)
 
 
 # Single columns, as they are

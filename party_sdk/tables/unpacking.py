@@ -61,14 +61,6 @@ class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Refusal(_Message):
-    """An error that an operator can mend; none of its words is a cell."""
-
-    problem: str
-    detail: str
-    remedy: str
-
-
 class Labels(_Message):
     """Titles of columns, and labels of numbers, as a statistics file has them."""
 
@@ -87,6 +79,8 @@ class Unpacked(_Message):
     mixed: those of them that had texts of numbers as well.
     problems: what a copy cannot show, and somebody has to decide.
     sheets: of a workbook: those that hold something.
+    refusal: problem, detail and remedy of an error that an operator can mend; none of
+        its words is a cell.
     """
 
     names: tuple[str, ...] = ()
@@ -101,7 +95,7 @@ class Unpacked(_Message):
     warnings: tuple[str, ...] = ()
     sheets: tuple[str, ...] = ()
     labels: Labels = Labels()
-    refusal: Refusal | None = None
+    refusal: tuple[str, str, str] | None = None
 
 
 class Question(_Message):
@@ -168,8 +162,14 @@ def unpack(question: Question, folder: Path) -> Unpacked:
     limits = question.limits
     remedy = _REMEDIES.get(question.kind, "Save the table as CSV")
     with _explain_memory(limits, remedy):
+        try:
+            text = question.model_dump_json().encode()
+        except ValueError:  # pydantic's own, for a name that is no Unicode
+            raise InvalidData(
+                f"{question.path.name!a} is a name that is no text: rename the file."
+            ) from None
         with report_full_disk(folder, _WRITTEN):
-            (folder / _QUESTION).write_bytes(_text_of(question))
+            (folder / _QUESTION).write_bytes(text)
         try:
             status = _run(folder, None if limits.large else MOST_SECONDS)
         except subprocess.TimeoutExpired:
@@ -178,25 +178,15 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         answer = _read_answer(folder, question)
     if answer.refusal is None:
         return answer
-    error = CoterieError.of(
-        Problem.of_slug(answer.refusal.problem), answer.refusal.detail
-    )
-    error.remedy = answer.refusal.remedy
+    slug, detail, remedy = answer.refusal
+    error = CoterieError.of(Problem.of_slug(slug), detail)
+    error.remedy = remedy
     raise error
 
 
 def unusable(path: Path) -> InvalidData:
     """Return the error for a process that answers what cannot be."""
     return InvalidData(f"The process that read {path.name!r} gave no usable answer.")
-
-
-def _text_of(question: Question) -> bytes:
-    try:
-        return question.model_dump_json().encode()
-    except ValueError:  # pydantic's own, for a name that is no Unicode
-        raise InvalidData(
-            f"{question.path.name!a} is a name that is no text: rename the file."
-        ) from None
 
 
 def _run(folder: Path, seconds: float | None) -> int:
@@ -241,7 +231,7 @@ def _read_answer(folder: Path, question: Question) -> Unpacked:
         with (folder / _ANSWER).open("rb") as file:
             answer = Unpacked.model_validate_json(file.read(_MOST_ANSWERED))
         if answer.refusal is not None:
-            Problem.of_slug(answer.refusal.problem)
+            Problem.of_slug(answer.refusal[0])
     except (FileNotFoundError, LookupError, ValueError):
         raise unusable(question.path) from None
     return answer
@@ -297,8 +287,7 @@ def _answer(question: Question, folder: Path) -> Unpacked:
             os._exit(_DISK_FULL)
         defect = InvalidData(f"{question.path.name!r} was not read: {place_of(error)}.")
         said = (defect.problem.slug, defect.detail, defect.remedy)
-    problem, detail, remedy = said
-    return Unpacked(refusal=Refusal(problem=problem, detail=detail, remedy=remedy))
+    return Unpacked(refusal=said)
 
 
 def _limit(*, large: bool) -> None:

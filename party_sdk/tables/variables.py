@@ -81,7 +81,14 @@ class Variable:
         Raises InvalidData: with what is wrong in which cell.
         """
         kind = self.type.strip() or ("string" if self.levels.strip() else "number")
-        read = _Cells(self)
+
+        def read(name: str, parse: Callable[[str], Any]) -> Any:
+            text = getattr(self, name).strip()
+            try:
+                return parse(text) if text else None
+            except ValueError as error:
+                raise InvalidData(f"{name}: {error}") from None
+
         constraints = {
             "minimum": read("minimum", _bound(kind)),
             "maximum": read("maximum", _bound(kind)),
@@ -119,22 +126,6 @@ class Variable:
 
 COLUMNS: Final = tuple(each.name for each in fields(Variable))
 """The columns of the table of variables."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """Reads the cells of a row; a refusal names the cell."""
-
-    row: Variable
-
-    def __call__(self, name: str, parse: Callable[[str], Any]) -> Any:
-        text = getattr(self.row, name).strip()
-        if not text:
-            return None
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise InvalidData(f"{name}: {error}") from None
 
 
 def split_texts(text: str) -> tuple[str, ...]:
@@ -309,7 +300,14 @@ class DictionaryDraft:
         Raises InvalidData if it cannot be read, or has other columns.
         """
         try:
-            rows = _split_rows(_decode(read_whole(path)))
+            content = read_whole(path)
+            try:
+                text = content.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                text = content.decode("cp1252", errors="replace")
+            mark = max(",;\t", key=text.partition("\n")[0].count)
+            lines = io.StringIO(text, newline="")
+            rows = list(csv.reader(lines, delimiter=mark, strict=True))
         except OSError:
             raise InvalidData(f"There is no file {path.name!r}.") from None
         except csv.Error:
@@ -330,19 +328,6 @@ class DictionaryDraft:
         if not variables:
             raise InvalidData(f"{path.name!r} has no variables below its columns.")
         return cls(variables=tuple(variables))
-
-
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", errors="replace")
-
-
-def _split_rows(text: str) -> list[list[str]]:
-    head = text.partition("\n")[0]
-    mark = max(",;\t", key=head.count)
-    return list(csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True))
 
 
 def _cells_of(heads: Sequence[str], row: Iterable[str]) -> dict[str, str]:

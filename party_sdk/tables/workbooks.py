@@ -40,6 +40,7 @@ _UNKNOWN: Final = "#N/A!"
 _MOST_CELLS: Final = 100_000_000
 """Cells of a sheet of which most are empty; calamine holds all of them."""
 _PERCENT_FORMATS: Final = frozenset({"9", "10"})
+_TRUE: Final = frozenset({"1", "true"})
 _PLACE: Final = re.compile(r"([A-Z]+)(\d+)")
 _RELATION: Final = (
     "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -122,7 +123,7 @@ def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
         if event == "start":
             if tag == "row":
                 row, column = int(element.get("r", row + 2)) - 1, -1
-                if _is_true(element.get("hidden")):
+                if element.get("hidden") in _TRUE:
                     marks.hidden_rows.add(row)
             continue
         if tag == "c":
@@ -131,7 +132,7 @@ def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
             _mark_cell(marks, element, row, column, percents)
         elif tag == "row":
             element.clear()
-        elif tag == "col" and _is_true(element.get("hidden")):
+        elif tag == "col" and element.get("hidden") in _TRUE:
             ends = int(element.get("min", 1)), int(element.get("max", 1))
             marks.hidden_columns.update(range(ends[0] - 1, ends[1]))
     if (row + 1) * width > max(_MOST_CELLS, 50 * marks.n_filled):
@@ -140,10 +141,6 @@ def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
             "empty: delete the cells that stand far from the table, or save it as CSV."
         )
     return marks
-
-
-def _is_true(text: str | None) -> bool:
-    return text in {"1", "true"}
 
 
 def _column_of(place: str, following: int) -> int:
