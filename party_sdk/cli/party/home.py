@@ -21,7 +21,7 @@ from party_sdk.cli.session.notify import address_options, change_receivers
 from party_sdk.cli.terminal.output import (
     Output,
     align_columns,
-    audit_line,
+    audit_lines,
     json_output,
     roster_document,
     roster_lines,
@@ -125,8 +125,7 @@ def audit(session_id: str, slot: str, here: Home) -> Output:
     """
     folder = here.find(session_id, slot)
     entries = folder.ledger.read()
-    say(f"The chain of {len(entries)} lines holds.", err=True)
-    return Output(lambda: here.sign_log(folder), map(audit_line, entries))
+    return Output(lambda: here.sign_log(folder), audit_lines(entries))
 
 
 @click.command()

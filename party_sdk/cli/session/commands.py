@@ -36,7 +36,7 @@ from party_sdk.cli.session.notify import (
 from party_sdk.cli.terminal.output import (
     Output,
     align_columns,
-    audit_line,
+    audit_lines,
     json_option,
     json_output,
     progress_line,
@@ -254,9 +254,7 @@ def audit(
     log = coordinator.session(session_id).audit()
     for path in receipts:
         compare(log, SignedLog.read(path.read_bytes()))
-    entries = log.entries()
-    say(f"The chain of {len(entries)} lines holds.", err=True)
-    return Output(log, map(audit_line, entries))
+    return Output(log, audit_lines(log.entries()))
 
 
 @session.command()

@@ -334,6 +334,12 @@ def audit_line(entry: Mapping[str, Any]) -> str:
     return f"{entry['number']}  {entry['at'][:19]}  {entry['event']}  {said}".rstrip()
 
 
+def audit_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the entries of a log that was checked; say so."""
+    yield from map(audit_line, entries)
+    say(f"The chain of {len(entries)} lines holds.", err=True)
+
+
 def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows of cells as lines in which columns stand under each other."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
