@@ -281,6 +281,22 @@ class RunOutcome(RunReport, Screen):
     unlinked: bool = False
 
 
+class TrialPage(RunReport, Screen):
+    """The report of a table that was tried at once.
+
+    path, csv, ids: the table, and how it was read.
+    suggested: how the method and the number of clusters were found, as a sentence.
+    left_out: why each column is not clustered.
+    """
+
+    template = "desk/trial.html.j2"
+    path: str
+    csv: str = ""
+    ids: tuple[str, ...] = ()
+    suggested: str
+    left_out: dict[str, str] = Field(default={})
+
+
 class CellLine(Value):
     """A text of the table, in so many rows, and what it stands for.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
@@ -13,7 +14,13 @@ from starlette.routing import Route
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
-from coterie_pages.desk_models import ColumnChoice, MendedTable, OwnTable, RowsPreview
+from coterie_pages.desk_models import (
+    ColumnChoice,
+    MendedTable,
+    OwnTable,
+    RowsPreview,
+    TrialPage,
+)
 from coterie_pages.models import Banner
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import (
@@ -43,10 +50,12 @@ from party_sdk.desk.tables.named_file import (
 )
 
 if TYPE_CHECKING:
+    from party_sdk.lab.trial import Trial
     from party_sdk.tables import CheckReport
 
 TABLES: Final = "/tables"
 MAPPING: Final = f"{TABLES}/mapping"
+TRIAL: Final = f"{TABLES}/trial"
 _MOST_FILES: Final = 200
 
 
@@ -79,6 +88,51 @@ def post_file(request: Request) -> Response:
     mapping = mapping_of(form.one("mapping")) or TableMapping()
     name = f"{Path(form.one('path')).stem or 'table'}.mapping.toml"
     return file(write_mapping(mapping), name, "application/toml")
+
+
+def post_trial(request: Request) -> Response:
+    """Cluster a table as if three institutions held its rows; nothing is sent."""
+    form = form_of(request)
+    try:
+        path, trial = _try(request, form)
+    except CoterieError as error:
+        return _page(request, form, bad(error))
+    model = TrialPage(
+        **dict(trial.report),
+        path=path,
+        csv=csv_of(form),
+        ids=trial.look.how.id_columns,
+        suggested=trial.suggested,
+        left_out=dict(trial.look.left_out),
+    )
+    return render_page(request, model)
+
+
+def post_trial_labels(request: Request) -> Response:
+    """Return the labels of a trial, which gives the same ones each time."""
+    from party_sdk.results.label_files import write_labels
+
+    form = form_of(request)
+    try:
+        path, trial = _try(request, form)
+    except CoterieError as error:
+        return _page(request, form, bad(error))
+    name = f"{Path(path).stem}-labels.csv"
+    source, labels = trial.source, trial.session.whole.labels
+    with TemporaryDirectory() as folder:
+        written = Path(folder) / name
+        write_labels(written, labels, source.ids, source.naming, {})
+        return file(written.read_bytes(), name, "text/csv")
+
+
+def _try(request: Request, form: Form) -> tuple[str, Trial]:
+    from party_sdk.lab.trial import try_table
+    from party_sdk.tables import Dialect, How
+
+    path = path_of(form, desk_of(request).tables)
+    dialect = Dialect.parse(split_words(csv_of(form)))
+    how = How(id_column=tuple(ids_of(form)), dialect=dialect)
+    return path, try_table(Path(path), how)
 
 
 def _read_dictionary(path: str) -> Schema:
@@ -175,5 +229,7 @@ room: Final = Room(
         Route(MAPPING, get_mapping),
         Route(MAPPING, post_mapping, methods=["POST"]),
         Route(f"{MAPPING}/file", post_file, methods=["POST"]),
+        Route(TRIAL, post_trial, methods=["POST"]),
+        Route(f"{TRIAL}/labels", post_trial_labels, methods=["POST"]),
     ),
 )

@@ -136,6 +136,26 @@ def test_a_table_is_mended_before_any_invitation(
     assert browser.said == []
 
 
+def test_a_table_is_tried_at_once(browser: DeskBrowser) -> None:
+    """The same labels each time, of a method and a number that are suggested."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(90, 3)) + 12 * (np.arange(90) % 3)[:, None]
+    lines = [f"k{n:03},{','.join(map(str, row))}" for n, row in enumerate(X)]
+    path = browser.desk.tables / "shop.csv"
+    path.write_text("\n".join(["customer,age,income,visits", *lines]))
+    form = form_in(browser.get("/tables?path=shop.csv"), "/trial")
+    tried = browser.post("/tables/trial", form)
+    assert "with 3 clusters" in texts(tried)
+    assert "Nothing was sent" in texts(tried)
+    assert "k001" not in tried.text
+    labels = browser.post("/tables/trial/labels", form_in(tried, "/trial/labels"))
+    assert labels.headers["content-disposition"].endswith('"shop-labels.csv"')
+    found = [line.split(",") for line in labels.text.splitlines()[1:]]
+    assert len({(n % 3, label) for n, (_, label) in enumerate(found)}) == 3
+    none = browser.post("/tables/trial", {"path": "nowhere.csv"})
+    assert "nowhere.csv" in texts(none)
+
+
 def test_a_party_mends_its_table_and_takes_part(
     online: Terminal, browser: DeskBrowser, dictionary: Path
 ) -> None:
