@@ -37,10 +37,10 @@ from analyst_service.sessions import count_sessions, longest_waits
 from analyst_service.settings import Settings
 
 ROUTERS = (
+    contributions,  # the most frequent first: they are matched in this order
     catalogue_router,
     sessions,
     members,
-    contributions,
     results_router,
     notices,
     pages_router,

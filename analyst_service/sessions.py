@@ -52,6 +52,14 @@ _STEM = 54  # of a name, where an id is the name and more
 
 
 _SESSIONS, _TASKS = table(Session), table(Task)
+# of every request, so built once
+_BY_IDS = (
+    sa.select(Session)
+    .where(Session.id.in_(sa.bindparam("session_ids", expanding=True)))
+    .order_by(Session.id)
+    .execution_options(populate_existing=True)
+)
+_BY_IDS_LOCKED = _BY_IDS.with_for_update()
 
 
 def move(
@@ -117,26 +125,22 @@ def with_ids(
     db: Transaction, session_ids: Collection[str], *, lock: bool = False
 ) -> dict[str, Session]:
     """Return sessions as they are now, by id; locks are taken in one order for all."""
-    return _sessions(db, Session.id.in_(session_ids), lock=lock)
+    query = _BY_IDS_LOCKED if lock else _BY_IDS
+    rows = db.scalars(query, {"session_ids": list(session_ids)})
+    sessions = {session.id: session for session in rows}
+    if lock:
+        audit.hold(db, sessions)
+    return sessions
 
 
 def _by_name(
     db: Transaction, owner_id: str | None, name: str, *, lock: bool
 ) -> Session | None:
-    own = sa.and_(Session.owner_id == owner_id, Session.name == name)
-    return next(iter(_sessions(db, own, lock=lock).values()), None)
-
-
-def _sessions(
-    db: Transaction, which: sa.ColumnElement[bool], *, lock: bool
-) -> dict[str, Session]:
-    query = sa.select(Session).where(which).order_by(Session.id)
-    query = query.with_for_update() if lock else query
-    rows = db.scalars(query.execution_options(populate_existing=True))
-    sessions = {session.id: session for session in rows}
-    if lock:
-        audit.hold(db, sessions)
-    return sessions
+    named = sa.select(Session.id).where(
+        Session.owner_id == owner_id, Session.name == name
+    )
+    session_id = db.scalar(named)
+    return None if session_id is None else find(db, session_id, lock=lock)
 
 
 def members_of(db: Transaction, session_id: str) -> list[Member]:
