@@ -106,6 +106,8 @@ def test_run_registers_the_address_named_at_join(
         ) as party:
             party.run(ALONE.data[SLOT])
             party.run(ALONE.data[SLOT])
+            assert [bool(each.id) for each in read_told(party.stored)] == [True, False]
+            assert "ward.example" not in repr(read_told(party.stored))
         told = [key for note in notes for key in note]
         assert told == ["a@[127.0.0.1] is not told"]
         own = ("party", "status", session.id, SLOT, *here)
@@ -115,24 +117,6 @@ def test_run_registers_the_address_named_at_join(
         shown = json.loads(run(api, *own, "--json").stdout)
         left = [each for each in shown["notified"] if each["id"]]
         assert len(left) == 1, "left once, whatever is run again"
-
-
-def test_an_address_named_at_run_is_left_with_the_analyst_too(
-    start_api: StartApi, tmp_path: Path
-) -> None:
-    with start_api(**MAIL, driven=True) as api:
-        session = api.open(Dummy(), ALONE)
-        with Party.join(
-            session.invitation(SLOT),
-            policy=POLICY,
-            home=tmp_path,
-            analyst=api.connect(),
-        ) as party:
-            party.notify(["desk@ward.example"])
-            party.run(ALONE.data[SLOT])
-            [told] = read_told(party.stored)
-        assert told.id
-        assert "ward.example" not in repr(told)
 
 
 def test_a_rejected_address_does_not_stop_a_new_session(

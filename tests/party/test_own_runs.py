@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,12 @@ def open_session(house: House, params: Any) -> Any:
     )
 
 
+def until_choosing(session: Any, running: Future[Any]) -> None:
+    while session.status().state is not SessionState.CHOOSING:
+        time.sleep(0.02)
+        assert not running.done()
+
+
 def sources() -> list[Any]:
     return [open_table(t, id_column="id", schema=SCHEMA) for t in tables()]
 
@@ -61,9 +67,7 @@ def test_each_party_reads_its_own_rows_under_each_number(house: House) -> None:
     data = sources()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(house.run, session, data)
-        while session.status().state is not SessionState.CHOOSING:
-            time.sleep(0.02)
-            assert not running.done()
+        until_choosing(session, running)
         status = session.status()
         for run in status.runs:
             assert sum(run.sizes) in range(180, 210)
@@ -116,9 +120,7 @@ def test_columns_show_own_variables_under_each_number(house: House) -> None:
     ]
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(house.run, session, data)
-        while session.status().state is not SessionState.CHOOSING:
-            time.sleep(0.02)
-            assert not running.done()
+        until_choosing(session, running)
         found, _ = own_runs(house.last[columns.names[1]], data[1])
         session.choose(3)
         result = running.result()[columns.names[1]]
@@ -140,9 +142,7 @@ def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> 
     data = sources()
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(house.run, session, data)
-        while session.status().state is not SessionState.CHOOSING:
-            time.sleep(0.02)
-            assert not running.done()
+        until_choosing(session, running)
         with pytest.raises(NotReady, match="labels the rows"):
             own_runs(house.last[NAMES[0]], data[0])
         session.choose(3)

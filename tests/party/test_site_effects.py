@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from party_sdk.lab.simulated_session import SimulatedSession, simulate
 from party_sdk.results.cautions import oddities, site_agreement, site_effects
+from party_sdk.tables import How, examine
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -68,6 +70,68 @@ def test_a_party_s_part_is_the_whole_where_there_are_two() -> None:
     counts = np.array([[30, 5, 2], [4, 20, 9]])
     flipped = counts[::-1]
     assert site_agreement(counts) == pytest.approx(site_agreement(flipped))
+
+
+# One site whose numbers do not go with the others'
+
+HONEST = 60 + make_blobs(240, 4, centers=2, random_state=0, cluster_std=2.0)[0]
+every_protocol = pytest.mark.parametrize(
+    "protocol", [DataCollaboration, LosslessFederated, OmniFC]
+)
+
+
+def told(protocol: type[Params], third: np.ndarray) -> list[list[str]]:
+    """What each of three parties is told, the last with these rows."""
+    tables = [HONEST[:80], HONEST[80:160], third]
+    session = simulate(protocol(n_clusters=3), tables, "rows", choices=ANY_UNITS)
+    labels = [each[each >= 0] for each in session.labels]
+    sizes = np.bincount(np.concatenate(labels), minlength=3).tolist()
+    own = (np.bincount(each, minlength=3).tolist() for each in labels)
+    return [list(oddities(each, sizes)) for each in own]
+
+
+@every_protocol
+def test_zeros_are_seen_by_those_who_send_them_and_by_the_others(
+    protocol: type[Params],
+) -> None:
+    *others, own = told(protocol, np.zeros((80, 4)))
+    assert all("none of yours" in " ".join(sentences) for sentences in others)
+    assert "all of them yours" in " ".join(own)
+
+
+@every_protocol
+def test_parties_of_one_kind_are_told_nothing(protocol: type[Params]) -> None:
+    assert told(protocol, HONEST[160:]) == [[], [], []]
+
+
+def test_chance_alone_is_told_of_never() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        k, share = int(rng.integers(2, 9)), rng.uniform(0.02, 0.98)
+        labels, mine = rng.integers(0, k, 300), rng.random(300) < share
+        own = np.bincount(labels[mine], minlength=k).tolist()
+        assert not list(oddities(own, np.bincount(labels, minlength=k).tolist()))
+
+
+@pytest.mark.parametrize(
+    ("own", "sizes"), [([0, 0], [9, 9]), ([9, 9], [9, 9]), ([], []), ([0, 1], [0, 2])]
+)
+def test_who_has_all_rows_or_none_is_told_nothing(
+    own: list[int], sizes: list[int]
+) -> None:
+    assert not list(oddities(own, sizes))
+
+
+def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    for columns, row, said in (
+        ("crp,age,ward", "0,{n},7", ("Nothing but 0: 'crp'", "all rows: 'ward'")),
+        ("crp,age", "0,0", ("Nothing but 0: 'crp', 'age'", "No column tells two")),
+    ):
+        lines = [f"p{n},{row.format(n=3 * n % 7)}" for n in range(12)]
+        path.write_text("\n".join([f"id,{columns}", *lines]))
+        report, _ = examine(path, How(id_column="id"))
+        assert all(any(each in w for w in report.warnings) for each in said)
 
 
 # Every warning prints the figure that it names
