@@ -40,12 +40,15 @@ class FittedMap:
     """A private map, the dimensions that it sends and those that the data have.
 
     ``scale`` (m,): by what columns are divided before they are reduced.
+    ``left_out``: share of the rows' variance in dimensions that are not sent; None of a
+    map that is not linear.
     """
 
     function: maths.RowMap
     width: int
     rank: int
     scale: FloatArray
+    left_out: float | None = None
 
 
 def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> FittedMap:
@@ -57,7 +60,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     own = measure(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
     offset, scale = _find_offset_and_scale(context, params, own.mean, own_spread)
-    R = maths.triangular_factor(data, own.mean, scale)
+    R = centred = maths.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
     allowed = context.choices.get("allow_full_width")
@@ -93,7 +96,12 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         rows = (matrix(data) - own.mean) / scale
         axes = maths.locality_preserving_axes(rows, width)
     linear = maths.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
-    return FittedMap(function=linear, width=width, rank=rank, scale=scale)
+    total = np.square(centred).sum() or 1.0
+    sent = np.square(centred @ np.linalg.qr(axes[:, :width])[0]).sum()
+    left = max(0.0, 1.0 - float(sent / total))
+    return FittedMap(
+        function=linear, width=width, rank=rank, scale=scale, left_out=left
+    )
 
 
 def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedMap:
@@ -241,7 +249,7 @@ def compare(
     if context.session.params.leaves_one_out:
         # of one dimension, which its party let go, nothing is left out
         return (
-            _one_less(context, rebuilt)
+            _one_less(context, fitted, rebuilt)
             if fitted.width < fitted.rank
             else DimensionReport()
         )
@@ -264,13 +272,17 @@ def compare(
     return DimensionReport(notes=notes, asks=asks)
 
 
-def _one_less(context: DcContext, rebuilt: Rebuilt) -> DimensionReport:
+def _one_less(
+    context: DcContext, fitted: FittedMap, rebuilt: Rebuilt
+) -> DimensionReport:
     linear = context.session.params.reduction != "autoencoder"
     other = "; with 'all' it would be every row" if linear else ""
+    share = fitted.left_out
+    told = "" if share is None else f", {share:.1%} of the variance of your rows"
     return DimensionReport(
         notes={
-            "  left out": "one dimension (dimensions 'all_but_one'): an analyst with one "
-            f"party of your column group rebuilds {rebuilt.sentence}{other}."
+            "  left out": f"one dimension (dimensions 'all_but_one'){told}: an analyst with "
+            f"one party of your column group rebuilds {rebuilt.sentence}{other}."
         }
     )
 

@@ -207,8 +207,15 @@ def test_a_party_is_asked_when_over_half_its_rows_are_rebuilt() -> None:
     assert sentence.startswith("nothing (dimensions 'all'): an analyst with one party")
     assert "rebuilds 100.0% of your rows" in sentence
     less, _ = told(params("all_but_one"), parts)
+    own = StandardScaler().fit_transform(SETS["wine"])[parts.rows[0]][
+        :, parts.columns[0]
+    ]
+    variances = np.linalg.svd(own - own.mean(axis=0), compute_uv=False) ** 2
+    assert (
+        f", {variances[-1] / variances.sum():.1%} of the variance of your rows" in less
+    )
     shares = [
-        float(said) for said in re.findall(r"([0-9.]+)% of your", sentence + less)
+        float(said) for said in re.findall(r"([0-9.]+)% of your rows", sentence + less)
     ]
     assert shares[0] == 100
     assert shares[1] == pytest.approx(shares[2], abs=15)  # of other anchors
