@@ -30,12 +30,11 @@ from analyst_service.retention import (
 )
 from analyst_service.settings import Settings
 from analyst_service.steps import follow, job_of, take
-from clustering_protocols import session_terms, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
-from clustering_protocols.terms.sections import Retention
-from clustering_protocols.terms.terms import Layout, read_terms
+from clustering_protocols.terms.terms import Layout
 from tests.service.samples import PARTS, A, B, StartApi, X
 
 if TYPE_CHECKING:
@@ -423,13 +422,3 @@ def test_contributions_go_by_the_shorter_of_terms_and_settings(
         api.clock.forward(1)
         keep(api)
         assert column(api, Task.digest, by_settings) == set()
-
-
-def test_terms_without_retention_have_the_bytes_of_before() -> None:
-    request = session_terms.build_request(Dummy(), Layout.lattice(1), seed=1)
-    text = session_terms.draw_up("study", request)
-    assert b"retention" not in text
-    assert b"roles" not in text
-    kept = request.model_copy(update={"retention": Retention(session=DAY)})
-    drawn = read_terms(session_terms.draw_up("study", kept))
-    assert drawn.retention == Retention(session=DAY, contributions=0)

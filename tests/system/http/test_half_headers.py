@@ -4,55 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import socket
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 import uvicorn
-from support.analyst_process import Analyst
-from support.repeats import thorough
 from uvicorn.server import ServerState
 
 from analyst_service.cli import shutdown
 from analyst_service.cli.shutdown import TimedProtocol, WaitingConnections
-from tests.system.http import few_files
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: analyst\r\nX-Slow: "
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: analyst\r\n\r\n"
-N_HALF = thorough(ci=400, nightly=1500)
 
 
-@contextmanager
-def many_files() -> Iterator[None]:
+def test_a_quarter_of_the_files_may_wait_for_a_header() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-@pytest.mark.thorough
-@pytest.mark.threat(136)
-def test_half_headers_take_no_place_from_honest_calls(tmp_path: Path) -> None:
-    """Callers come from the same address: nothing tells them apart but their haste."""
-    with (
-        Analyst(tmp_path, program=few_files.__file__, cold=True) as analyst,
-        many_files(),
-        ExitStack() as half,
-        httpx.Client(base_url=analyst.url, timeout=20) as kept,
-    ):
-        assert kept.get("/healthz").status_code == 200
-        for number in range(N_HALF):
-            there = socket.create_connection(("127.0.0.1", analyst.port))
-            half.enter_context(there).sendall(HALF)
-            if number % (N_HALF // 20) == 0:
-                assert httpx.get(f"{analyst.url}/healthz", timeout=20).is_success
-                assert kept.get("/v1/identity").is_success
+    for files, limit in ((256, 64), (60, 16)):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+        try:
+            assert WaitingConnections()._limit == limit
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @asynccontextmanager
