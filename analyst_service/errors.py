@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from analyst_service.logs import current_request, describe
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, SessionOver
-from clustering_protocols.common.validation_messages import in_words
+from clustering_protocols.common.values import in_words
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from clustering_protocols.common.errors import (
     NotFound,
 )
 from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.risks import sentences_of
+from clustering_protocols.terms.session_risks import sentences_of
 from clustering_protocols.terms.terms import Name, Text, read_terms
 from clustering_protocols.wire.answers import Codes, Joined, Preview
 from clustering_protocols.wire.states import SessionState, SlotState

@@ -37,7 +37,7 @@ from clustering_protocols.common.errors import (
     Unauthenticated,
 )
 from clustering_protocols.common.limits import JSON_BYTES, NAME_PATTERN
-from clustering_protocols.common.validation_messages import invalid_parameters
+from clustering_protocols.common.values import invalid_parameters
 from clustering_protocols.records import codec, json_form
 
 MAX_NAMES: Final = 64  # in one object; no model of ours has half as many

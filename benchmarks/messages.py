@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from clustering_protocols import catalogue
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.terms.risks import Risk, worst_first
+from clustering_protocols.terms.session_risks import Risk, worst_first
 from clustering_protocols.terms.terms import Deadlines, Guards
 from party_sdk.cli.terminal.output import exit_code
 

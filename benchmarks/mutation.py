@@ -114,6 +114,7 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/engine/task_checks.py": (*_DISHONEST, *_TRANSCRIPT),
     "clustering_protocols/engine/analyst.py": (
         *_STANDING,
+        *_DISHONEST,
         "engine/test_runs.py",
         *_TRANSCRIPT,
         "llf/test_rounds.py",
@@ -127,7 +128,6 @@ MODULES: dict[str, Sequence[str]] = {
         "engine/test_conformance.py",
     ),
     "clustering_protocols/engine/journal.py": (*_STANDING, *_DISHONEST, *_TRANSCRIPT),
-    "clustering_protocols/engine/contribution_checks.py": (*_STANDING, *_DISHONEST),
     "clustering_protocols/engine/party.py": (
         *_STANDING,
         *_STAGES,

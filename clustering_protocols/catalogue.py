@@ -23,8 +23,8 @@ from clustering_protocols.common.values import validate_values
 from clustering_protocols.contract import ClusteringProtocol, Params
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.preparation import ColumnPlan
-from clustering_protocols.terms.risks import Risk, sentences_of, worst_first
 from clustering_protocols.terms.sections import Release
+from clustering_protocols.terms.session_risks import Risk, sentences_of, worst_first
 from clustering_protocols.terms.terms import Identities, Layout
 
 P = TypeVar("P", bound=Params)

@@ -25,8 +25,8 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import Agreement, read_agreement
 from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.risks import Risk, worst_first
 from clustering_protocols.terms.sections import Evaluation, Release
+from clustering_protocols.terms.session_risks import Risk, worst_first
 from clustering_protocols.terms.terms import (
     Layout,
     ProtocolChoice,

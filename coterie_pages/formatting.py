@@ -12,7 +12,7 @@ from clustering_protocols.numerics.outcomes import Outcome
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
 from clustering_protocols.numerics.survival import Survival, kaplan_meier, log_rank
 from clustering_protocols.terms.captions import captions_of, texts_of
-from clustering_protocols.terms.risks import RiskLevel
+from clustering_protocols.terms.session_risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import OVER

@@ -10,7 +10,7 @@ from clustering_protocols.common.values import Value
 from clustering_protocols.numerics.outcomes import OutcomeTable
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.record import Reach
-from clustering_protocols.terms.risks import Harm, RiskLevel
+from clustering_protocols.terms.session_risks import Harm, RiskLevel
 from clustering_protocols.terms.terms import Words
 from clustering_protocols.wire.answers import RunLine
 
@@ -39,7 +39,7 @@ class Risk(Value):
     """What the terms let others learn or do: a code, and its sentence.
 
     level: where it comes from; see
-        :class:`~clustering_protocols.terms.risks.RiskLevel`.
+        :class:`~clustering_protocols.terms.session_risks.RiskLevel`.
     harm: the worst that can follow.
     measured, remedy, detail: what was measured, what would remove it, and when it holds.
     readers: who learns what, of what is so in any session.

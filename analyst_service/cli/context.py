@@ -34,7 +34,7 @@ def read_settings() -> Settings:
     from pydantic import ValidationError
 
     from analyst_service.settings import Settings
-    from clustering_protocols.common.validation_messages import in_words
+    from clustering_protocols.common.values import in_words
     from clustering_protocols.protocol_packages import use_packages
 
     try:

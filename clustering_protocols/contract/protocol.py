@@ -14,7 +14,7 @@ from clustering_protocols.contract.sizing import Sizes
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.terms.risks import Risk
+from clustering_protocols.terms.session_risks import Risk
 from clustering_protocols.terms.terms import Audience, Layout
 
 from .analyst import AnalystRole

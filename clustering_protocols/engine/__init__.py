@@ -14,11 +14,11 @@ from clustering_protocols.engine.analyst import (
     MAX_ATTEMPTS,
     advance,
     begin,
+    check_contribution,
     choose,
     prepare,
     read_result,
 )
-from clustering_protocols.engine.contribution_checks import check_contribution
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.party import FINAL, PartyEngine, TaskOutcome
 from clustering_protocols.engine.session_state import (

@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from typing_extensions import Buffer
 
-from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import Ask, Exchange, Finish, Reopen
+from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    Malformed,
+    ProtocolFailed,
+    RoundClosed,
+)
+from clustering_protocols.contract import Ask, Exchange, Finish, Reopen, Stage
 from clustering_protocols.contract.analyst import NoState
 from clustering_protocols.engine import packets, signatures, transcript
-from clustering_protocols.engine.contribution_checks import check_answer
-from clustering_protocols.engine.packets import UNSIGNED
+from clustering_protocols.engine.packets import UNSIGNED, Packet
 from clustering_protocols.engine.session_state import (
     Choosing,
     Closed,
@@ -20,8 +24,9 @@ from clustering_protocols.engine.session_state import (
     OngoingSession,
     Opened,
 )
-from clustering_protocols.engine.stages import check_roster, load, quorum
+from clustering_protocols.engine.stages import check_roster, load, quorum, stage_of
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.records import hash_chain
 from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.shared_stages.profiles.messages import TakeLabels
@@ -288,3 +293,55 @@ def _close(ongoing: OngoingSession) -> Closed:
         for slot, result in ongoing.results.by_slot.items()
     }
     return Closed(summary=results.pop("", None), results=results)
+
+
+def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
+    """Refuse bytes that do not answer a task; see :func:`check_answer`.
+
+    Raises SignatureRefused if it signs another transcript than the task tells.
+    """
+    session, stages = load(agreement)
+    asked, given = packets.read(task), packets.read(contribution)
+    record = check_answer(asked, given, stage_of(stages, asked))
+    here = given.address
+    if asked.history:
+        told = hash_chain.digest(asked.history[-1])
+        signatures.check_arrived(session, here.stage, told, here.slot, record)
+    for label in (envelope.label for envelope in given.envelopes):
+        others = set(session.slots) - {here.slot}
+        if label.when != here.when or label.peer not in others:
+            raise Malformed("An envelope's label names another round or no other slot.")
+
+
+def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
+    """Return the contribution's record if it is what the task asks for.
+
+    The same check runs at the party before it sends and at the analyst on arrival.
+
+    Raises RoundClosed, AgreementMismatch, Malformed, InvalidArray if it belongs
+        elsewhere, or is of another kind or size.
+    """
+    asked, given = task.address, contribution.address
+    if (given.round, given.attempt) != (asked.round, asked.attempt):
+        raise RoundClosed(
+            f"Open is round {asked.round}, attempt {asked.attempt}; the message says "
+            f"round {given.round}, attempt {given.attempt}."
+        )
+    if contribution.history or len(contribution.signatures):
+        raise Malformed("A transcript is told to parties, not by them.")
+    if contribution.own:
+        raise Malformed("A contribution has no fields of its own.")
+    if given != asked:
+        wrong = [
+            name
+            for name in type(asked).model_fields
+            if getattr(given, name) != getattr(asked, name)
+        ]
+        raise AgreementMismatch(f"The message differs in {', '.join(wrong)}.")
+    answer = stage.answer_to(task.read(stage.tasks).kind)
+    expected = task.header.expects
+    if expected is None or expected.kind != answer.kind:
+        raise Malformed(f"The task does not ask for a {answer.kind!r}.")
+    record = contribution.read([answer])
+    record.require(expected.dims)
+    return record

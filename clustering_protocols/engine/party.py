@@ -36,8 +36,8 @@ from clustering_protocols.contract.published import (
     tell_part,
 )
 from clustering_protocols.engine import packets
+from clustering_protocols.engine.analyst import check_answer
 from clustering_protocols.engine.cluster_numbers import number_outcome
-from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.engine.stages import (

@@ -22,7 +22,7 @@ from clustering_protocols.engine.stages import profiles_stage, with_filling
 from clustering_protocols.records.arrays import Spec, item_dtype
 from clustering_protocols.records.record import REACHES, Record
 from clustering_protocols.secrecy.identities import fingerprint
-from clustering_protocols.terms import risks as known
+from clustering_protocols.terms import session_risks as known
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan

@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import (
     Unauthenticated,
     VersionMismatch,
 )
-from clustering_protocols.common.validation_messages import explain
+from clustering_protocols.common.values import explain
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.http_headers import digest_field
 

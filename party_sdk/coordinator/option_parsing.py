@@ -145,7 +145,7 @@ def read_preparation(
 def _read_preparation(path: Path) -> Preparation:
     from pydantic import ValidationError
 
-    from clustering_protocols.common.validation_messages import explain
+    from clustering_protocols.common.values import explain
     from clustering_protocols.terms.preparation import Preparation
 
     try:

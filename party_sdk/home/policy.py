@@ -11,7 +11,7 @@ from clustering_protocols.common.errors import GuardRefused, RiskNotAccepted
 from party_sdk.home.addresses import are_same, host_of
 
 if TYPE_CHECKING:
-    from clustering_protocols.terms.risks import Risk
+    from clustering_protocols.terms.session_risks import Risk
     from clustering_protocols.terms.terms import Terms
 
 _LEAST_KNOWN = 2

@@ -22,8 +22,8 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import Params
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.session_risks import sentences_of
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home

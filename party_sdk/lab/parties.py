@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.common.validation_messages import invalid_parameters
+from clustering_protocols.common.values import invalid_parameters
 from clustering_protocols.numerics.data_source import (
     DataSource,
     MatrixSource,

@@ -17,7 +17,7 @@ from typing import Any, Final
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
 from clustering_protocols.common.errors import Equivocation, InvalidParameters, NotReady
-from clustering_protocols.common.validation_messages import did_you_mean
+from clustering_protocols.common.values import did_you_mean
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.terms.agreements import Member, read_agreement

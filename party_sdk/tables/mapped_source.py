@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.common.validation_messages import did_you_mean
+from clustering_protocols.common.values import did_you_mean
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.schema import normal
 from party_sdk.tables.cells import (

@@ -33,7 +33,7 @@ from pydantic import (
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.common.limits import CONTROLS
-from clustering_protocols.common.validation_messages import did_you_mean, in_words
+from clustering_protocols.common.values import did_you_mean, in_words
 from clustering_protocols.shared_stages.statistics.units import (
     CONVERSIONS,
     find_conversion,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.common.validation_messages import did_you_mean
+from clustering_protocols.common.values import did_you_mean
 from clustering_protocols.numerics.data_source import (
     DataSource,
     MatrixSource,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.common.validation_messages import did_you_mean
+from clustering_protocols.common.values import did_you_mean
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Preparation
 from party_sdk.tables import guards

@@ -13,11 +13,7 @@ from typing import Any, Final, Self
 from pydantic import ValidationError
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.common.validation_messages import (
-    did_you_mean,
-    explain,
-    invalid_parameters,
-)
+from clustering_protocols.common.values import did_you_mean, explain, invalid_parameters
 from clustering_protocols.terms.schema import Constraints, Field, Level, Schema, normal
 
 ROLES: Final = ("cluster", "describe", "leave-out")

@@ -4,8 +4,8 @@ It has everything that a real protocol has: tasks, contributions, envelopes betw
 parties, memory, a state, a result per row group. It fails and repeats on demand.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
 
 from clustering_protocols.contract import (
     ClusteringProtocol,
@@ -15,14 +15,25 @@ from clustering_protocols.contract import (
     Stage,
     roles_of,
 )
+from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
 from .params import Dummy
-from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "Dummy"]
 
 _role = roles_of(__name__)
+
+LEARNS: Final = {"analyst": "The number of rows.", "party": "Its labels."}
+RISKS: Final[Mapping[str, Risk]] = {
+    "by-design": Risk(
+        level=RiskLevel.DESIGN,
+        harm=Harm.STATISTICS,
+        sentence="The analyst learns how many rows you hold.",
+        remedy="Nothing.",
+        readers=tuple(LEARNS.items()),
+    )
+}
 
 
 class DummyProtocol(ClusteringProtocol[Dummy]):

@@ -22,7 +22,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.sizing import Sizes
 from clustering_protocols.shared_stages import statistics
 from clustering_protocols.terms import session_risks
-from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
 from .params import OmniFC, OmniSession

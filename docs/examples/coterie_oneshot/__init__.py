@@ -20,7 +20,7 @@ from clustering_protocols.contract import (
     roles_of,
     to,
 )
-from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
 from .params import OneShot

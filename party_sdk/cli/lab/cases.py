@@ -23,8 +23,8 @@ from clustering_protocols.quality.gap import says_one
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import ANALYST
 from clustering_protocols.simulation.parties import SIMULATION
-from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.sections import Evaluation
+from clustering_protocols.terms.session_risks import sentences_of
 from clustering_protocols.terms.terms import read_terms
 from party_sdk.coordinator.option_parsing import (
     Rule,

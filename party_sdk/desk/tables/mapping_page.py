@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
-from clustering_protocols.common.validation_messages import in_words
+from clustering_protocols.common.values import in_words
 from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.desk_models import CellLine, RowsPreview, VariableSource

@@ -20,7 +20,7 @@ from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.contract.disclosures import exposures
 from clustering_protocols.terms import session_risks
-from clustering_protocols.terms.risks import Harm
+from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import SessionRequest
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main

@@ -12,11 +12,7 @@ from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols.catalogue import catalogue, parse_params
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.common.validation_messages import (
-    did_you_mean,
-    explain,
-    in_words,
-)
+from clustering_protocols.common.values import did_you_mean, explain, in_words
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.home.addresses import mistaken

@@ -16,9 +16,9 @@ from clustering_protocols.contract import Example
 from clustering_protocols.engine.stages import load
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation
+from clustering_protocols.terms.session_risks import sentences_of
 from clustering_protocols.terms.terms import Terms, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.terminal_text import annex_lines, page_lines

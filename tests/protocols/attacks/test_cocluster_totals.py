@@ -28,7 +28,7 @@ from clustering_protocols.protocols.fccm import site_state
 from clustering_protocols.protocols.fccm.params import CoClustering
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms import session_risks
-from clustering_protocols.terms.risks import Harm
+from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import Identities, Layout
 
 SPANNED: dict[str, Verdict] = {

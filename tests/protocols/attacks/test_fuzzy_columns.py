@@ -24,7 +24,7 @@ from clustering_protocols.contract.disclosures import check_shown, kinds_of
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.risks import Harm
+from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import Identities, Layout
 
 

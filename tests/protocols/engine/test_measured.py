@@ -19,7 +19,7 @@ from support.readings import Equations, equations, hidden_answers, played, rank_
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Disclosure, Example, Kind, Reader
 from clustering_protocols.contract.disclosures import kinds_of
-from clustering_protocols.terms.risks import Harm, RiskLevel
+from clustering_protocols.terms.session_risks import Harm, RiskLevel
 from clustering_protocols.terms.terms import Identities
 
 NO_NUMBERS_OF_ROWS: Final = {

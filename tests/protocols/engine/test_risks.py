@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.terms.risks import RiskLevel, worst_first
+from clustering_protocols.terms.session_risks import RiskLevel, worst_first
 from clustering_protocols.terms.terms import Layout
 
 LAYOUTS = {
