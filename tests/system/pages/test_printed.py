@@ -1,4 +1,4 @@
-"""A report printed by a browser: the result on three pages at most, the annex apart."""
+"""What a browser prints: a result on three pages at most, a sheet on two, annexes apart."""
 
 from __future__ import annotations
 
@@ -74,3 +74,9 @@ def test_a_party_prints_its_result_on_three_pages(
     assert count_pages(browser, path) <= MOST_PAGES
     opened = count_pages(browser, path, annex=True)
     assert opened > MOST_PAGES, "what is opened is printed"
+
+
+def test_a_sheet_is_signed_on_two_pages(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "sheet.html"
+    path.write_text(page(page_models.sheet()))
+    assert count_pages(browser, path) <= 2
