@@ -210,6 +210,30 @@ def said_of_a_run() -> str:
     return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
 
 
+def test_starts_race_on_some_of_many_rows(
+    monkeypatch: pytest.MonkeyPatch, in_small_blocks: Any
+) -> None:
+    X, _ = make_blobs(4000, 5, centers=20, cluster_std=3.0, random_state=1)
+    starts = draw_starts(X, 6, 8, rng(2))
+    full = kmeans(X, starts, 300)
+    sizes = []
+
+    def sized(rows: lloyd.ScaledRows, *more: Any) -> lloyd.LloydRun:
+        sizes.append(rows.n_rows)
+        return lloyd.lloyd(rows, *more)
+
+    monkeypatch.setattr(of_kmeans, "RACE_ROWS", 1000)
+    monkeypatch.setattr(of_kmeans, "lloyd", sized)
+    raced = kmeans(X, starts, 300)
+    assert sizes == [1000] * 8 + [4000]
+    assert raced.converged
+    assert raced.inertia == pytest.approx(full.inertia, rel=0.005)
+    in_small_blocks(100, X.shape[1])
+    again = kmeans(ArrayRows(X), starts, 300, LocalEngine(2))
+    assert np.array_equal(again.labels, raced.labels)
+    assert again.centroids.tobytes() == raced.centroids.tobytes()
+
+
 NO_LIBRARY = "import ctypes\ndef CDLL(name): raise OSError\nctypes.CDLL = CDLL\n"
 
 
