@@ -19,7 +19,7 @@ from analyst_service.database import Clock, Database
 from analyst_service.driver import Driver
 from analyst_service.member_endpoints import router as members
 from analyst_service.metrics import Found, Gauges, Metrics, end_if_readable
-from analyst_service.middleware import BoundedBodies, RequestLimits, RequestLog
+from analyst_service.middleware import RequestLimits, RequestLog
 from analyst_service.notice_endpoints import router as notices
 from analyst_service.notices import Sender
 from analyst_service.openapi import describe
@@ -145,7 +145,6 @@ def create_app(
     errors.install(app)
     _describe(app)
     # each wraps those above it
-    app.add_middleware(BoundedBodies)
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
     for router in ROUTERS:

@@ -92,29 +92,23 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(IntegrityError, _collision)
 
 
-def _handle_coterie_error(_request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, CoterieError):
-        raise error
+def _handle_coterie_error(_request: Request, error: Any) -> JSONResponse:
     extra: dict[str, Any] = {"remedy": error.remedy}
     if isinstance(error, SessionOver):
         extra |= {"state": error.state, "reason": error.reason}
     return problem_response(error.problem, error.detail, extra)
 
 
-def _invalid(_request: Request, error: Exception) -> JSONResponse:
+def _invalid(_request: Request, error: Any) -> JSONResponse:
     """Name the field and the rule, never the value that came."""
-    if not isinstance(error, RequestValidationError):
-        raise error
     finding = error.errors()[0]
     place = ".".join(str(part) for part in finding["loc"])
     said = f"{place}: {in_words(finding)}."
     return problem_response(Problem.INVALID_PARAMETERS, said)
 
 
-def _http(_request: Request, error: Exception) -> JSONResponse:
+def _http(_request: Request, error: Any) -> JSONResponse:
     """Turn what the framework itself refuses into the closed list."""
-    if not isinstance(error, HTTPException):
-        raise error
     if error.status_code == 405:
         return problem_response(
             Problem.NOT_FOUND,

@@ -158,40 +158,6 @@ def share_out(max_requests: int) -> Shares:
     )
 
 
-class RequestLimits:
-    """Refuses at once what this process cannot take; nothing is queued."""
-
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
-        most, strangers, each, waiting = share_out(settings.max_requests)
-        self._callers = Pot(most, each, waiting)
-        self._strangers = Pot(strangers, each)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, if there is room for it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        size = sum(len(name) + len(value) for name, value in scope["headers"])
-        if size + len(scope["path"]) + len(scope["query_string"]) > _HEADER_BYTES:
-            refusal = problem_response(
-                Problem.HEADER_TOO_LARGE, f"More than {_HEADER_BYTES} bytes."
-            )
-            await refusal(scope, receive, send)
-            return
-        is_stranger = is_strangers(scope)
-        pot = self._strangers if is_stranger else self._callers
-        with ExitStack() as place:
-            try:
-                visit = place.enter_context(pot.visit(scope))
-                if is_stranger:  # a caller is named by the route, once it is known
-                    visit.name(address(scope))
-            except TooManyRequests as full:
-                await problem_response(full.problem, full.detail)(scope, receive, send)
-                return
-            await self._app(scope, receive, send)
-
-
 BODY_SECONDS: Final = 30.0
 """Head start of a body before its rate counts."""
 
@@ -207,37 +173,59 @@ _UPLOAD = re.compile(
 )
 
 
-class BoundedBodies:
-    """Refuses JSON bodies over a limit, and bodies that come too slowly.
+class RequestLimits:
+    """Refuses at once what this process cannot take; nothing is queued.
 
-    Uploads have a limit of their own, and strangers narrower ones. The path decides, not
-    the Content-Type: the framework reads whatever is sent to a JSON endpoint. A connection
-    whose body was not read to its end is closed: what is left of it is no second request.
+    Bodies over a limit are refused, and those that come too slowly. Uploads have a limit
+    of their own, and strangers narrower ones. The path decides, not the Content-Type: the
+    framework reads whatever is sent to a JSON endpoint. A connection whose body was not
+    read to its end is closed: what is left of it is no second request.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
+        most, strangers, each, waiting = share_out(settings.max_requests)
+        self._callers = Pot(most, each, waiting)
+        self._strangers = Pot(strangers, each)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, counting and timing what is read of its body."""
+        """Pass a request on, if there is room for it, counting and timing its body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit: int | None = JSON_BYTES
-        if is_strangers(scope):
-            limit = STRANGER_BYTES
-        elif _UPLOAD.fullmatch(scope["path"]) is not None:
+        headers, is_stranger = Headers(scope=scope), is_strangers(scope)
+        limit: int | None = STRANGER_BYTES if is_stranger else JSON_BYTES
+        if not is_stranger and _UPLOAD.fullmatch(scope["path"]) is not None:
             limit = None
-        seconds = STRANGER_SECONDS if limit == STRANGER_BYTES else BODY_SECONDS
-        body = _Body(scope, receive, send, limit, seconds)
-        length = Headers(scope=scope).get("content-length", "0")
-        if limit is not None and length.isdigit() and int(length) > limit:
-            refusal = problem_response(
-                Problem.TOO_LARGE, f"{length} bytes; at most {limit}."
-            )
+        seconds = STRANGER_SECONDS if is_stranger else BODY_SECONDS
+        body = _Body(headers, receive, send, limit, seconds)
+        if (refusal := _refuse_size(scope, headers, limit)) is not None:
             await refusal(scope, receive, body.send)
             return
-        await self._app(scope, body.receive, body.send)
+        pot = self._strangers if is_stranger else self._callers
+        with ExitStack() as place:
+            try:
+                visit = place.enter_context(pot.visit(scope))
+                if is_stranger:  # a caller is named by the route, once it is known
+                    visit.name(address(scope))
+            except TooManyRequests as full:
+                refusal = problem_response(full.problem, full.detail)
+                await refusal(scope, receive, body.send)
+                return
+            await self._app(scope, body.receive, body.send)
+
+
+def _refuse_size(scope: Scope, headers: Headers, limit: int | None) -> ASGIApp | None:
+    """Return the refusal of headers, or of an announced body, that are too large."""
+    size = sum(len(name) + len(value) for name, value in scope["headers"])
+    if size + len(scope["path"]) + len(scope["query_string"]) > _HEADER_BYTES:
+        said = f"More than {_HEADER_BYTES} bytes."
+        return problem_response(Problem.HEADER_TOO_LARGE, said)
+    length = headers.get("content-length", "0")
+    if limit is not None and length.isdigit() and int(length) > limit:
+        said = f"{length} bytes; at most {limit}."
+        return problem_response(Problem.TOO_LARGE, said)
+    return None
 
 
 class _Body:
@@ -245,13 +233,12 @@ class _Body:
 
     def __init__(
         self,
-        scope: Scope,
+        headers: Headers,
         receive: Receive,
         send: Send,
         limit: int | None,
         seconds: float,
     ) -> None:
-        headers = Headers(scope=scope)
         announced = headers.get("content-length", "0") != "0"
         self._is_open = announced or "transfer-encoding" in headers
         self._receive, self._send = receive, send
