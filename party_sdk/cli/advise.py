@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
 from party_sdk.cli.options.common import rows_option
-from party_sdk.cli.terminal.output import align_columns, json_option
+from party_sdk.cli.terminal.output import Output, align_columns, json_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +42,7 @@ _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
     help="Measurements, or counts of objects and items.",
 )
 @rows_option
-@json_option
+@json_output
 @click.pass_context
 def advise(
     ctx: click.Context,
@@ -54,8 +53,7 @@ def advise(
     distances: str | None,
     data: Any,
     rows: int | None,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Say which methods fit, and why the others do not.
 
     Asks for what is missing in a terminal; elsewhere --partitioning and --parties are
@@ -75,11 +73,8 @@ def advise(
         rows=rows,
     )
     advice = find(situation)
-    if as_json:
-        click.echo(json.dumps(_document(advice)))
-        return
-    for line in _lines(situation, advice):
-        click.echo(line)
+    text = "\n".join(_lines(situation, advice))
+    return Output(_document(advice), text.split("\n"))
 
 
 def _answer(ctx: click.Context, name: str, value: Any) -> Any:

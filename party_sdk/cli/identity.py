@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from party_sdk.cli.options.common import home_option
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output import Output, json_output, say
 from party_sdk.home.files import default_home
-
-if TYPE_CHECKING:
-    from clustering_protocols.secrecy.identities import Institution
 
 
 @click.group()
@@ -29,8 +25,8 @@ def identity() -> None:
     help="Make another identity in place of the one that is there, which is lost.",
 )
 @home_option
-@json_option
-def new(name: str, home: Path | None, *, replace: bool, as_json: bool) -> None:
+@json_output
+def new(name: str, home: Path | None, *, replace: bool) -> Output:
     """Make the identity of your institution, called NAME.
 
     The private key stays in the home folder, readable by its owner alone. One that was
@@ -39,13 +35,14 @@ def new(name: str, home: Path | None, *, replace: bool, as_json: bool) -> None:
     from party_sdk.home.identities import OwnIdentity
 
     own = OwnIdentity(home or default_home()).make(name, replace=replace)
-    _show(own, as_json=as_json)
+    known = {own.name or "(no name)": own.key}
+    return Output({"name": own.name, "key": own.key}, _lines(known))
 
 
 @identity.command()
 @home_option
-@json_option
-def card(home: Path | None, *, as_json: bool) -> None:
+@json_output
+def card(home: Path | None) -> Output:
     """Print your card, to hand to coordinators and parties.
 
     It is a small JSON file without secrets. Hand it over so that they know whose it is:
@@ -59,9 +56,9 @@ def card(home: Path | None, *, as_json: bool) -> None:
     own = OwnIdentity(home or default_home()).load()
     if not own.name:
         raise NotReady("Your identity has no name yet: coterie identity new NAME.")
-    if not as_json:
-        say(f"{own.name}  {fingerprint(own.key)}", err=True)
-    say(own.card.model_dump_json())
+    say(f"{own.name}  {fingerprint(own.key)}", err=True)
+    text = own.card.model_dump_json()
+    return Output(text, [text])
 
 
 @identity.command()
@@ -71,15 +68,14 @@ def card(home: Path | None, *, as_json: bool) -> None:
 @click.option("--list", "is_list", is_flag=True, help="List whom you know.")
 @click.option("--forget", metavar="NAME", help="Know NAME no longer.")
 @home_option
-@json_option
+@json_output
 def trust(
     file: Path | None,
     forget: str | None,
     home: Path | None,
     *,
     is_list: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Remember whose key the card in FILE is.
 
     From then on anyone who gives this name with another key is refused.
@@ -94,21 +90,11 @@ def trust(
         known.forget(forget)
     if file is not None:
         known.trust(Card.read(file.read_bytes()))
-    _list(dict(known.read()), as_json=as_json)
+    found = dict(known.read())
+    return Output(found, _lines(found))
 
 
-def _show(own: Institution, *, as_json: bool) -> None:
-    if as_json:
-        say(json.dumps({"name": own.name, "key": own.key}))
-        return
-    _list({own.name or "(no name)": own.key}, as_json=False)
-
-
-def _list(known: dict[str, str], *, as_json: bool) -> None:
+def _lines(known: Mapping[str, str]) -> Iterator[str]:
     from clustering_protocols.secrecy.identities import fingerprint
 
-    if as_json:
-        say(json.dumps(known))
-        return
-    for name, key in known.items():
-        say(f"{name}  {fingerprint(key)}")
+    yield from (f"{name}  {fingerprint(key)}" for name, key in known.items())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from party_sdk.cli.options.arguments import protocol_names
-from party_sdk.cli.terminal.output import align_columns, json_option, say
+from party_sdk.cli.terminal.output import Output, align_columns, json_output
 
 if TYPE_CHECKING:
     from coterie_pages.form_fields import Parameter
@@ -20,8 +20,8 @@ _WIDTH: Final = 88
 
 @click.command()
 @click.argument("name", required=False, shell_complete=protocol_names)
-@json_option
-def protocols(name: str | None, *, as_json: bool) -> None:
+@json_output
+def protocols(name: str | None) -> Output:
     """List the protocols; with NAME, say what one takes.
 
     That is its parameters with limits and defaults, who learns what, its risks, and
@@ -30,32 +30,21 @@ def protocols(name: str | None, *, as_json: bool) -> None:
     from clustering_protocols import catalogue
 
     if name is None:
-        _show_all(as_json=as_json)
-        return
+        return _list_all()
     known = catalogue.describe(name)
-    if as_json:
-        say(json.dumps(known))
-        return
-    say(f"{name}: {known['title']}")
-    for line in _lines(known):
-        say(line)
+    return Output(known, chain([f"{name}: {known['title']}"], _lines(known)))
 
 
-def _show_all(*, as_json: bool) -> None:
+def _list_all() -> Output:
     from clustering_protocols import catalogue
 
-    every = catalogue.catalogue()
-    known = {name: each for name, each in every.items() if not each.for_tests}
-    if as_json:
-        say(json.dumps([catalogue.describe(name) for name in known]))
-        return
+    known = {name: each for name, each in catalogue.catalogue().items() if each.methods}
     rows = [["PROTOCOL", "SPLIT", "WHAT IT IS"]]
     rows += [
         [name, ", ".join(each.partitionings), each.title]
         for name, each in known.items()
     ]
-    for line in align_columns(rows):
-        say(line)
+    return Output([catalogue.describe(name) for name in known], align_columns(rows))
 
 
 def _lines(known: Mapping[str, Any]) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 import click
 
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output import Output, json_output
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -19,8 +20,8 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     type=_FILE,
     help="The agreement of the session: who signs has to be whom it names.",
 )
-@json_option
-def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) -> None:
+@json_output
+def verify(files: tuple[Path, ...], agreement: Path | None) -> Output:
     """Check signed audits and ledgers, without analyst or parties.
 
     FILES are what 'session audit --json' and 'party audit --json' printed. Each has to be
@@ -28,7 +29,6 @@ def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) ->
     audit is among the files, and has to be in that audit. The agreement is in what
     'party status --json' prints, and in the zip of 'session report'.
     """
-    from clustering_protocols.secrecy.identities import fingerprint
     from clustering_protocols.terms.signed_logs import SignedLog, check_signer, compare
 
     logs = [SignedLog.read(path.read_bytes()) for path in files]
@@ -52,16 +52,16 @@ def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) ->
             found["receipts"] = sum(compare(audit, log) for audit in audits)
             found["compared"] = bool(audits)
         checked.append(found)
-    if as_json:
-        say(json.dumps(checked))
-        return
-    for found in checked:
-        whose = found["slot"] or "the analyst"
-        say(f"{found['log']} of {whose} in {found['session']}: {found['lines']} lines")
-        say(f"  signed by {fingerprint(str(found['key']))}")
-        if not found.get("compared", True):
-            say(
-                "  no audit of this session is among the files: no receipt was compared"
-            )
-        if found.get("receipts"):
-            say(f"  {found['receipts']} receipts stand in the audit")
+    return Output(checked, chain.from_iterable(map(_lines, checked)))
+
+
+def _lines(found: Mapping[str, object]) -> Iterator[str]:
+    from clustering_protocols.secrecy.identities import fingerprint
+
+    whose = found["slot"] or "the analyst"
+    yield f"{found['log']} of {whose} in {found['session']}: {found['lines']} lines"
+    yield f"  signed by {fingerprint(str(found['key']))}"
+    if not found.get("compared", True):
+        yield "  no audit of this session is among the files: no receipt was compared"
+    if found.get("receipts"):
+        yield f"  {found['receipts']} receipts stand in the audit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +30,8 @@ You are invited to take part as **{place}**.
 With this letter comes the file `{file}`. It is a secret: anyone who has it can sit in your
 place. It should not reach you by way of the analyst.
 
-Coterie is a Python package: `pip install 'coterie[ui]'`. You can take part in a browser or by
-commands. In a browser: `coterie ui` opens a page on your own machine, which takes the text of
+Coterie is a Python package: `pip install 'coterie[{extras}]'`. You can take part in a browser or
+by commands. In a browser: `coterie ui` opens a page on your own machine, which takes the text of
 `{file}`. By commands:
 
 1. Read who learns what, and every risk. Nothing of yours is read or sent:
@@ -79,6 +79,11 @@ def letter(terms: Terms, slot: str) -> str:
     place, n_keys = terms.layout.slot(slot), match_keys_at(terms, slot)
     reason = describe_quota(n_keys)
     told = {each.letter or each.label: text for each, text in texts_of(terms.about)}
+    if schema := terms.dictionary_of(slot):
+        told["Columns of your table"] = "; ".join(
+            f"{field.name}{f' ({field.unit})' if field.unit else ''}"
+            for field in schema.used.fields
+        )
     told["Method"] = f"{terms.protocol.name}, with {len(terms.layout.slots)} parties"
     facts = "\n".join(
         f"- {name}: {_as_text(text)}" for name, text in told.items() if text
@@ -89,9 +94,23 @@ def letter(terms: Terms, slot: str) -> str:
         facts=facts,
         days=f"{terms.deadlines.recruiting / 86_400:.3g}",
         file=f"{slot}.invitation",
+        extras=",".join(_extras(terms, slot)),
         quota="".join(f" {word}" for word in quota_options(n_keys)),
         reason=f"\n{textwrap.fill(reason, _WIDTH)}\n" if reason else "",
     )
+
+
+def _extras(terms: Terms, slot: str) -> Iterator[str]:
+    """Yield what is to be installed beside the package itself."""
+    from clustering_protocols.session_terms import check_terms
+    from clustering_protocols.shared_stages.row_selection import shares_rows
+
+    yield "ui"
+    params = check_terms(terms)
+    if shares_rows(terms, slot) and params.selects_rows:
+        yield "psi"
+        if params.linked_by:
+            yield "linkage"
 
 
 def _as_text(text: str) -> str:

@@ -162,6 +162,13 @@ class OrderAsker(Asker):
         return self.ask(kind, about, sentence, contribution=found)
 
 
+def _whom(status: SessionStatus) -> str:
+    """Return for whom a session waits that waits for no party."""
+    if status.state is SessionState.CHOOSING:
+        return "the coordinator, to choose a number of clusters"
+    return "the analyst"
+
+
 class _OrderWatch:
     """Tells by the status of an order how the session goes."""
 
@@ -184,7 +191,7 @@ class _OrderWatch:
             n_rounds=most or None,
             awaited=()
             if status.is_over
-            else tuple(status.awaited_slots) or ("the analyst",),
+            else tuple(status.awaited_slots) or (_whom(status),),
             awaited_since=None if status.is_over else status.waiting_since,
             moved=moved[-1],
             pace=describe_pace(status),

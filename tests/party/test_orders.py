@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from clustering_protocols.common.errors import (
     NotReady,
     StorageFull,
 )
+from clustering_protocols.wire.states import SessionState
 from party_sdk.application.home import Home
 from party_sdk.home.disk_room import no_room
 from party_sdk.home.store import HomeStore
@@ -556,3 +558,12 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
         {(e["round"], e["attempt"], e["digest"]) for e in sent}
     ), "each round left as one digest"
     assert "p01" not in (tmp_path / "log").read_text()
+
+
+def test_while_a_choice_waits_parties_read_for_whom() -> None:
+    for state, who in (
+        (SessionState.CHOOSING, "the coordinator"),
+        (SessionState.COLLECTING, "the analyst"),
+    ):
+        status: Any = SimpleNamespace(state=state)
+        assert order_runner._whom(status).startswith(who)

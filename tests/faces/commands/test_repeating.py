@@ -153,6 +153,8 @@ def test_invitations_are_private_and_letters_have_no_secrets(
         assert parsed.code not in text
         assert parsed.secret.hex() not in text
         assert f"coterie party terms {slot}.invitation" in text
+        names = "a; b" if slot.endswith("c1") else "c; d"
+        assert f"Columns of your table: {names}" in text
 
 
 def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:
