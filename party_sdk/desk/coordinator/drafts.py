@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.contract import Params
@@ -203,7 +203,9 @@ class Draft:
         ]
         said = with_match_keys(read_values(tuple(texts)), self.match_keys)
         values, runs = read_runs(said, **choice)
-        return catalogue.parse_params(self.protocol, values), runs
+        params = catalogue.parse_params(self.protocol, values)
+        session_terms.check_named(params)
+        return params, runs
 
     def _read_expected(self, known: TrustedInstitutions) -> dict[str, str]:
         named = known.read()

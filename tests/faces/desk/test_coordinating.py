@@ -103,6 +103,7 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
         ({"param_n_clusters": "many"}, "param.n_clusters", "whole number"),
         ({"param_tol": "-1"}, "param.tol", "at least 0"),
         ({"choose": "later"}, "choose", "Give several"),
+        ({"title": "DC", "protocol": "dc"}, "param.dimensions", "leaves one dim"),
         (
             {"param_n_clusters": "2..4", "choose": "silhouette"},
             "choose",
