@@ -8,10 +8,11 @@ import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen
-from clustering_protocols.protocols.dummy import messages
-from clustering_protocols.protocols.dummy.params import Dummy, DummySession
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.records.record import Record
+
+from . import messages
+from .params import Dummy, DummySession
 
 
 class Greeter(AnalystRole[Dummy, messages.Greeted]):

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from clustering_protocols.contract import Example
-from clustering_protocols.protocols.dummy import analyst
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
 
+from . import analyst
 from .params import Dummy
 
 

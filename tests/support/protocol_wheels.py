@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DUMMY = ROOT / "clustering_protocols" / "protocols" / "dummy"
 PAGE = ROOT / "docs" / "protocol-package.md"
 _METHODS = """methods = (
@@ -34,7 +34,8 @@ def write_project(folder: Path, name: str, first: str = "") -> Path:
         text = re.sub(r"\bDummy\b", name.title(), path.read_text())
         path.write_text(text)
     start = package / "__init__.py"
-    text = start.read_text().replace("params = ", _METHODS)
+    text = start.read_text().replace("    for_tests = True\n", "")
+    text = text.replace("params = ", _METHODS)
     start.write_text(f"{text}\n{first}".replace("class ", f"{_IMPORT}\nclass ", 1))
     [project] = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (folder / "pyproject.toml").write_text(project.replace("parrot", name))
@@ -52,3 +53,13 @@ def install(project: Path, place: Path) -> None:
     [wheel] = wheels.glob("*.whl")
     words = ["install", "--no-deps", "--no-index", "--target", str(place), str(wheel)]
     subprocess.run([*pip, *words, *options], check=True, capture_output=True)
+
+
+def write_metadata(folder: Path, name: str, entries: str) -> None:
+    """Let a folder say that a distribution with entry points is installed there."""
+    place = folder / f"{name}-1.0.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0"
+    )
+    (place / "entry_points.txt").write_text(entries)

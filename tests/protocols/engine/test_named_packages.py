@@ -1,0 +1,82 @@
+"""Packages with protocols that cannot be used, and what is said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.protocol_wheels import write_metadata
+
+from clustering_protocols import catalogue, protocol_packages
+from clustering_protocols.common.errors import InvalidParameters
+
+
+@pytest.fixture
+def named() -> Iterator[None]:
+    """What this process names is put back."""
+    before = list(protocol_packages._sources)
+    yield
+    protocol_packages._sources[:] = before
+    protocol_packages.find_modules.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("dc = mine", "a protocol of 'clustering_protocols.protocols.dc'"),
+        ("house = mine", "not 'house'"),
+        ("Mine = mine", "small letters"),
+        ("a.b = mine", "small letters"),
+        ("mine = mine:PROTOCOL", "has to lead to a module"),
+    ],
+)
+@pytest.mark.usefixtures("named")
+def test_a_name_that_cannot_be_is_refused(
+    entry: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metadata(tmp_path, "mine", f"[coterie.protocols]\n{entry}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    protocol_packages.use_packages(lambda: ["mine"])
+    with pytest.raises(InvalidParameters, match=said):
+        catalogue.catalogue()
+    assert catalogue.protocol("dc").version  # what Coterie brings is there all the same
+
+
+@pytest.mark.usefixtures("named")
+def test_a_named_package_without_a_protocol_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metadata(tmp_path, "mine", "[other]\na = b\n")
+    write_metadata(tmp_path, "yours", "[coterie.protocols]\nyours = not_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, said in (
+        ("absent", "is not installed here"),
+        ("mine", "has no protocol"),
+        ("yours", "cannot be used: No module named 'not_there'"),
+    ):
+        protocol_packages.use_packages([name].copy)
+        with pytest.raises(InvalidParameters, match=said):
+            catalogue.catalogue()
+
+
+QUIET = """
+from types import SimpleNamespace
+from clustering_protocols.protocols.dummy import DummyProtocol
+class Quiet(DummyProtocol):
+    def reference(self):
+        return SimpleNamespace(examples=list)
+PROTOCOL = Quiet()
+"""
+
+
+@pytest.mark.usefixtures("named")
+def test_a_protocol_without_an_example_does_not_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metadata(tmp_path, "quiet", "[coterie.protocols]\nquiet = quiet_protocol\n")
+    (tmp_path / "quiet_protocol.py").write_text(QUIET)
+    monkeypatch.syspath_prepend(tmp_path)
+    protocol_packages.use_packages(lambda: ["quiet"])
+    with pytest.raises(InvalidParameters, match="has no example"):
+        catalogue.catalogue()
