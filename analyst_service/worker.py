@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Final, NamedTuple
+from typing import Final
 
 from typing_extensions import Buffer
 
@@ -84,9 +84,12 @@ def run(job: Job) -> Followed:
     """Run one step."""
     _use_packages(job.packages)
     blobs = _open_store(job.blobs)
-    given = _map_inputs(job, blobs)  # a store that is away fails no session
+    named = {each for each in job.contributions.values() if isinstance(each, str)}
+    states = () if job.state is None else (job.state,)
+    # a store that is away fails no session
+    mapped = {d: blobs.map(d) for d in {*states, *job.tasks.values(), *named}}
     try:
-        move = _advance(job, given)
+        move = _advance(job, mapped)
     except _PASSING:
         raise  # the machines' trouble, and no session's
     except CoterieError as error:
@@ -107,42 +110,21 @@ def _writers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_WRITERS)
 
 
-class _StepInputs(NamedTuple):
-    """What a step reads; ``mapped``: the blobs among it, by digest."""
-
-    state: Buffer | None
-    tasks: Mapping[str, Buffer]
-    contributions: Mapping[str, Buffer]
-    mapped: Mapping[str, Buffer]
-
-
-def _map_inputs(job: Job, blobs: FileBlobStore) -> _StepInputs:
-    states = () if job.state is None else (job.state,)
-    named = {each for each in job.contributions.values() if isinstance(each, str)}
-    digests = {*states, *job.tasks.values(), *named}
-    mapped = {digest: blobs.map(digest) for digest in digests}
-    return _StepInputs(
-        None if job.state is None else mapped[job.state],
+def _advance(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
+    """Return the next move; ``mapped``: the blobs of the step, by digest."""
+    if job.state is None:
+        return engine.begin(job.agreement)
+    if job.chooses:
+        return engine.choose(job.agreement, mapped[job.state], job.chosen)
+    return engine.advance(
+        job.agreement,
+        mapped[job.state],
         {slot: mapped[digest] for slot, digest in job.tasks.items()},
         {
             slot: mapped[each] if isinstance(each, str) else each
             for slot, each in job.contributions.items()
         },
-        mapped,
-    )
-
-
-def _advance(job: Job, given: _StepInputs) -> engine.Move:
-    if given.state is None:
-        return engine.begin(job.agreement)
-    if job.chooses:
-        return engine.choose(job.agreement, given.state, job.chosen)
-    return engine.advance(
-        job.agreement,
-        given.state,
-        given.tasks,
-        given.contributions,
-        job.engine.open(job.blobs, given.mapped),
+        job.engine.open(job.blobs, mapped),
     )
 
 
