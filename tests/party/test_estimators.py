@@ -311,12 +311,26 @@ def test_a_matrix_that_no_session_is_of_is_refused() -> None:
 _GIVES_NO_COUNT = "omnifc clusters distances by itself and tells no number of updates"
 _TWO_COLUMNS = "the check has two columns; each of three parties needs one"
 _FEW_ROWS = "the check has ten rows; each party starts from clusters of five"
+_SUMS_OF_FEW = (
+    "the check has some twenty rows; sums of so few show rows, and are refused"
+)
 EXPECTED: dict[str, tuple[Any, dict[str, str]]] = {
     "spectral": (FederatedSpectralClustering(2, layout=(3, 1)), {}),
     "k-means": (FederatedKMeans(2, layout=(3, 1)), {}),
     "llf": (
         FederatedKMeans(2, layout=(3, 1), protocol="llf"),
-        {"check_estimators_nan_inf": _FEW_ROWS},
+        {
+            "check_estimators_nan_inf": _FEW_ROWS,
+            **dict.fromkeys(
+                (
+                    "check_estimators_overwrite_params",
+                    "check_estimators_fit_returns_self",
+                    "check_readonly_memmap_input",
+                    "check_f_contiguous_array_estimator",
+                ),
+                _SUMS_OF_FEW,
+            ),
+        },
     ),
     "fuzzy": (
         FederatedFuzzyCMeans(2, layout=(3, 1)),
