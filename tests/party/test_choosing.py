@@ -23,7 +23,7 @@ from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.advice import describe_runs
-from party_sdk.cli.terminal.run_table import draw, table_lines
+from party_sdk.cli.terminal.run_table import table_lines
 from party_sdk.coordinator.option_parsing import read_runs
 from party_sdk.coordinator.session import CoordinatedSession
 
@@ -174,16 +174,9 @@ def test_what_several_runs_cost_is_said_before_the_session_opens(
     assert said in describe_runs(params, layout, Evaluation(n_clusters=KS))
 
 
-def test_a_picture_of_the_runs_is_written(house: House, tmp_path: Path) -> None:
+def test_runs_have_figures_and_one_is_chosen(house: House) -> None:
     session = house.open("shown", PARAMS, LAYOUT, evaluation=Evaluation(n_clusters=KS))
-    with pytest.raises(InvalidParameters, match="no figures yet"):
-        draw(session.status().runs, tmp_path / "early.svg")
     house.run(session, [X[:70], X[70:]])
     status = session.wait()
     assert [run.chosen for run in status.runs] == [True, False, False]
     assert {"stability", "gap"} <= status.runs[0].figures.keys()
-    path = draw(status.runs, tmp_path / "runs.svg")
-    text = path.read_text()
-    assert "<svg" in text
-    with pytest.raises(InvalidParameters, match="No picture"):
-        draw(status.runs, tmp_path / "runs.what")

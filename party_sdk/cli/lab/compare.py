@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from party_sdk.cli.options.arguments import protocol_names
-from party_sdk.cli.options.common import SEED
+from party_sdk.cli.options.common import SEED, LongCommand
 from party_sdk.cli.options.tables import reading_options
 from party_sdk.cli.options.terms import (
     choose_option,
@@ -44,7 +44,10 @@ def _read_lattices(
     return found
 
 
-@click.command()
+@click.command(
+    cls=LongCommand,
+    shown="protocol layout n-clusters id-column schema missing truth json help-all",
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--protocol",

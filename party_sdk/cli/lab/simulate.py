@@ -12,6 +12,7 @@ import click
 from party_sdk.cli.options.arguments import protocol_names
 from party_sdk.cli.options.common import (
     SEED,
+    LongCommand,
     column_groups_option,
     param_option,
     row_groups_option,
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from party_sdk.tables import How
 
 
-@click.command()
+@click.command(
+    cls=LongCommand,
+    shown="data id-column schema missing row-groups column-groups param truth labels help-all",
+)
 @click.argument("protocol", shell_complete=protocol_names)
 @click.option(
     "--data",

@@ -134,11 +134,6 @@ def invite(
 
 @session.command()
 @opened_argument
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    help="Of several runs: write their figures over the number of clusters (SVG).",
-)
 @click.option("--follow", is_flag=True, help="Wait for the end of the session first.")
 @address_options
 @json_output
@@ -146,7 +141,6 @@ def invite(
 def show(
     coordinator: Coordinator,
     session_id: str,
-    picture: Path | None,
     *,
     follow: bool,
     **receivers: str | None,
@@ -162,10 +156,6 @@ def show(
     if any(receivers.values()):
         return change_receivers(opened.receivers, receivers)
     status = opened.wait(show_progress) if follow else opened.status()
-    if picture is not None:
-        from party_sdk.cli.terminal.run_table import draw
-
-        draw(status.runs, picture)
     roster = opened.roster() if status.all_joined and opened.is_ours else None
     profiles = opened.profiles()
     outcomes = outcomes_in(opened.terms, profiles) if opened.is_ours else ()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from party_sdk.cli.terminal.output import align_columns
 
 if TYPE_CHECKING:
-    from clustering_protocols.wire.answers import RunLine
+    pass
 
 _BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
 _HOW: Final = frozenset({"n_iter", "converged"})
@@ -78,22 +77,3 @@ def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.4g}" if isinstance(value, float) else str(value or "-")
-
-
-def draw(runs: Sequence[RunLine], path: Path) -> Path:
-    """Write a panel for each figure that some run has; a ring is around the chosen run.
-
-    Raises InvalidParameters if there are no figures, or the path does not end in .svg.
-    """
-    from clustering_protocols.common.errors import InvalidParameters
-    from coterie_pages import svg
-    from party_sdk.results.plots import Picture
-
-    if not known_figures([run.figures for run in runs], qualities=True):
-        raise InvalidParameters(
-            "the runs of this session have no figures yet.", field="picture"
-        )
-    curve = svg.Curve("the session", runs)
-    title = "Figures over the number of clusters"
-    drawn = svg.compared_curves("runs", title, [("", [curve])])
-    return Picture(svg.standalone(drawn)).save(path)

@@ -20,7 +20,6 @@ from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
-from coterie_pages.desk_models import MendedTable, TableChoice
 from party_sdk.analyst_client.http_analyst import connect
 from tests.faces.reports.conftest import Command
 
@@ -140,11 +139,6 @@ def test_an_ordinary_table_is_told_what_to_do(
         said = command("compare", *words, "--missing", "median").output
         said = " ".join(said.split())
         assert said.count("a median needs a minimum and a maximum") == 1
-
-
-def test_masked_numbers_are_asked_about_on_demand() -> None:
-    for form in (TableChoice, MendedTable):
-        assert not form.model_fields["confirm"].default
 
 
 def test_advice_that_fits_nobody_names_the_answer_to_change(command: Command) -> None:
