@@ -142,6 +142,7 @@ def test_an_empty_folder_becomes_an_analyst_with_one_key(
     assert len(json.loads(run("key", "list", "--json").stdout)) == 1
 
 
+@pytest.mark.postgres
 def test_an_empty_database_of_postgresql_is_set_up_on_request(
     run: Run, tmp_path: Path, databases: Databases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
