@@ -19,7 +19,7 @@ from support.analyst_process import wait_for
 from analyst_service import contribution_endpoints as endpoints
 from analyst_service.blobs import FileDraft
 from analyst_service.contributions import OpenTask, Upload, note_sent
-from analyst_service.credentials import authenticate
+from analyst_service.credentials import CredentialRefused, authenticate
 from analyst_service.driver import POLL_SECONDS
 from analyst_service.models import Contribution
 from analyst_service.waiting import Batcher
@@ -28,7 +28,6 @@ from clustering_protocols.common.errors import (
     NotFound,
     RoundClosed,
     StorageFull,
-    Unauthenticated,
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
@@ -164,7 +163,7 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
         ],
     )
     assert [type(each) for each in found] == [
-        Unauthenticated,
+        CredentialRefused,
         tuple,
         NotFound,
         tuple,
@@ -193,7 +192,7 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     assert [type(each) for each in found] == [
         OpenTask,
         OpenTask,
-        Unauthenticated,
+        CredentialRefused,
         NotFound,
         OpenTask,
     ]

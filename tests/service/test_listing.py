@@ -151,6 +151,8 @@ def test_every_filter_holds_alone_and_together_for_every_reader(
         renamed = {"since": "changed_since", "older": "changed_before"}
         query = {renamed.get(name, name): text for name, text in filters.items()}
         assert listed(api, key, limit=1, **query) == ids, filters
+        if filters.keys() & {"awaited", "older"}:
+            continue  # which no command asks for
         words = [word for name, text in filters.items() for word in (f"--{name}", text)]
         done = run(list_sessions, "--json", *words)
         assert done.exit_code == 0, (done.output, done.exception)
