@@ -95,6 +95,8 @@ def unmapped_reading_options(command: Command) -> Command:
         mapping: TableMapping | None = None,
         **rest: Any,
     ) -> Any:
+        if "path" in rest and rest["path"] is None:  # no table is named: none is read
+            return command(*args, how=None, **rest)
         from party_sdk.tables import Dialect, How
         from party_sdk.tables.variables import read_schema
 

@@ -13,12 +13,10 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-from pydantic import BaseModel
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import CONTROLS
-from clustering_protocols.wire.answers import describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from party_sdk.cli.terminal.progress import StatusLine
 
@@ -100,8 +98,8 @@ def json_output(command: Callable[..., Output | None]) -> Callable[..., None]:
 
 def _to_json(document: Any) -> str:
     found = document() if callable(document) else document
-    if isinstance(found, BaseModel):
-        return found.model_dump_json()
+    if hasattr(found, "model_dump_json"):  # pydantic is imported by models alone
+        return str(found.model_dump_json())
     return found if isinstance(found, str) else json.dumps(found)
 
 
@@ -235,6 +233,8 @@ def show_progress(status: SessionStatus) -> None:
 
 def _part(status: SessionStatus) -> float | None:
     """Return how much of a session's stages and updates is done."""
+    from clustering_protocols.wire.answers import updates_done
+
     if status.round == 0 or not status.n_stages:
         return None
     done, most = updates_done(status)
@@ -294,6 +294,8 @@ def progress_line(status: SessionStatus) -> str:
 
 def _describe_progress(status: SessionStatus) -> str:
     """Return for whom a session waits that continues."""
+    from clustering_protocols.wire.answers import describe_pace
+
     awaited = ", ".join(status.awaited_slots) or "the analyst"
     until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
     if status.state == SessionState.RECRUITING:
@@ -318,6 +320,8 @@ def _describe_progress(status: SessionStatus) -> str:
 
 def _updates(status: SessionStatus) -> str:
     """Return how far a protocol of many updates has come, if it says so."""
+    from clustering_protocols.wire.answers import updates_done
+
     done, most = updates_done(status)
     if not done:
         return ""

@@ -198,6 +198,8 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
             "open",
             "--param",
             "n_clusters=2",
+            "--invitations",
+            str(tmp_path / "letters"),
             "--param",
             "dimensions=all",
         ]
