@@ -39,6 +39,7 @@ PICTURES = ROOT / "docs" / "evidence"
 # Tables of the papers beside ours, with few repeats: the defaults take hours.
 TABLES: Final = {
     "dc": "benchmarks.papers.dc_tables --trials 3",
+    "fccm": "benchmarks.papers.fccm_tables --starts 20 --simulated 1",
     "llf": "benchmarks.papers.llf_tables --runs 10 --protected-runs 1",
     "omnifc": "benchmarks.papers.omnifc_tables --seeds 1 --rows 500",
     "pqmds": "benchmarks.papers.pqmds_tables --rows 2000 --table 2",

@@ -1,0 +1,358 @@
+"""The quality of results beside pooled analyses: objectives, choice of k, empty cells.
+
+    python -m benchmarks.papers.quality_table [--part objectives k others ragged]
+        [--seeds N]
+        [--rows N] [--protocols NAME …] [--sets NAME …]
+
+objectives  fidelity and objective ratio of sessions of each protocol, median and worst
+            over sets and seeds; the second ratio is over pooled runs by the same rules.
+            What is above the bar is named with what ten other pooled starts reach: of
+            many clusters ten starts are few, in a session as on pooled rows. `llf` over
+            rows starts from clusters of five rows of one party: a party that has fewer
+            than ten rows per cluster is named
+k           which of 2 to 10 clusters (of more, to 5 more) sessions choose, beside pooled
+            k-means by the silhouette, and by the index of Caliński and Harabasz, which
+            is all that `llf` over columns can tell; how many are right, also after each
+            set. What compares runs and decides nothing (gap, stability, prediction
+            strength) is not computed
+others      inertia over the best pooled one: our protocols beside federated k-means as
+            others have it (averaged centroids, mini-batches with counts, one shot), each
+            from one start, rows dealt at random
+ragged      `dc` over a lattice with an empty cell beside pooled k-means of the table in
+            which that cell is filled with means
+
+Sets are those of `benchmarks.papers.quality_sets`. Ends with 1 where a
+bar of its part is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, Final, NamedTuple
+from unittest import mock
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import calinski_harabasz_score, silhouette_score
+from threadpoolctl import threadpool_limits
+
+from benchmarks.papers.quality_others import OTHERS
+from benchmarks.papers.quality_sets import NAMES, Known, Sets
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.quality import pooled_objectives, runs as quality_runs
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.sections import Evaluation
+from clustering_protocols.terms.terms import Layout, Slot
+
+MEDIAN, WORST = 1.005, 1.02
+
+_Pick = Callable[[Known, Sequence[int], int], int | None]
+
+
+def lattice(split: str, n_columns: int) -> Layout:
+    """Return the layout of a split: three parties, or two where there are two columns."""
+    if split == "rows":
+        return Layout.lattice(3)
+    if split == "columns":
+        return Layout.lattice(1, min(3, n_columns))
+    return Layout.lattice(2, 2)
+
+
+LIMITS: Final[dict[str, dict[str, Any]]] = {
+    "dc": {"rebuild_limit": 1.0},
+    "llf": {session_risks.SUMS_LIMIT: 1.0},
+}
+"""What parties of small sets would refuse: it changes no result."""
+
+
+class Way(NamedTuple):
+    """A protocol over a split, and whether the bars hold for it."""
+
+    protocol: str
+    split: str
+    params: dict[str, Any]
+    held: bool
+
+
+WAYS: Final = (
+    Way("llf", "rows", {}, held=True),
+    Way("llf", "columns", {}, held=True),
+    Way("omnifc", "rows", {}, held=True),
+    Way("dc", "rows", {"dimensions": "all"}, held=True),
+    Way("dc", "columns", {"dimensions": "all"}, held=True),
+    Way("dc", "both", {"dimensions": "all"}, held=True),
+    Way("dc", "rows", {}, held=False),
+    Way("dc", "columns", {}, held=False),
+    Way("dc", "both", {}, held=False),
+    Way("pqmds", "columns", {}, held=False),
+)
+
+
+def play(
+    way: Way, known: Known, seed: int, k: Sequence[int]
+) -> tuple[simulation.SimulationResult, simulation.Split]:
+    """Return a session over a set, and how the set was dealt out; CoterieError."""
+    layout = lattice(way.split, known.X.shape[1])
+    parts = simulation.split(known.X, layout, seed)
+    given = {"n_clusters": max(k), **way.params}
+    if (way.protocol, len(layout.slots)) == ("llf", 2):
+        given["allow_two_parties"] = True
+    params = catalogue.parse_params(way.protocol, given)
+    own = {session_risks.OTHER_UNITS: True, **LIMITS.get(way.protocol, {})}
+    choices = dict.fromkeys(layout.names, own)
+    several: dict[str, Any] = (
+        {} if len(k) == 1 else {"evaluation": Evaluation(n_clusters=tuple(k))}
+    )
+    run = simulation.run(params, layout, parts.data, seed, choices=choices, **several)
+    return run, parts
+
+
+# Objectives
+
+
+def objectives(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
+    """Print ratios of all ways; return whether the bars are met."""
+    met = True
+    print(f"{'':34}{'n':>4}{'fidelity':>20}{'objective ratio':>20}{'same rules':>20}")
+    for way in ways:
+        found, refused = [], 0
+        for known in sets:
+            for seed in range(seeds):
+                try:
+                    run, parts = play(way, known, seed, [max(known.k, 2)])
+                except CoterieError:
+                    refused += 1
+                    continue
+                fidelity = simulation.measure(run, known.X, parts).fidelity
+                compared = simulation.compare_objectives(run, known.X, parts)
+                if compared is not None:
+                    ratios = (compared.ratio, compared.ratio_same_rules)
+                    found.append((known, fidelity, *ratios))
+        if not found:
+            continue
+        columns = [
+            np.array(each, dtype=float) for each in list(zip(*found, strict=True))[1:]
+        ]
+        fidelities, ratio, same = columns
+        cells = [
+            f"{np.median(fidelities):.3f} ({fidelities.min():.3f})",
+            f"{np.median(ratio):.4f} ({ratio.max():.3f})",
+            f"{np.median(same):.4f} ({same.max():.3f})",
+        ]
+        named = f"{way.protocol}, {way.split} {' '.join(way.params.values())}"
+        print(f"{named:34}{len(found):4}" + "".join(f"{c:>20}" for c in cells), end="")
+        print(f"   refused {refused}" if refused else "", flush=True)
+        above = [each for each in found if way.held and (each[3] or 0.0) > WORST]
+        for known, _, own, rules in above:
+            print(
+                f"    {known.name}: {own:.3f}, under the same rules {rules:.3f}; ten other "
+                f"pooled starts reach {_other_starts(known)}{_few_rows(way, known)}"
+            )
+        if way.held:
+            met &= bool(np.median(ratio) <= MEDIAN) and not above
+    return met
+
+
+def _other_starts(known: Known) -> str:
+    """Return the range of what pooled k-means reaches by ten starts, drawn twenty times."""
+    k = max(known.k, 2)
+    reference = pooled_objectives.cluster(known.X, k).inertia
+    drawn = [KMeans(k, n_init=10, random_state=seed) for seed in range(20)]
+    ratios = [each.fit(known.X).inertia_ / reference for each in drawn]
+    return f"{min(ratios):.3f} to {max(ratios):.3f}"
+
+
+def _few_rows(way: Way, known: Known) -> str:
+    """Return that a start from clusters of single parties has too few rows, if it has."""
+    if (way.protocol, way.split) != ("llf", "rows"):
+        return ""
+    each = len(known.X) // len(lattice(way.split, 2).slots)
+    return f" (a party has {each} rows)" if each < 10 * known.k else ""
+
+
+# Choice of k
+
+
+def choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
+    """Print which k each way picks; return whether as many are right as pooled, less 1."""
+    nothing: dict[str, Any] = {
+        "gaps": [],
+        "stability": None,
+        "prediction_strength": None,
+    }
+    with ExitStack() as left_out:
+        for name, value in nothing.items():
+            patch = mock.patch.object(quality_runs, name, return_value=value)
+            left_out.enter_context(patch)
+        return _choose(ways, sets, seeds)
+
+
+def _choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
+    indices = {"silhouette": silhouette_score, "Caliński": calinski_harabasz_score}
+    names = [*indices, *(f"{way.protocol}, {way.split}" for way in ways)]
+    picks = [*map(_pooled_pick, indices.values()), *map(_session_pick, ways)]
+    right = np.zeros(len(names), dtype=int)
+    n_sets = 0
+    print(f"{'set, clusters':22}" + "".join(f"{each:>16}" for each in names))
+    for known in sets:
+        numbers = list(range(2, max(10, known.k + 5) + 1))
+        print(f"{known.name + ' ' + str(known.k):22}", end="", flush=True)
+        for place, pick in enumerate(picks):
+            found = [pick(known, numbers, seed) for seed in range(seeds)]
+            told = ",".join(map(str, dict.fromkeys(found)))
+            print(f"{told:>16}", end="", flush=True)
+            right[place] += known.k > 1 and found.count(known.k)
+        n_sets += known.k > 1
+        totals = "".join(f"{each / seeds:>16.1f}" for each in right)
+        print(f"\n{f'  right of {n_sets}':22}{totals}", flush=True)
+    return bool((right[len(indices) :] >= right[0] - seeds).all())
+
+
+def _pooled_pick(index: Callable[..., float]) -> _Pick:
+    """Return what picks the number of clusters of the largest index of pooled k-means."""
+
+    def pick(known: Known, numbers: Sequence[int], seed: int) -> int:
+        fitted = (KMeans(k, n_init=10, random_state=seed) for k in numbers)
+        found = [index(known.X, each.fit_predict(known.X)) for each in fitted]
+        return numbers[int(np.argmax(found))]
+
+    return pick
+
+
+def _session_pick(way: Way) -> _Pick:
+    def pick(known: Known, numbers: Sequence[int], seed: int) -> int | None:
+        try:
+            run, _ = play(way, known, seed, numbers)
+        except CoterieError:
+            return None
+        return numbers[run.chosen]
+
+    return pick
+
+
+# Beside others
+
+
+def beside(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
+    """Print the median inertia of our protocols and of others over the best pooled one."""
+    ours = [way for way in ways if way.split == "rows"]
+    heads = [f"{way.protocol} {' '.join(way.params.values())}" for way in ours]
+    print(f"{'':22}" + "".join(f"{each:>18}" for each in (*heads, *OTHERS)))
+    for known in sets:
+        k = max(known.k, 2)
+        best = KMeans(k, n_init=10, random_state=0).fit(known.X).inertia_
+        cells = [_median(_ratios(way, known, seeds)) for way in ours]
+        for other in OTHERS.values():
+            drawn = []
+            for seed in range(seeds):
+                rng = np.random.default_rng(seed)
+                held = np.array_split(rng.permutation(len(known.X)), 3)
+                V = other([known.X[own] for own in held], k, rng)
+                labels = np.square(known.X[:, None] - V).sum(axis=2).argmin(axis=1)
+                drawn.append(pooled_objectives.inertia(known.X, labels) / best)
+            cells.append(_median(drawn))
+        print(f"{known.name:22}" + "".join(f"{c:>18}" for c in cells), flush=True)
+    return True
+
+
+def _ratios(way: Way, known: Known, seeds: int) -> Iterator[float]:
+    for seed in range(seeds):
+        try:
+            run, parts = play(way, known, seed, [max(known.k, 2)])
+        except CoterieError:
+            continue
+        compared = simulation.compare_objectives(run, known.X, parts)
+        if compared is not None and compared.ratio is not None:
+            yield compared.ratio
+
+
+def _median(found: Iterator[float] | list[float]) -> str:
+    known = list(found)
+    return f"{np.median(known):.3f}" if known else "refused"
+
+
+# Empty cells
+
+
+def ragged(sets: Sets, seeds: int) -> bool:
+    """Print inertia of `dc` with an empty cell beside that of tables filled with means."""
+    cells = [(0, 0), (0, 1), (1, 0)]
+    layout = Layout(
+        slots=tuple(Slot(name=f"r{r + 1}c{c + 1}", row=r, column=c) for r, c in cells)
+    )
+    params: dict[str, Any] = {"dimensions": "all"}
+    print(f"{'':22}{'dc':>16}{'filled':>16}{'fidelity':>16}")
+    for known in sets:
+        if known.X.shape[1] < 3:
+            continue
+        k, found = max(known.k, 2), []
+        best = KMeans(k, n_init=10, random_state=0).fit(known.X).inertia_
+        for seed in range(seeds):
+            parts = simulation.split(known.X, layout, seed)
+            given = catalogue.parse_params("dc", {"n_clusters": k, **params})
+            choices = {s: {"rebuild_limit": 1.0, session_risks.OTHER_UNITS: True}
+                       for s in layout.names}  # fmt: skip
+            try:
+                run = simulation.run(given, layout, parts.data, seed, choices=choices)
+            except CoterieError:
+                continue
+            measured = simulation.measure(run, known.X, parts)
+            filled = _filled(known.X, parts)
+            there = KMeans(k, n_init=10, random_state=seed).fit_predict(filled)
+            inertias = (measured.labels, there)
+            ratios = [pooled_objectives.inertia(known.X, x) / best for x in inertias]
+            found.append((*ratios, measured.fidelity))
+        if found:
+            told = "".join(f"{each:16.3f}" for each in np.median(found, axis=0))
+            print(f"{known.name:22}{told}", flush=True)
+    return True
+
+
+def _filled(X: FloatArray, parts: simulation.Split) -> FloatArray:
+    """Return the table whose last cell holds means of what is known of its columns."""
+    filled = X.copy()
+    place = np.ix_(parts.rows[-1], parts.columns[-1])
+    filled[place] = X[np.ix_(parts.rows[0], parts.columns[-1])].mean(axis=0)
+    return filled
+
+
+def _parts(given: argparse.Namespace, ways: Sequence[Way]) -> bool:
+    """Print what is asked for; return whether the bars are met."""
+    how = (Sets(given.rows, given.sets), given.seeds)
+    met = True
+    if "objectives" in given.part:
+        met &= objectives(ways, *how)
+    if "k" in given.part:
+        met &= choose([way for way in ways if way.held], *how)
+    if "others" in given.part:
+        met &= beside(ways, *how)
+    if "ragged" in given.part:
+        met &= ragged(*how)
+    return met
+
+
+def main() -> int:
+    """Print the parts."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = ("objectives", "k", "others", "ragged")
+    parser.add_argument("--part", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=800)
+    parser.add_argument("--protocols", nargs="+", default=None)
+    parser.add_argument("--sets", nargs="+", default=NAMES, choices=NAMES)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")  # of scikit-learn, about rows that coincide
+    ways = [w for w in WAYS if given.protocols is None or w.protocol in given.protocols]
+    with threadpool_limits(1):  # these tables are small: threads would wait
+        met = _parts(given, ways)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
