@@ -96,7 +96,7 @@ def kmeans(
     Each run continues until no label changes (or ``max_iter``): a tolerance would stop
     runs on differently scaled copies of the same data at different iterations. The same
     bits on any engine, and whether rows come as an array or in blocks. Beyond the rows
-    it takes the memory of some blocks of them, and of the labels.
+    it takes the memory of some blocks of them, of the labels and of the rows of a race.
 
     X: float64 (n, width), or RowBlocks; no value beyond 1e100: squares are added up.
     starts: int64 (n_init, n_clusters); row numbers of X.

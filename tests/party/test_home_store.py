@@ -298,6 +298,7 @@ WRITERS = {
     "lab/local_analyst.py",  # the analyst's folder
     "cli/lab/demonstration.py",
     "tables/scratch.py",  # copies of tables, in the system's folder
+    "tables/files.py",
     "tables/table_opening.py",
 }
 

@@ -177,7 +177,7 @@ def test_sessions_and_slots_are_told_apart(tmp_path: Path) -> None:
 def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
     fill(folder)
     folder.ledger.note_joining("a" * 64)
-    folder.consents.give("kind", "meaning")
+    folder.consents.give("a" * 64)
     folder.forget(everything=True)
     assert not folder.exists
     tables = [

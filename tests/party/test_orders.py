@@ -243,7 +243,8 @@ def test_after_a_withdrawal_a_contribution_can_be_declined(
     assert asked.contribution is not None
     assert asked.contribution.n_bytes > 0
     [listed] = online.json("party", "status")
-    assert (listed["state"], listed["following"]) == ("waiting-for-you", "coterie ui")
+    assert listed["state"].startswith("waiting-for-you")
+    assert listed["following"] == "coterie ui"
     orders.answer(asked.id, yes=False)
     with pytest.raises(NotReady, match="answered"):
         orders.answer(asked.id, yes=True)

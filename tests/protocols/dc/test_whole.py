@@ -199,6 +199,7 @@ def test_the_analyst_holds_no_copy_of_the_common_space(
 ) -> None:
     monkeypatch.setattr(limits, "MANY_ROWS", 100_000)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 17)
+    monkeypatch.setattr("clustering_protocols.algorithms.kmeans.RACE_ROWS", 1 << 12)
     rng = np.random.default_rng(0)
     n, width, r = 120_000, 15, 500
     cells = [

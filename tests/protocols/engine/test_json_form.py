@@ -159,7 +159,7 @@ def test_json_that_is_not_what_was_announced_is_refused(session: ByHand) -> None
 def test_over_the_limit_of_json_the_binary_form_is_named(
     start_api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("contributions.endpoints", "requests"):
+    for module in ("contribution_endpoints", "requests"):
         monkeypatch.setattr(f"analyst_service.{module}.JSON_BYTES", 1 << 10)
     with start_api() as api:
         session = api.open(Dummy(), PARTS).join()

@@ -172,14 +172,14 @@ def test_two_invented_parties_read_no_more_than_the_audit_limit(
 def test_the_refusal_names_the_updates_that_fit() -> None:
     given = {slot: {"sums_limit": 1.0} for slot in LAYOUT.names}
     given[VICTIM] = {"sums_limit": 0.05}
-    parts = simulation.split(load_wine().data, LAYOUT, 4).data
-    refused = ended(Session(Llf(n_clusters=8), LAYOUT, parts, 4, choices=given))
+    parts = simulation.split(load_wine().data, LAYOUT, 3).data
+    refused = ended(Session(Llf(n_clusters=8), LAYOUT, parts, 3, choices=given))
     assert isinstance(refused, GuardRefused)
     fits = int(str(refused).split("max_iter ")[1].split()[0])
     params = Llf(n_clusters=8, max_iter=fits)
-    assert ended(Session(params, LAYOUT, parts, 4, choices=given)) is None
+    assert ended(Session(params, LAYOUT, parts, 3, choices=given)) is None
     over = Llf(n_clusters=8, max_iter=fits + 1)
-    at_the_end = ended(Session(over, LAYOUT, parts, 4, choices=given))
+    at_the_end = ended(Session(over, LAYOUT, parts, 3, choices=given))
     assert isinstance(at_the_end, GuardRefused)
     assert f"max_iter {fits} " in str(at_the_end)
 

@@ -43,6 +43,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (root / other).mkdir(exist_ok=True)
         (root / other / "__init__.py").touch()
     shutil.copy(ROOT / "coterie" / "build.py", package)
+    kernels = "clustering_protocols/numerics/kernels.c"
+    (root / kernels).parent.mkdir()
+    shutil.copy(ROOT / kernels, root / kernels)
     (root / "alembic").mkdir()
     (root / "alembic" / "env.py").touch()
     git(root, "init", "--quiet")
