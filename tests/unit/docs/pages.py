@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from support import warm
+from support import answering, warm
 
 ROOT = Path(__file__).parents[3]
 PAGES = [
@@ -77,8 +77,8 @@ class Command:
         """The command as the shell runs it: with answers at a terminal of its own."""
         if not self.answers:
             return f"{self.text}\n"
-        asked = shlex.join(["script", "-qec", self.text, "/dev/null"])
-        return f"yes {shlex.quote(self.answers)} | {asked}\n"
+        words = (sys.executable, answering.__file__, self.answers, self.text)
+        return f"{shlex.join(words)}\n"
 
 
 @dataclass(frozen=True)
