@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from clustering_protocols import simulation
-from clustering_protocols.contract import Example
+import pytest
+
+from clustering_protocols import engine, simulation
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract import Example, Params
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.terms.terms import Layout
 
 _Kind = TypeVar("_Kind", bound=simulation.Session)
 
@@ -19,6 +26,22 @@ def dealt(example: Example[Any], seed: int) -> simulation.Split:
         missing=example.missing,
         dictionary=example.sections.get("dictionary"),
     )
+
+
+def refuse_first_tasks(
+    params: Params, layout: Layout, data: Mapping[str, DataSource], seed: int, why: str
+) -> None:
+    """Let an analyst begin what no roster may have; every party has to refuse."""
+    agreement = simulation.agree(params, layout, data, seed)
+    with pytest.MonkeyPatch.context() as lying:
+        lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
+        opened = engine.begin(agreement)
+    assert isinstance(opened, engine.Opened)
+    keys = simulation.entropies(seed, "simulation", layout.names)
+    for slot in layout.names:
+        party = engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
+        with pytest.raises(ProtocolFailed, match=why):
+            party.reply(engine.Journal(), Memory(), opened.tasks[slot], data[slot])
 
 
 def begun(example: Example[Any], seed: int, kind: type[_Kind], **more: Any) -> _Kind:

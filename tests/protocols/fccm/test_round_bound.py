@@ -7,20 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from support.coclusters import sites
+from support.examples import refuse_first_tasks
 
-from clustering_protocols import engine
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidParameters,
-    ProtocolFailed,
-)
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import Reader
 from clustering_protocols.contract.disclosures import opens_rows
-from clustering_protocols.contract.party import Memory
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.session_terms import build_request, draw_up
 from clustering_protocols.simulation import Session
-from clustering_protocols.simulation.parties import agree, entropies
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import Situation, advise
@@ -76,20 +70,11 @@ def test_a_dictionary_is_enough_to_refuse_before_anybody_joins() -> None:
 
 
 @pytest.mark.threat(195)
-def test_a_site_refuses_what_its_analyst_begins_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_site_refuses_what_its_analyst_begins_all_the_same() -> None:
     layout, data = sites(np.random.default_rng(0).random((20, 30)), [10] * 3)
-    agreement = agree(CoClustering(**SMALL), layout, data, SEED)
-    with monkeypatch.context() as lying:
-        lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
-        opened = engine.begin(agreement)
-    assert isinstance(opened, engine.Opened)
-    keys = entropies(SEED, "simulation", layout.names)
-    for slot in layout.names:
-        party = engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
-        with pytest.raises(CoterieError, match="solve them for the rows"):
-            party.reply(engine.Journal(), Memory(), opened.tasks[slot], data[slot])
+    refuse_first_tasks(
+        CoClustering(**SMALL), layout, data, SEED, "solve them for the rows"
+    )
 
 
 def test_methods_that_open_rows_to_parties_are_never_advised_first() -> None:

@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from support.examples import refuse_first_tasks
 from support.tables import cut
 
-from clustering_protocols import catalogue, engine, result_warnings
+from clustering_protocols import catalogue, result_warnings
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.simulation.parties import agree, entropies
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import check_sizes
@@ -84,22 +83,11 @@ def test_others_are_not_refused(params: dict[str, Any]) -> None:
 
 
 @pytest.mark.threat(99)
-def test_a_party_refuses_what_its_analyst_begins_all_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     layout = Layout.lattice(3)
     data = cut(table(45), layout, [15] * 3)
     params = Llf(n_clusters=2, algorithm="fuzzy_cmeans")
-    agreement = agree(params, layout, data, SEED)
-    with monkeypatch.context() as lying:
-        lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
-        opened = engine.begin(agreement)
-    assert isinstance(opened, engine.Opened)
-    keys = entropies(SEED, "simulation", layout.names)
-    for slot in layout.names:
-        party = engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
-        with pytest.raises(ProtocolFailed, match="solve them for the rows"):
-            party.reply(engine.Journal(), Memory(), opened.tasks[slot], data[slot])
+    refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
 
 
 def test_the_risk_is_named_where_it_is_taken_and_nowhere_else() -> None:

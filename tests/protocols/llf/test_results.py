@@ -161,40 +161,39 @@ def test_two_parties_are_lossless_where_terms_allow_them(
 
 # Lossless, on made data
 
-scalings = st.sampled_from(["standard", "minmax", "none"])
 WIDEST = 60.0
+
+
+def drawn_params(*inits: str) -> st.SearchStrategy[Llf]:
+    """Return parameters of any number of clusters, fuzziness, scaling and start."""
+    return st.builds(
+        lambda fuzzifier, **more: Llf(
+            algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
+            **SMALL,
+            fuzzifier=fuzzifier or 2.0,
+            max_iter=8,
+            **more,
+        ),
+        st.sampled_from([None, 1.5, 2.0, 3.0]),
+        n_clusters=st.integers(1, 4),
+        scaling=st.sampled_from(["standard", "minmax", "none"]),
+        init=st.sampled_from(inits),
+    )
 
 
 @settings(max_examples=thorough(ci=15, nightly=200))
 @given(
     sizes=st.lists(st.integers(6, 30), min_size=3, max_size=6),
     width=st.integers(1, 5),
-    k=st.integers(1, 4),
-    scaling=scalings,
-    init=st.sampled_from(["careful", "random_party", "bounds"]),
-    fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
+    params=drawn_params("careful", "random_party", "bounds"),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_any_split_of_rows_gives_the_pooled_result(
-    sizes: list[int],
-    width: int,
-    k: int,
-    scaling: Any,
-    init: Any,
-    fuzzifier: float | None,
-    seed: int,
+    sizes: list[int], width: int, params: Llf, seed: int
 ) -> None:
-    assume(fuzzifier is None or min(sizes) > k * (width + 1) / width)
+    fuzzy = params.algorithm == "fuzzy_cmeans"
+    assume(not fuzzy or min(sizes) > params.n_clusters * (width + 1) / width)
     X = blobs(sum(sizes), width, 3, seed).clip(-59, 59)
-    params = Llf(
-        n_clusters=k,
-        algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
-        **SMALL,
-        fuzzifier=fuzzifier or 2.0,
-        scaling=scaling,
-        init=init,
-        max_iter=8,
-    )
     layout = Layout.lattice(len(sizes))
     Compared(params, cut(X, layout, sizes), layout, widest=WIDEST).lossless()
 
@@ -203,33 +202,15 @@ def test_any_split_of_rows_gives_the_pooled_result(
 @given(
     widths=st.lists(st.integers(1, 3), min_size=3, max_size=5),
     n=st.integers(10, 80),
-    k=st.integers(1, 4),
-    scaling=scalings,
-    init=st.sampled_from(["careful", "random_rows", "bounds"]),
-    fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
+    params=drawn_params("careful", "random_rows", "bounds"),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_any_split_of_columns_gives_the_pooled_result(
-    widths: list[int],
-    n: int,
-    k: int,
-    scaling: Any,
-    init: Any,
-    fuzzifier: float | None,
-    seed: int,
+    widths: list[int], n: int, params: Llf, seed: int
 ) -> None:
     # a dictionary's bounds may lie farther out than any standardised row
-    assume(scaling != "standard" or init != "bounds")
+    assume(params.scaling != "standard" or params.init != "bounds")
     X = blobs(n, sum(widths), 3, seed).clip(-59, 59)
-    params = Llf(
-        n_clusters=k,
-        algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
-        **SMALL,
-        fuzzifier=fuzzifier or 2.0,
-        scaling=scaling,
-        init=init,
-        max_iter=8,
-    )
     layout = Layout.lattice(1, len(widths))
     Compared(params, by_columns(X, widths), layout, widest=WIDEST).lossless()
 
