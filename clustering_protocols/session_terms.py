@@ -95,13 +95,12 @@ def _sections_of_description(params: Params, request: SessionRequest) -> dict[st
     """Return what the terms of a description say where the request says nothing."""
     if not params.describes:
         return {}
-    found: dict[str, Any] = {
-        "release": request.release or Release(profiles="everybody")
+    is_unsaid = {*(request.preparation or ())} <= {Preparation()}
+    leave = (Preparation(missing="leave"),) * len(request.dictionary or ()) or None
+    return {
+        "release": request.release or Release(profiles="everybody"),
+        "preparation": leave if is_unsaid else request.preparation,
     }
-    if {*(request.preparation or ())} <= {Preparation()}:  # nothing of its own is said
-        leave = (Preparation(missing="leave"),) * len(request.dictionary or ())
-        found["preparation"] = leave or None
-    return found
 
 
 def _check_fit(params: Params, terms: Terms) -> None:

@@ -302,10 +302,8 @@ def format_test(field: Outcome) -> str:
     """Return the test of a described variable: its statistic, degrees of freedom and p."""
     if field.statistic is None or field.p is None:
         return "nothing to compare"
-    degrees = ", ".join(map(str, field.degrees))
     letter = "F" if field.test == "anova" else "χ²"
-    p = "p < 0.001" if field.p < _LEAST_P else f"p = {field.p:.3f}"
-    said = f"{letter}({degrees}) = {number(field.statistic)}, {p}"
+    said = _statistic(letter, field.degrees, field.statistic, field.p)
     if field.n_small:
         said += f" (unreliable: fewer than 5 rows expected in {field.n_small} cells)"
     return said
@@ -316,8 +314,13 @@ def log_rank_text(time: Survival) -> str:
     test = log_rank(time.lines)
     if test.statistic is None or test.p is None:
         return "nothing to compare"
-    p = "p < 0.001" if test.p < _LEAST_P else f"p = {test.p:.3f}"
-    return f"χ²({test.degrees}) = {number(test.statistic)}, {p}"
+    return _statistic("χ²", [test.degrees], test.statistic, test.p)
+
+
+def _statistic(letter: str, degrees: Sequence[int], value: float, p: float) -> str:
+    freedom = ", ".join(map(str, degrees))
+    chance = "p < 0.001" if p < _LEAST_P else f"p = {p:.3f}"
+    return f"{letter}({freedom}) = {number(value)}, {chance}"
 
 
 def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:

@@ -371,10 +371,10 @@ def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
 
     names: of the clusters, by number; '' for those without one.
     """
-    if profile.is_description:
-        return ["all rows"]
+    if profile.is_description or not names:
+        return list(profile.line_names)
     found = [cluster_title(label, names) for label in profile.clusters]
-    return found + ["others"] * bool(profile.others)
+    return [*found, *profile.line_names[len(found) :]]
 
 
 def deviations(profile: Profile) -> Iterator[Deviations]:

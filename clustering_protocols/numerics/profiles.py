@@ -115,6 +115,7 @@ class Profile(Value):
     rounded: whether values were rounded to be told outside.
     fields: those that set clusters apart most come first.
     survival: times to events; not written where there are none.
+    is_description: whether nothing was clustered; written where it is so.
     """
 
     column: int = Field(ge=0)
@@ -125,11 +126,15 @@ class Profile(Value):
     rounded: bool
     fields: tuple[FieldProfile, ...]
     survival: tuple[Survival, ...] = ()
+    is_description: bool = False
 
     @property
-    def is_description(self) -> bool:
-        """Return whether all rows are one line: nothing was clustered."""
-        return len(self.n_rows) == 1 and not self.others
+    def line_names(self) -> tuple[str, ...]:
+        """Return what each line is called."""
+        if self.is_description:
+            return ("all rows",) * len(self.n_rows)
+        clusters = (f"cluster {label}" for label in self.clusters)
+        return (*clusters, *["others"] * bool(self.others))
 
     def missing(self, field: FieldProfile) -> int | None:
         """Return how many rows of a description have no value of a field."""
@@ -139,13 +144,9 @@ class Profile(Value):
     @property
     def table(self) -> ReadableTable:
         """Return means and standard deviations, or shares of levels, as text."""
-        lines = [f"cluster {label}" for label in self.clusters]
-        lines += ["others"] * bool(self.others)
-        if self.is_description:
-            lines = ["all rows"]
         return ReadableTable(
             caption="Means and standard deviations, or shares of levels",
-            columns=("variable", *lines),
+            columns=("variable", *self.line_names),
             rows=[
                 ("rows", *map(str, self.n_rows)),
                 *((field.title or field.name, *field.cells) for field in self.fields),
@@ -166,9 +167,8 @@ class Profile(Value):
         self, write: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
         written: dict[str, Any] = write(self)
-        if not self.survival:
-            del written["survival"]
-        return written
+        optional = {"survival", "is_description"}
+        return {k: value for k, value in written.items() if value or k not in optional}
 
 
 class Profiles(Value):

@@ -97,7 +97,7 @@ def run_report(
     told = {} if result is None else dict(told_of(terms, result))
     if result is not None and data is not None:
         told["profiles"] = pair_profiles(member, result, data)
-    described = any(each.is_description for each in told.get("profiles", ()))
+    described = result is not None and result.is_description
     points = None if data is None or described else _points(member, result, data)
     told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
     way, measured = find_agreement(terms)

@@ -133,9 +133,9 @@ def archive(
         if status.state is SessionState.COMPLETED:
             files["result.json"] = json.dumps(_as_json(opened.summary()), indent=2)
     for profile in report.profiles:
-        for time in profile.survival:
+        for number, time in enumerate(profile.survival, start=1):
             lines = (",".join(map(str, row)) for row in time.table)
-            name = f"survival-{profile.column + 1}-{len(files)}.csv"
+            name = f"survival-{profile.column + 1}-{number}.csv"
             files[name] = "\n".join([f"# {time.name}, event {time.event}", *lines, ""])
     written = BytesIO()
     with ZipFile(written, "w", ZIP_DEFLATED) as archived:

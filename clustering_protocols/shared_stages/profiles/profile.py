@@ -153,6 +153,7 @@ def profile_of(
         rounded=rounded,
         fields=tuple(sorted(found, key=lambda field: -field.difference)),
         survival=tuple(_survival(totals, rounded=rounded)) if len(lines) else (),
+        is_description=totals.describes,
     )
 
 

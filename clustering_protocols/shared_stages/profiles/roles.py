@@ -269,7 +269,7 @@ def add_up(
         n_rows=n_rows(context),
         n_members=len(members(context)),
         smallest=_release(context).min_cluster_rows,
-        by_range=context.session.params.describes,
+        describes=context.session.params.describes,
     )
     labels = context.recall(Assignment).labels
     for which in range(1, N_SUMS + 1):

@@ -292,7 +292,7 @@ class ProfileTotals:
 
     n_clusters, n_rows, n_members, smallest: clusters of the partition; rows and members
         of the column group; the fewest rows of a line.
-    by_range: whether histograms have the parts of the dictionary's ranges.
+    describes: whether nothing is clustered: histograms have the dictionary's ranges.
     sums: tuple of int64 arrays.
     """
 
@@ -302,7 +302,7 @@ class ProfileTotals:
     n_members: int
     smallest: int
     sums: tuple[IntArray, ...] = ()
-    by_range: bool = False
+    describes: bool = False
 
     def with_sum(self, total: IntArray) -> ProfileTotals:
         """Return what is known with one more sum."""
@@ -401,7 +401,7 @@ class ProfileTotals:
     @cached_property
     def grid(self) -> Grid:
         """Return the grid of the numbers."""
-        if self.by_range:
+        if self.describes:
             return Grid.of_ranges(self.fields.bounds, self.fields.whole)
         weight = np.where(self.has_enough_values, self.counts, 0)
         n = np.maximum(weight.sum(axis=0), 1)

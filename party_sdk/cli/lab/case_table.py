@@ -243,8 +243,7 @@ def _runs(result: CaseResult) -> list[str]:
 
 def _description(session: SimulatedSession) -> Profile | None:
     """Return what a session found of its variables, where it only describes them."""
-    profiles = session.results[0].profiles if session.params.describes else ()
-    return profiles[0] if profiles else None
+    return next((p for p in session.results[0].profiles if p.is_description), None)
 
 
 def _report(session: SimulatedSession) -> dict[str, Any]:

@@ -32,9 +32,8 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
             lines = [[row.name, row.cells[0].all] for row in described]
             yield from (f"  {line}" for line in align_columns(lines))
             continue
-        heads = [f"cluster {label}" for label in profile.clusters]
-        heads += ["others"] * bool(profile.others)
-        rows = [["", *heads, "apart"], ["rows", *map(str, profile.n_rows), ""]]
+        heads = ["", *profile.line_names, "apart"]
+        rows = [heads, ["rows", *map(str, profile.n_rows), ""]]
         shown = profile.fields[:_MOST_FIELDS]
         rows += [row for field in shown for row in _field_rows(field)]
         yield from (f"  {line}" for line in align_columns(rows))
@@ -47,13 +46,12 @@ def _survival_lines(profile: Profile) -> Iterator[str]:
     if not profile.survival:
         return
     from coterie_pages.formatting import log_rank_text, survival_rows
-    from coterie_pages.svg import lines_of
 
     for time in profile.survival:
         unit = f" {time.unit}" if time.unit else ""
         yield f"  {time.title or time.name} until {time.event}, log-rank {log_rank_text(time)}:"
         heads = ("", "rows", "events", f"mean up to {time.most:g}{unit}")
-        table = [list(heads), *map(list, survival_rows(time, lines_of(profile)))]
+        table = [list(heads), *map(list, survival_rows(time, profile.line_names))]
         yield from (f"    {line}" for line in align_columns(table))
 
 

@@ -25,6 +25,7 @@ from clustering_protocols.shared_stages.profiles.messages import (
 )
 from clustering_protocols.shared_stages.profiles.totals import PARTS
 from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.attacks.honest_sessions import house_in, numbers, play
 
@@ -159,6 +160,30 @@ def ward(rng: np.random.Generator, n: int = 30) -> pd.DataFrame:
             "height": rng.normal(170, 9, n).round(0),
         }
     )
+
+
+def test_one_cluster_of_all_rows_is_no_description(
+    session: simulation.Session,
+) -> None:
+    """Labels that were asked for are written, and the line is called cluster 0."""
+    table = np.random.default_rng(0).normal(size=(90, 2))
+    schema = numbers(["a", "b"], kind="number")
+    clustered = simulation.Session(
+        LosslessFederated(n_clusters=1, max_iter=3),
+        ROWS,
+        simulation.split(table, ROWS, 0, dictionary=(schema,)).data,
+        0,
+        dictionary=(schema,),
+        release=Release(profiles="everybody"),
+    )
+    while not clustered.is_over:
+        clustered.turn()
+    profiles = [told(clustered, "r1c1", rounded=each) for each in (False, True)]
+    assert [len(profile.n_rows) for profile in profiles] == [1, 1]
+    assert not any(profile.is_description for profile in profiles)
+    assert profiles[0].table.columns == ("variable", "cluster 0")
+    described = told(session, "r1c1", rounded=True)
+    assert described.table.columns == ("variable", "all rows")
 
 
 @pytest.mark.threat(196)
