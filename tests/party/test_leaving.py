@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from support.terminal import ALONE, Terminal, accepting, opened
+from support.terminal import ALONE, Terminal, accepting, opened, running
 
 from clustering_protocols.common.errors import Unavailable
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
@@ -148,13 +148,6 @@ def test_a_stop_that_was_not_told_is_told_at_the_next_start(
 def test_a_completed_session_cannot_be_left(online: Terminal, rows: Path) -> None:
     session, invitation = opened(online)
     online(
-        "party",
-        "run",
-        invitation,
-        "--data",
-        rows,
-        "--id-column",
-        "id",
-        *accepting(online, invitation),
+        *running(online, invitation, rows),
     )
     online("party", "leave", session, "r1c1", expect=7)

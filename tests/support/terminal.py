@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli import main
 
 RISK = "dummy.by-design"
@@ -62,3 +64,36 @@ def opened(terminal: Terminal, *words: object) -> tuple[str, str]:
 def accepting(terminal: Terminal, invitation: str) -> tuple[str, ...]:
     """The options that accept the sheet of an invitation, of a party that knows nobody."""
     return ("--accept", terminal.json("party", "terms", invitation)["consent"], *ALONE)
+
+
+def running(terminal: Terminal, invitation: str, rows: Path) -> tuple[object, ...]:
+    """The command that accepts an invitation's sheet and runs to the labels."""
+    words = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    return (*words, *accepting(terminal, invitation))
+
+
+def waiting_status(**changed: Any) -> SessionStatus:
+    """A session whose first round is prepared."""
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    said: dict[str, Any] = {
+        "id": "s",
+        "title": "",
+        "protocol": "dc",
+        "state": "stepping",
+        "reason": None,
+        "detail": None,
+        "stage": None,
+        "progress": {},
+        "created_at": now,
+        "safety_number": None,
+        "round": 0,
+        "attempt": 0,
+        "stage_index": 0,
+        "n_stages": 0,
+        "slots": [],
+        "waiting_since": now,
+        "deadline": now,
+        "risks": [],
+        "terms_digest": "",
+    }
+    return SessionStatus(**said | changed)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from support.analyst_process import free_port
-from support.terminal import Terminal, accepting, opened, read
+from support.terminal import Terminal, accepting, opened, read, running, waiting_status
 
 from clustering_protocols.catalogue import check_choices, parse_params
 from clustering_protocols.common.error_catalogue import Problem
@@ -24,7 +23,6 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms.roster_entries import sign_terms
 from clustering_protocols.terms.terms import Layout
-from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.analyst_client import transport
 from party_sdk.cli import main
 from party_sdk.cli.options.common import LongCommand
@@ -206,16 +204,7 @@ def test_plain_http_to_another_machine_is_exit_code_3(online: Terminal) -> None:
 
 def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> None:
     session, invitation = opened(online, "--param", "fail_at=count")
-    run = (
-        "party",
-        "run",
-        invitation,
-        "--data",
-        rows,
-        "--id-column",
-        "id",
-        *accepting(online, invitation),
-    )
+    run = running(online, invitation, rows)
     ended = online(*run, expect=4)
     assert_explained(ended, Problem.PROTOCOL_FAILED)
     assert "fail at 'count'" in ended.stderr
@@ -559,28 +548,7 @@ def test_an_invitation_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> 
 
 
 def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
-    now = datetime(2030, 1, 1, tzinfo=UTC)
-    status = SessionStatus(
-        id="s",
-        title="",
-        protocol="dc",
-        state="stepping",
-        reason=None,
-        detail=None,
-        stage=None,
-        progress={},
-        created_at=now,
-        safety_number=None,
-        round=0,
-        attempt=0,
-        stage_index=0,
-        n_stages=0,
-        slots=[],
-        waiting_since=now,
-        deadline=now,
-        risks=[],
-        terms_digest="",
-    )
+    status = waiting_status()
     assert "prepares the first round" in progress_line(status)
     failed = status.model_copy(
         update={

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.terminal import RISK, Terminal, accepting, opened
+from support.terminal import RISK, Terminal, accepting, opened, running
 
 from party_sdk.cli.terminal import asker
 from party_sdk.party.party_index import sessions_in
@@ -135,16 +135,7 @@ def test_who_stops_a_run_is_told_that_the_same_command_goes_on(
         raise KeyboardInterrupt
 
     _, invitation = opened(online)
-    run = (
-        "party",
-        "run",
-        invitation,
-        "--data",
-        rows,
-        "--id-column",
-        "id",
-        *accepting(online, invitation),
-    )
+    run = running(online, invitation, rows)
     with monkeypatch.context() as patch:
         patch.setattr("party_sdk.party.participant.Party.run", interrupted)
         assert "same command continues" in online(*run, expect=130).stderr

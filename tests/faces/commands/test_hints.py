@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from support.analyst_process import Analyst
-from support.terminal import Terminal, accepting, opened
+from support.terminal import Terminal, accepting, opened, running
 
 from clustering_protocols.catalogue import catalogue, parse_params
 from clustering_protocols.common.errors import InvalidParameters
@@ -146,14 +146,7 @@ def test_parties_read_why_a_session_was_cancelled(online: Terminal, rows: Path) 
     session, invitation = opened(online)
     online("session", "cancel", session, "--reason", "The purpose has changed.")
     ended = online(
-        "party",
-        "run",
-        invitation,
-        "--data",
-        rows,
-        "--id-column",
-        "id",
-        *accepting(online, invitation),
+        *running(online, invitation, rows),
         expect=4,
     )
     assert "The coordinator says: The purpose has changed." in ended.stderr

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from pydantic import TypeAdapter, ValidationError
+from support.terminal import waiting_status
 
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
 from clustering_protocols.session_terms import draw_up
@@ -21,7 +21,6 @@ from clustering_protocols.terms.terms import (
     Text,
     read_terms,
 )
-from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli.terminal.output import ExplainedGroup, progress_line, say
 
 CLI = Path(__file__).parents[3] / "party_sdk" / "cli"
@@ -104,27 +103,13 @@ def test_the_detail_of_a_problem_hides_nothing_that_follows_it() -> None:
 def test_the_detail_of_a_sessions_end_is_said_without_controls(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    now = datetime(2030, 1, 1, tzinfo=UTC)
-    status = SessionStatus(
-        id="s",
-        title="",
-        protocol="dc",
+    status = waiting_status(
         state="failed",
         reason="protocol-failed",
         detail="\x1b[2Jgone",
-        stage=None,
-        progress={},
-        created_at=now,
-        safety_number=None,
         round=1,
         attempt=1,
-        stage_index=0,
         n_stages=1,
-        slots=[],
-        waiting_since=now,
-        deadline=now,
-        risks=[],
-        terms_digest="",
     )
     say(progress_line(status))
     assert "\\u001b[2Jgone" in capsys.readouterr().out
