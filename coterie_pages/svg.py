@@ -7,8 +7,8 @@ picture has a title and a description, and its numbers stand in a table beside i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -16,16 +16,10 @@ import numpy as np
 from markupsafe import Markup
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
-from clustering_protocols.numerics.survival import (
-    Curve as SurvivalCurve,
-    Survival,
-    SurvivalLine,
-    kaplan_meier,
-)
-from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.numerics.survival import Survival, kaplan_meier
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.formatting import BESIDE, cluster_title, figure, number, share
-from coterie_pages.models import Points, Timeline, Work
+from coterie_pages.formatting import BESIDE, cluster_title, figure, number
+from coterie_pages.models import Points, Timeline
 
 N_COLOURS: Final = 8
 
@@ -121,42 +115,91 @@ def _plain(value: object) -> str:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-_BARS_WIDTH: Final = 640.0
+_WIDTH: Final = 640.0
 _ROW: Final = 30.0
-_BARS_LEFT: Final = 96.0
-_BARS_RIGHT: Final = 128.0
+_Range = tuple[float, float]
 
 
-def bars(name: str, title: str, sizes: Sequence[int]) -> Markup:
-    """Return a bar for each cluster, with its rows and their share."""
-    told = ", ".join(f"cluster {n}: {size} rows" for n, size in enumerate(sizes))
-    return picture(name, title, told, (_BARS_WIDTH, _ROW * len(sizes)), _bars(sizes))
+def rectangle(
+    x: float, y: float, width: float, height: float, *content: str, **attributes: object
+) -> Markup:
+    """Return a rectangle by its upper left corner and its size."""
+    box = {"x": x, "y": y, "width": width, "height": height}
+    return element("rect", *content, **box, **attributes)
 
 
-def _bars(sizes: Sequence[int]) -> Iterator[Markup]:
-    total, most = sum(sizes), max(sizes, default=0)
-    room = _BARS_WIDTH - _BARS_LEFT - _BARS_RIGHT
-    for cluster, size in enumerate(sizes):
-        top = cluster * _ROW
-        length = room * size / most if most else 0.0
-        yield text(_BARS_LEFT - 12, top + 20, f"cluster {cluster}", anchor="end")
-        yield element(
-            "rect",
-            x=_BARS_LEFT,
-            y=top + 5,
-            width=length,
-            height=_ROW - 10,
-            class_="bar",
+def _join(places: Iterable[_Range]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+class _Plot(NamedTuple):
+    """A rectangle of a picture, and the ranges of values that it shows.
+
+    left, top, width, height: in the picture's units.
+    x, y: least and largest values; ``y`` grows upwards.
+    """
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x: _Range = (0.0, 1.0)
+    y: _Range = (0.0, 1.0)
+
+    @property
+    def right(self) -> float:
+        """Return where the plot ends."""
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        """Return where the plot ends."""
+        return self.top + self.height
+
+    def place(self, x: float, y: float) -> _Range:
+        """Return where a point lies; a range of one value is drawn in the middle."""
+        across, up = (
+            (value - low) / (high - low) if high > low else 0.5
+            for value, (low, high) in ((x, self.x), (y, self.y))
         )
-        yield text(
-            _BARS_LEFT + length + 8,
-            top + 20,
-            f"{size:,} ({share(size, total)})",
-            class_="value",
-        )
+        return self.left + self.width * across, self.top + self.height * (1 - up)
+
+    def levels(
+        self, values: Iterable[float], write: Callable[[float], str] = number
+    ) -> Iterator[Markup]:
+        """Yield a line across for each value, with its text to the left."""
+        for value in values:
+            _, y = self.place(self.x[0], value)
+            yield line(self.left, y, self.right, y, class_="grid")
+            yield text(self.left - 6, y + 4, write(value), anchor="end")
+
+    def labels(
+        self, values: Iterable[float], write: Callable[[float], str] = number
+    ) -> Iterator[Markup]:
+        """Yield the text of each value below the plot."""
+        for value in values:
+            x, _ = self.place(value, self.y[0])
+            yield text(x, self.bottom + 17, write(value), anchor="middle")
+
+    @property
+    def floor(self) -> Markup:
+        """Return the line below the plot."""
+        return line(self.left, self.bottom, self.right, self.bottom)
 
 
-_BLOCKS_PLOT: Final = (30.0, 10.0, 600.0, 420.0)  # left, top, width, height
+def _every(values: Sequence[int], most: int = 10) -> Sequence[int]:
+    """Return so many of the values at most, at equal steps."""
+    return values[:: -(-len(values) // most) or 1]
+
+
+def _margin(values: Sequence[float], share_: float) -> _Range:
+    """Return a range a little wider than that of the values."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    margin = share_ * (high - low)
+    return low - margin, high + margin
+
+
+_BLOCKS: Final = _Plot(30.0, 10.0, 600.0, 420.0)
 _GREYS: Final = 8
 
 
@@ -171,16 +214,16 @@ def blocks(
     cells: from 0 to 1, row by row.
     borders: between rows and between columns, as shares of the height and the width.
     """
-    left, top, width, height = _BLOCKS_PLOT
+    left, top, width, height = _BLOCKS[:4]
     told = f"{len(borders[0]) + 1} groups of rows, {len(borders[1]) + 1} of columns."
     parts = [
         *_cells(cells),
         *(
-            _border(left, top + height * y, left + width, top + height * y)
+            line(left, top + height * y, left + width, top + height * y, class_="ring")
             for y in borders[0]
         ),
         *(
-            _border(left + width * x, top, left + width * x, top + height)
+            line(left + width * x, top, left + width * x, top + height, class_="ring")
             for x in borders[1]
         ),
         text(left + width / 2, top + height + 20, "items, by cluster", anchor="middle"),
@@ -191,7 +234,7 @@ def blocks(
 
 def _cells(cells: Sequence[Sequence[float]]) -> Iterator[Markup]:
     """Yield a path for each shade: one element for each cell would be many."""
-    left, top, width, height = _BLOCKS_PLOT
+    left, top, width, height = _BLOCKS[:4]
     high, wide = height / len(cells), width / len(cells[0])
     for shade in range(1, _GREYS + 1):
         drawn = [
@@ -206,139 +249,77 @@ def _cells(cells: Sequence[Sequence[float]]) -> Iterator[Markup]:
             )
 
 
-def _border(x1: float, y1: float, x2: float, y2: float) -> Markup:
-    return line(x1, y1, x2, y2, class_="ring")
-
-
-_CHANGES_WIDTH, _HEIGHT = 640.0, 190.0
-_CHANGES_LEFT, _CHANGES_RIGHT, _CHANGES_TOP, _CHANGES_BOTTOM = 56.0, 14.0, 12.0, 30.0
-_MOST_LABELS: Final = 10
-
-
 def changes(name: str, title: str, moved: Sequence[float]) -> Markup:
     """Return a curve over the updates; those that moved nothing lie on the floor."""
     told = f"From {moved[0]:.2g} at the first update to {moved[-1]:.2g} at update {len(moved)}."
-    return picture(name, title, told, (_CHANGES_WIDTH, _HEIGHT), _draw_changes(moved))
-
-
-def _draw_changes(moved: Sequence[float]) -> Iterator[Markup]:
-    low, high = _decades(moved)
-    bottom, right = _HEIGHT - _CHANGES_BOTTOM, _CHANGES_WIDTH - _CHANGES_RIGHT
-    for decade in range(low, high + 1, max(1, (high - low) // 5)):
-        y = bottom - (bottom - _CHANGES_TOP) * (decade - low) / (high - low)
-        yield line(_CHANGES_LEFT, y, right, y, class_="grid")
-        yield text(
-            _CHANGES_LEFT - 6, y + 4, f"1e{decade}" if decade else "1", anchor="end"
-        )
-    yield line(_CHANGES_LEFT, bottom, right, bottom)
-    step = (right - _CHANGES_LEFT) / max(1, len(moved) - 1)
-    places = []
-    for index, value in enumerate(moved):
-        level = math.log10(value) if value > 0 else low
-        share = min(1.0, max(0.0, (level - low) / (high - low)))
-        places.append(
-            (_CHANGES_LEFT + step * index, bottom - (bottom - _CHANGES_TOP) * share)
-        )
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    yield element("polyline", points=points, class_="curve")
-    every = -(-len(moved) // _MOST_LABELS)
-    for index, (x, _) in enumerate(places):
-        if index % every == 0:
-            yield text(x, bottom + 16, str(index + 1), anchor="middle")
-
-
-def _decades(moved: Sequence[float]) -> tuple[int, int]:
-    """Return between which powers of ten the changes lie."""
-    levels = [math.log10(value) for value in moved if value > 0] or [0.0]
-    low, high = math.floor(min(levels)), math.ceil(max(levels))
-    return (low, high) if high > low else (low, low + 1)
+    powers = [math.log10(value) for value in moved if value > 0] or [0.0]
+    low, high = math.floor(min(powers)), math.ceil(max(powers))
+    high = max(high, low + 1)
+    plot = _Plot(56.0, 12.0, 570.0, 148.0, (1, max(2, len(moved))), (low, high))
+    places = (
+        plot.place(update, math.log10(value) if value > 0 else low)
+        for update, value in enumerate(moved, 1)
+    )
+    parts = [
+        *plot.levels(
+            range(low, high + 1, max(1, (high - low) // 5)),
+            lambda power: f"1e{power}" if power else "1",
+        ),
+        plot.floor,
+        element("polyline", points=_join(places), class_="curve"),
+        *plot.labels(_every(range(1, len(moved) + 1))),
+    ]
+    return picture(name, title, told, (_WIDTH, 190.0), parts)
 
 
 _NOT_DRAWN: Final = BESIDE | {"n_iter", "converged"}
 _PANEL: Final = (300.0, 190.0)
-_ACROSS: Final = 2
-_CURVES_LEFT, _CURVES_RIGHT, _CURVES_TOP, _CURVES_BOTTOM = 56.0, 14.0, 30.0, 30.0
-_Point = tuple[RunLine, float]
-
-
-class _Panel(NamedTuple):
-    """A figure, where it is drawn, and the runs that have it."""
-
-    name: str
-    points: Sequence[_Point]
-    x: float = 0.0
-    y: float = 0.0
-
-    @property
-    def numbers(self) -> list[int]:
-        """Return the numbers of clusters."""
-        return sorted({run.n_clusters for run, _ in self.points})
-
-    def place(self, n_clusters: int, value: float) -> tuple[float, float]:
-        """Return where a value lies."""
-        first, *_, last = [*self.numbers, self.numbers[-1]]
-        low, high = self.range
-        width = _PANEL[0] - _CURVES_LEFT - _CURVES_RIGHT
-        height = _PANEL[1] - _CURVES_TOP - _CURVES_BOTTOM
-        across = (n_clusters - first) / max(1, last - first)
-        up = (value - low) / (high - low) if high > low else 0.5
-        return self.x + _CURVES_LEFT + width * across, self.y + _CURVES_TOP + height * (
-            1 - up
-        )
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Return between which values the panel reaches: a little beyond those it has."""
-        values = [value for _, value in self.points]
-        low, high = min(values), max(values)
-        margin = 0.08 * (high - low)
-        return low - margin, high + margin
 
 
 def curves(name: str, title: str, runs: Sequence[RunLine]) -> Markup:
     """Return a panel for each figure that several runs have; nothing where none is."""
-    found = list(_panels(runs))
-    if not found:
+    known = {
+        figure_: [
+            (r, float(v)) for r in runs if (v := r.figures.get(figure_)) is not None
+        ]
+        for figure_ in (runs[0].figures if runs else ())
+        if figure_ not in _NOT_DRAWN
+    }
+    drawn = [(figure_, points) for figure_, points in known.items() if len(points) > 1]
+    if not drawn:
         return Markup("")
-    parts = (part for panel in found for part in _draw_panel(panel))
+    parts = (
+        part
+        for number_, (figure_, points) in enumerate(drawn)
+        for part in _draw_panel(figure_, points, *divmod(number_, 2))
+    )
     told = "Each panel shows one figure; a ring is around the run that counts."
-    height = _PANEL[1] * -(-len(found) // _ACROSS)
-    return picture(name, title, told, (_PANEL[0] * _ACROSS + 20, height), parts)
+    size = (_PANEL[0] * 2 + 20, _PANEL[1] * -(-len(drawn) // 2))
+    return picture(name, title, told, size, parts)
 
 
-def _panels(runs: Sequence[RunLine]) -> Iterator[_Panel]:
-    """Yield the figures that runs have, beside and below each other."""
-    drawn = [name for run in runs[:1] for name in run.figures if name not in _NOT_DRAWN]
-    place = 0
-    for name in drawn:
-        known = [(run, run.figures.get(name)) for run in runs]
-        points = [(run, float(value)) for run, value in known if value is not None]
-        if len(points) > 1:
-            x = _PANEL[0] * (place % _ACROSS) + 10
-            yield _Panel(name, points, x, _PANEL[1] * (place // _ACROSS))
-            place += 1
-
-
-def _draw_panel(panel: _Panel) -> Iterator[Markup]:
-    yield text(panel.x + _CURVES_LEFT, panel.y + 16, figure(panel.name), class_="panel")
-    right = panel.x + _PANEL[0] - _CURVES_RIGHT
-    bottom = panel.y + _PANEL[1] - _CURVES_BOTTOM
-    numbers = panel.numbers
-    for value in ticks(*panel.range, about=5):
-        _, y = panel.place(numbers[0], value)
-        yield line(panel.x + _CURVES_LEFT, y, right, y, class_="grid")
-        yield text(panel.x + _CURVES_LEFT - 6, y + 4, number(value), anchor="end")
-    yield line(panel.x + _CURVES_LEFT, bottom, right, bottom)
-    places = [panel.place(run.n_clusters, value) for run, value in panel.points]
-    line_of = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    yield element("polyline", points=line_of, class_="curve")
-    for (run, _), (x, y) in zip(panel.points, places, strict=True):
+def _draw_panel(
+    name: str, points: Sequence[tuple[RunLine, float]], row: int, column: int
+) -> Iterator[Markup]:
+    numbers = sorted({run.n_clusters for run, _ in points})
+    plot = _Plot(
+        _PANEL[0] * column + 66,
+        _PANEL[1] * row + 30,
+        _PANEL[0] - 70,
+        _PANEL[1] - 60,
+        (numbers[0], numbers[-1]),
+        _margin([value for _, value in points], 0.08),
+    )
+    yield text(plot.left, plot.top - 14, figure(name), class_="panel")
+    yield from plot.levels(ticks(*plot.y, about=5))
+    yield plot.floor
+    places = [plot.place(run.n_clusters, value) for run, value in points]
+    yield element("polyline", points=_join(places), class_="curve")
+    for (run, _), (x, y) in zip(points, places, strict=True):
         yield element("circle", cx=x, cy=y, r=3.5, class_="mark")
         if run.chosen:
             yield element("circle", cx=x, cy=y, r=8.0, class_="ring")
-    for k in numbers[:: -(-len(numbers) // 10)]:
-        x, _ = panel.place(k, panel.range[0])
-        yield text(x, bottom + 16, str(k), anchor="middle")
+    yield from plot.labels(_every(numbers))
 
 
 _LABEL: Final = 290.0
@@ -349,6 +330,8 @@ _FAR: Final = 2.0
 _MOST_ROWS: Final = 60
 _NAME: Final = 42
 _HEAT_HEADING: Final = 10
+_REACH: Final = 2.5
+"""A variable's line reaches so many standard deviations to both sides of its mean."""
 
 _LOW: Final = (33, 102, 172)
 _MIDDLE: Final = (247, 247, 247)
@@ -420,9 +403,17 @@ def _far(difference: float, within: float) -> float:
 
 
 def heat_map(
-    name: str, title: str, profile: Profile, names: Sequence[str] = ()
+    name: str,
+    title: str,
+    profile: Profile,
+    names: Sequence[str] = (),
+    sizes: Sequence[int] = (),
 ) -> Markup:
-    """Return a profile as cells; fields that set clusters apart most are on top."""
+    """Return a profile as cells; fields that set clusters apart most are on top.
+
+    sizes: rows of each cluster, as the other tables of the page have them; by default as
+        the profile counts them.
+    """
     lines, rows = lines_of(profile, names), list(deviations(profile))[:_MOST_ROWS]
     width = _LABEL + _CELL[0] * len(lines) + 10
     height = _HEAD + _CELL[1] * len(rows) + _FOOT
@@ -430,13 +421,13 @@ def heat_map(
         "Each cell is the mean of a cluster minus that of all, in standard deviations "
         "within the clusters; the table below has the values."
     )
-    parts = [*_heads(profile, lines), *_rows(rows), *_legend(height)]
+    counts = profile.n_rows
+    if max((*profile.clusters, *profile.others), default=0) < len(sizes):
+        others = sum(sizes[cluster] for cluster in profile.others)
+        counts = (*(sizes[cluster] for cluster in profile.clusters), others)
+    parts = [*_heads(lines, counts), *_draw_rows(rows), *_legend(height - 26)]
     size = (max(width, _LABEL + 260), height)
     return picture(name, title, told, size, parts, class_="heat")
-
-
-_REACH: Final = 2.5
-"""A variable's line reaches so many standard deviations to both sides of its mean."""
 
 
 def distributions(name: str, title: str, profile: Profile) -> Markup:
@@ -447,56 +438,40 @@ def distributions(name: str, title: str, profile: Profile) -> Markup:
         "and the quartiles as a box; of levels their shares. The table has the values."
     )
     drawn = (part for row, each in enumerate(fields) for part in _draw_field(row, each))
-    size = (_BARS_WIDTH, _ROW * len(fields))
-    return picture(name, title, told, size, drawn)
+    return picture(name, title, told, (_WIDTH, _ROW * len(fields)), drawn)
 
 
 def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
-    left, width = _LABEL + 10, _BARS_WIDTH - _LABEL - 20
-    top = _ROW * row
-    said = field.title or field.name
-    label = text(_LABEL - 10, top + 20, shorten(said, _NAME), anchor="end")
-    yield element("g", element("title", said), label)
-    if field.levels:
-        for place, part in enumerate(field.shares[0] or ()):
-            length = width * part
-            yield element(
-                "rect",
-                element("title", f"{field.levels[place]}: {part:.0%}"),
-                x=left,
-                y=top + 6,
-                width=length,
-                height=_ROW - 12,
-                class_=f"c{place % N_COLOURS}",
-            )
-            left += length
-        return
-    mean, spread = field.mean[0], field.spread[0]
+    left, width, top = _LABEL + 10, _WIDTH - _LABEL - 20, _ROW * row
+    yield _named(field.title or field.name, _LABEL - 10, top + 20)
+    for place, part in enumerate(field.shares[0] or () if field.levels else ()):
+        said = element("title", f"{field.levels[place]}: {part:.0%}")
+        colour = f"c{place % N_COLOURS}"
+        yield rectangle(left, top + 6, width * part, _ROW - 12, said, class_=colour)
+        left += width * part
+    mean, spread = (None, None) if field.levels else (field.mean[0], field.spread[0])
     if mean is None or not spread:
         return
+    plot = _Plot(
+        left, top, width, _ROW, (mean - _REACH * spread, mean + _REACH * spread)
+    )
 
     def across(value: float) -> float:
-        far = (value - mean) / (2 * _REACH * spread) + 0.5
-        return left + width * min(max(far, 0.0), 1.0)
+        return plot.place(min(max(value, plot.x[0]), plot.x[1]), 0.5)[0]
 
     middle = top + _ROW / 2
     yield line(across(mean - spread), middle, across(mean + spread), middle, "curve")
-    quartiles = (field.quartiles[0] if field.quartiles else None) or (None,) * 3
-    first, _, third = quartiles
+    first, _, third = (field.quartiles[0] if field.quartiles else None) or (None,) * 3
     if first is not None and third is not None:
-        box = across(first), across(third)
-        yield element(
-            "rect",
-            x=box[0],
-            y=top + 7,
-            width=max(box[1] - box[0], 1.0),
-            height=_ROW - 14,
-            class_="ring",
-        )
+        length = max(across(third) - across(first), 1.0)
+        yield rectangle(across(first), top + 7, length, _ROW - 14, class_="ring")
     yield element("circle", cx=across(mean), cy=middle, r=4, class_="mark")
 
 
-_CURVE_PLOT: Final = (110.0, 12.0, 500.0, 240.0)  # left, top, width, height
+def _named(name: str, x: float, y: float, most: int = _NAME) -> Markup:
+    """Return a name that ends at a point, cut where it is long, and whole as a hint."""
+    label = text(x, y, shorten(name, most), anchor="end")
+    return element("g", element("title", name), label)
 
 
 def survival_curves(
@@ -506,73 +481,52 @@ def survival_curves(
 
     lines: what the lines of the profile are called.
     """
+    plot = _Plot(110.0, 12.0, 500.0, 240.0, (0.0, time.most))
     shown = [
         (place, line)
         for place, line in enumerate(time.lines[:N_COLOURS])
         if line is not None
     ]
-    told = "The share without the event over time; the table below has the values."
-    height = sum(_CURVE_PLOT[1::2]) + 60 + 20 * len(shown)
-    parts = [*_survival_axes(time, shown, lines)]
-    for place, line in shown:
-        parts += _survival_line(time.most, kaplan_meier(line), place)
-    return picture(name, title, told, (_BARS_WIDTH, height), parts)
-
-
-def _survival_axes(
-    time: Survival, shown: Sequence[tuple[int, SurvivalLine]], lines: Sequence[str]
-) -> Iterator[Markup]:
-    left, top, width, height = _CURVE_PLOT
-    bottom = top + height
-    for share_ in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = bottom - height * share_
-        yield line(left, y, left + width, y, "axis" if share_ == 0 else "grid")
-        yield text(left - 8, y + 4, f"{share_:.0%}", anchor="end")
     unit = f", {time.unit}" if time.unit else ""
-    yield text(
-        left, bottom + 38, f"{time.title or time.name}{unit}; rows at risk below"
-    )
-    for at in ticks(0.0, time.most, 5):
-        x = left + width * at / time.most
-        yield line(x, bottom, x, bottom + 5)
-        yield text(x, bottom + 19, number(at), anchor="middle")
-        for row, (_, own) in enumerate(shown):
-            n_rows = f"{int(own.at_risk(np.array([at]))[0]):,}"
-            yield text(
-                x, bottom + 58 + 20 * row, n_rows, anchor="middle", class_="small"
-            )
-    for row, (place, _) in enumerate(shown):
-        y = bottom + 58 + 20 * row
-        yield element("rect", x=2, y=y - 9, width=10, height=10, class_=f"c{place}")
-        yield text(18, y, shorten(lines[place], 12))
+    said = f"{time.title or time.name}{unit}; rows at risk below"
+    times = ticks(0.0, time.most, 5)
+    parts = [
+        *plot.levels((0.0, 0.25, 0.5, 0.75, 1.0), "{:.0%}".format),
+        plot.floor,
+        *plot.labels(times),
+        text(plot.left, plot.bottom + 38, said),
+    ]
+    for row, (place, own) in enumerate(shown):
+        y, colour = plot.bottom + 58 + 20 * row, f"c{place}"
+        parts += [rectangle(2, y - 9, 10, 10, class_=colour)]
+        parts += [text(18, y, shorten(lines[place], 12))]
+        for at, n_rows in zip(times, own.at_risk(np.array(times)), strict=True):
+            x, _ = plot.place(at, 0.0)
+            parts += [text(x, y, f"{int(n_rows):,}", anchor="middle", class_="small")]
+        curve = kaplan_meier(own)
+        middle, low, high = (
+            _steps(plot, curve.ends, shares)
+            for shares in (curve.survival, curve.low, curve.high)
+        )
+        band = _join([*high, *reversed(low)])
+        parts += [element("polygon", points=band, class_=colour, fill_opacity="0.15")]
+        parts += [element("polyline", points=_join(middle), class_=f"step {colour}")]
+    told = "The share without the event over time; the table below has the values."
+    size = (_WIDTH, plot.bottom + 60 + 20 * len(shown))
+    return picture(name, title, told, size, parts)
 
 
-def _survival_line(most: float, curve: SurvivalCurve, place: int) -> Iterator[Markup]:
-    left, top, width, height = _CURVE_PLOT
-
-    def steps(shares: FloatArray) -> list[str]:
-        """Return the corners of a curve that steps down where bins end."""
-        corners, before = [], 1.0
-        for end, after in zip(curve.ends, shares, strict=True):
-            x = left + width * end / most
-            corners += [(x, before), (x, after)]
-            before = after
-        return [
-            f"{x:.1f},{top + height * (1 - y):.1f}" for x, y in [(left, 1.0), *corners]
-        ]
-
-    band = [*steps(curve.high), *reversed(steps(curve.low))]
-    colour = f"c{place}"
-    yield element("polygon", points=" ".join(band), class_=colour, fill_opacity="0.15")
-    yield element(
-        "polyline",
-        points=" ".join(steps(curve.survival)),
-        class_=f"step {colour}",
-    )
+def _steps(plot: _Plot, ends: Iterable[float], shares: Iterable[float]) -> list[_Range]:
+    """Return the corners of a curve that steps down where bins end."""
+    corners, before = [(0.0, 1.0)], 1.0
+    for end, after in zip(ends, shares, strict=True):
+        corners += [(end, before), (end, after)]
+        before = after
+    return [plot.place(*corner) for corner in corners]
 
 
-def _heads(profile: Profile, lines: Sequence[str]) -> Iterator[Markup]:
-    for place, (line, n_rows) in enumerate(zip(lines, profile.n_rows, strict=True)):
+def _heads(lines: Sequence[str], counts: Sequence[int]) -> Iterator[Markup]:
+    for place, (line, n_rows) in enumerate(zip(lines, counts, strict=False)):
         x = _LABEL + _CELL[0] * (place + 0.5)
         short = shorten(line.removeprefix("cluster "), _HEAT_HEADING)
         said = line if len(line) <= _HEAT_HEADING else short
@@ -580,26 +534,14 @@ def _heads(profile: Profile, lines: Sequence[str]) -> Iterator[Markup]:
         yield text(x, 34, f"{n_rows:,} rows", anchor="middle", class_="small")
 
 
-def _rows(rows: Sequence[Deviations]) -> Iterator[Markup]:
+def _draw_rows(rows: Sequence[Deviations]) -> Iterator[Markup]:
     width, height = _CELL
     for index, row in enumerate(rows):
         top = _HEAD + height * index
-        label = text(_LABEL - 10, top + 18, shorten(row.name, _NAME), anchor="end")
-        yield element("g", element("title", row.name), label)
+        yield _named(row.name, _LABEL - 10, top + 18)
         for place, value in enumerate(row.values):
-            yield from _cell(_LABEL + width * place, top, value)
-
-
-def _cell(x: float, y: float, value: float | None) -> Iterator[Markup]:
-    width, height = _CELL
-    box = (x + 1, y + 1, width - 2, height - 2)
-    if value is not None:
-        yield from _draw_cell(box, value)
-        return
-    yield element(
-        "rect", x=box[0], y=box[1], width=box[2], height=box[3], class_="none"
-    )
-    yield text(x + width / 2, y + 18, "–", anchor="middle")
+            x = _LABEL + width * place
+            yield from _draw_cell((x + 1, top + 1, width - 2, height - 2), value)
 
 
 def _format_signed(value: float) -> str:
@@ -609,31 +551,27 @@ def _format_signed(value: float) -> str:
     return "0.0" if said in {"+0.0", "-0.0"} else said.replace("-", "\N{MINUS SIGN}")
 
 
-def _legend(height: float) -> Iterator[Markup]:
+def _legend(top: float) -> Iterator[Markup]:
     """Return the colours with their values, below the cells."""
-    top = height - 26
     for place, value in enumerate((-2.0, -1.0, 0.0, 1.0, 2.0)):
-        box = (_LABEL + 46.0 * place, top, 46.0, 22.0)
-        yield from _draw_cell(box, value)
+        yield from _draw_cell((_LABEL + 46.0 * place, top, 46.0, 22.0), value)
     yield text(_LABEL - 10, top + 16, "standard deviations", anchor="end")
 
 
 def _draw_cell(
-    box: tuple[float, float, float, float], value: float
+    box: tuple[float, float, float, float], value: float | None
 ) -> Iterator[Markup]:
     """Yield a box in the colour of a value, and the value where both can be read."""
     x, y, width, height = box
+    centre = {"x": x + width / 2, "y": y + height / 2 + 5, "text_anchor": "middle"}
+    if value is None:
+        yield rectangle(*box, class_="none")
+        yield element("text", "–", **centre, class_="label")
+        return
     colour = _colour(value)
-    yield element("rect", x=x, y=y, width=width, height=height, fill=_hex(colour))
-    yield element(
-        "text",
-        _format_signed(value),
-        x=x + width / 2,
-        y=y + height / 2 + 5,
-        text_anchor="middle",
-        class_="cell",
-        fill=_readable(colour),
-    )
+    yield rectangle(*box, fill="#{:02x}{:02x}{:02x}".format(*colour))
+    said, ink = _format_signed(value), _readable(colour)
+    yield element("text", said, **centre, class_="cell", fill=ink)
 
 
 def _colour(value: float) -> _Colour:
@@ -642,10 +580,6 @@ def _colour(value: float) -> _Colour:
     end = _HIGH if value > 0 else _LOW
     mixed = [round(m + (e - m) * share) for m, e in zip(_MIDDLE, end, strict=True)]
     return mixed[0], mixed[1], mixed[2]
-
-
-def _hex(colour: _Colour) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*colour)
 
 
 def _readable(colour: _Colour) -> str:
@@ -662,8 +596,6 @@ def _readable(colour: _Colour) -> str:
     )
 
 
-_SCATTER_WIDTH: Final = 640.0
-_SCATTER_PLOT: Final = (56.0, 12.0, 572.0, 380.0)  # left, top, width, height
 _KEYS: Final = 5
 _SHAPES: Final = (
     "m-3.2,0a3.2,3.2 0 1,0 6.4,0a3.2,3.2 0 1,0 -6.4,0z",
@@ -679,201 +611,110 @@ _SHAPES: Final = (
 def scatter(name: str, title: str, points: Points) -> Markup:
     """Return the points with axes, and what each colour and shape stands for."""
     clusters = sorted(set(points.labels))
-    rows = -(-len(clusters) // _KEYS)
-    height = _SCATTER_PLOT[1] + _SCATTER_PLOT[3] + 56 + 24 * rows
-    told = f"{len(points.x):,} of {points.n_rows:,} rows in {len(clusters)} groups."
-    parts = [*_axes(points), *_points_scatter(points, clusters), *_keys(clusters)]
-    return picture(name, title, told, (_SCATTER_WIDTH, height), parts)
-
-
-def _ends(values: Sequence[float]) -> tuple[float, float]:
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    margin = (high - low) * 0.04 or 1.0
-    return low - margin, high + margin
-
-
-def _across(points: Points, x: float) -> float:
-    low, high = _ends(points.x)
-    return _SCATTER_PLOT[0] + _SCATTER_PLOT[2] * (x - low) / (high - low)
-
-
-def _up(points: Points, y: float) -> float:
-    low, high = _ends(points.y)
-    return _SCATTER_PLOT[1] + _SCATTER_PLOT[3] * (1 - (y - low) / (high - low))
-
-
-def _axes(points: Points) -> Iterator[Markup]:
-    left, top, width, height = _SCATTER_PLOT
-    for value in ticks(*_ends(points.x), about=6):
-        x = _across(points, value)
-        yield line(x, top, x, top + height, class_="grid")
-        yield text(x, top + height + 18, number(value), anchor="middle")
-    for value in ticks(*_ends(points.y), about=5):
-        y = _up(points, value)
-        yield line(left, y, left + width, y, class_="grid")
-        yield text(left - 8, y + 4, number(value), anchor="end")
-    first, second = points.explained
-    yield text(
-        left + width,
-        top + height + 38,
-        f"→ first principal axis ({first:.0%} of the spread)",
-        anchor="end",
+    plot = _Plot(
+        56.0, 12.0, 572.0, 380.0, _margin(points.x, 0.04), _margin(points.y, 0.04)
     )
-    yield text(left + 6, top + 16, f"↑ second ({second:.0%})")
-
-
-def _points_scatter(points: Points, clusters: Sequence[int]) -> Iterator[Markup]:
-    for cluster in clusters:
-        shape = _SHAPES[cluster % len(_SHAPES)]
-        drawn = [
-            f"M{_across(points, x):.1f},{_up(points, y):.1f}{shape}"
+    first, second = (f"{part:.0%}" for part in points.explained)
+    across, y = f"→ first principal axis ({first} of the spread)", plot.bottom + 38
+    columns = ticks(*plot.x, about=6)
+    parts = [
+        *(
+            line(x, plot.top, x, plot.bottom, class_="grid")
+            for x, _ in (plot.place(value, plot.y[0]) for value in columns)
+        ),
+        *plot.labels(columns),
+        *plot.levels(ticks(*plot.y, about=5)),
+        text(plot.right, y, across, anchor="end"),
+        text(plot.left + 6, plot.top + 16, f"↑ second ({second})"),
+    ]
+    for place, cluster in enumerate(clusters):
+        own = (
+            plot.place(x, y)
             for x, y, label in zip(points.x, points.y, points.labels, strict=True)
             if label == cluster
-        ]
-        yield element("path", d="".join(drawn), class_=_class(cluster))
-
-
-def _keys(clusters: Sequence[int]) -> Iterator[Markup]:
-    left, top, width, height = _SCATTER_PLOT
-    for place, cluster in enumerate(clusters):
-        x = left + width / _KEYS * (place % _KEYS) + 8
-        y = top + height + 62 + 24 * (place // _KEYS)
-        shape = _SHAPES[cluster % len(_SHAPES)]
-        yield element("path", d=f"M{x:.1f},{y - 4:.1f}{shape}", class_=_class(cluster))
+        )
+        parts += [_marks(own, cluster)]
+        x = plot.left + plot.width / _KEYS * (place % _KEYS) + 8
+        y = plot.bottom + 62 + 24 * (place // _KEYS)
         said = "no cluster" if cluster < 0 else f"cluster {cluster}"
-        yield text(x + 12, y, said)
+        parts += [_marks([(x, y - 4)], cluster), text(x + 12, y, said)]
+    told = f"{len(points.x):,} of {points.n_rows:,} rows in {len(clusters)} groups."
+    height = plot.bottom + 56 + 24 * -(-len(clusters) // _KEYS)
+    return picture(name, title, told, (_WIDTH, height), parts)
 
 
-def _class(cluster: int) -> str:
-    return "point none" if cluster < 0 else f"point c{cluster % N_COLOURS}"
+def _marks(places: Iterable[_Range], cluster: int) -> Markup:
+    """Return the points of a cluster as one path: an element for each would be many."""
+    shape = _SHAPES[cluster % len(_SHAPES)]
+    kind = "none" if cluster < 0 else f"c{cluster % N_COLOURS}"
+    drawn = "".join(f"M{x:.1f},{y:.1f}{shape}" for x, y in places)
+    return element("path", d=drawn, class_=f"point {kind}")
 
 
-_TIMELINE_WIDTH: Final = 840.0
 _LANE: Final = 26.0
-_TIMELINE_LEFT, _TIMELINE_RIGHT, _TIMELINE_TOP, _TIMELINE_BOTTOM = (
-    150.0,
-    20.0,
-    8.0,
-    30.0,
-)
-_TIMELINE_MOST_NAME: Final = 12
-_LABELS: Final = 5
 _LEAST_WIDTH: Final = 1.0
 _LETTER: Final = 6.5  # the usual width of one
 
 
-class _TimeScale(NamedTuple):
-    """The stretch of time that is drawn."""
-
-    begin: datetime
-    seconds: float
-
-    def place(self, at: datetime) -> float:
-        """Return where a time lies, from left to right."""
-        share = (at - self.begin).total_seconds() / self.seconds
-        return (
-            _TIMELINE_LEFT
-            + (_TIMELINE_WIDTH - _TIMELINE_LEFT - _TIMELINE_RIGHT) * share
-        )
-
-
 def timeline(name: str, title: str, told: Timeline) -> Markup:
     """Return lanes of stages and rounds, and a lane of marks for each slot."""
-    height = (
-        _TIMELINE_TOP
-        + _LANE * (_lanes_above(told) + len(told.slots))
-        + _TIMELINE_BOTTOM
-    )
-    rounds = sum(each.rounds for each in told.work)
-    said = f"{rounds} rounds, {len(told.answers)} answers of {len(told.slots)} slots."
-    size = (_TIMELINE_WIDTH, height)
-    return picture(
-        name, title, said, size, _draw_timeline(told, height), class_="timeline"
-    )
-
-
-def _draw_timeline(told: Timeline, height: float) -> Iterator[Markup]:
-    scale = _scale(told)
-    bottom = height - _TIMELINE_BOTTOM
-    yield from _axis(scale, bottom)
-    top = _TIMELINE_TOP + _LANE * (_lanes_above(told) - 1)
-    yield from _stages(told, scale)
-    yield text(_TIMELINE_LEFT - 10, top + 17, "rounds", anchor="end")
-    for index, work in enumerate(told.work):
-        x = scale.place(work.begin)
-        width = max(_LEAST_WIDTH, scale.place(work.end) - x)
-        kind = "stage" if index % 2 else "stage alt"
-        shape = {"x": x, "y": top + 4, "width": width, "height": _LANE - 8}
-        yield element("rect", element("title", _span(work)), class_=kind, **shape)
-    for lane, slot in enumerate(told.slots, start=1):
-        y = top + _LANE * lane
-        yield text(
-            _TIMELINE_LEFT - 10,
-            y + 17,
-            shorten(slot, _TIMELINE_MOST_NAME),
-            anchor="end",
-            class_="small",
-        )
-        yield line(
-            _TIMELINE_LEFT,
-            y + _LANE / 2,
-            _TIMELINE_WIDTH - _TIMELINE_RIGHT,
-            y + _LANE / 2,
-            class_="grid",
-        )
-        for answer in told.joined:
-            if answer.slot == slot:
-                x = scale.place(answer.at)
-                yield element("circle", cx=x, cy=y + _LANE / 2, r=5.5, class_="ring")
-        for answer in told.answers:
-            if answer.slot == slot:
-                x = scale.place(answer.at)
-                yield element("circle", cx=x, cy=y + _LANE / 2, r=3.0, class_="mark")
-
-
-def _lanes_above(told: Timeline) -> int:
-    return 2 if told.stages else 1
-
-
-def _stages(told: Timeline, scale: _TimeScale) -> Iterator[Markup]:
-    """Yield a line for each stage, with its name where there is room for it."""
-    if told.stages:
-        yield text(_TIMELINE_LEFT - 10, _TIMELINE_TOP + 17, "stages", anchor="end")
-    for index, stage in enumerate(told.stages):
-        x = scale.place(stage.begin)
-        width = max(_LEAST_WIDTH, scale.place(stage.end) - x)
-        kind = "stage" if index % 2 else "stage alt"
-        shape = {"x": x, "y": _TIMELINE_TOP + 18, "width": width, "height": 4}
-        yield element("rect", element("title", stage.name), class_=kind, **shape)
-        if width > _LETTER * len(stage.name):
-            yield text(x, _TIMELINE_TOP + 13, stage.name, class_="small roomy")
-
-
-def _axis(scale: _TimeScale, bottom: float) -> Iterator[Markup]:
-    yield line(_TIMELINE_LEFT, bottom, _TIMELINE_WIDTH - _TIMELINE_RIGHT, bottom)
-    for index in range(_LABELS):
-        x = _TIMELINE_LEFT + (
-            _TIMELINE_WIDTH - _TIMELINE_LEFT - _TIMELINE_RIGHT
-        ) * index / (_LABELS - 1)
-        at = datetime.fromtimestamp(
-            scale.begin.timestamp() + scale.seconds * index / (_LABELS - 1),
-            tz=scale.begin.tzinfo,
-        )
-        form = "%m-%d %H:%M" if scale.seconds > 86_400 else "%H:%M:%S"
-        anchor = "end" if index == _LABELS - 1 else "middle"
-        kind = "small roomy" if index % 2 else "small"
-        yield text(x, bottom + 22, f"{at:{form}}", anchor=anchor, class_=kind)
-
-
-def _scale(told: Timeline) -> _TimeScale:
     times = [each.at for each in (*told.joined, *told.answers)]
     times += [time for each in told.work for time in (each.begin, each.end)]
-    begin, end = min(times), max(times)
-    return _TimeScale(begin, max(1.0, (end - begin).total_seconds()))
+    begin = min(times)
+    seconds = max(1.0, (max(times) - begin).total_seconds())
+    above = 2 if told.stages else 1
+    height = _LANE * (above + len(told.slots))
+    plot = _Plot(150.0, 8.0, 670.0, height, (0.0, seconds))
+
+    def across(at: datetime) -> float:
+        return plot.place((at - begin).total_seconds(), 0.0)[0]
+
+    parts = [plot.floor, *_write_times(plot, begin)]
+    top = plot.top + _LANE * (above - 1)
+    if told.stages:
+        parts += [text(plot.left - 10, plot.top + 17, "stages", anchor="end")]
+    for index, stage in enumerate(told.stages):
+        x, said = across(stage.begin), element("title", stage.name)
+        width = max(_LEAST_WIDTH, across(stage.end) - x)
+        kind = "stage" if index % 2 else "stage alt"
+        parts += [rectangle(x, plot.top + 18, width, 4, said, class_=kind)]
+        if width > _LETTER * len(stage.name):
+            parts += [text(x, plot.top + 13, stage.name, class_="small roomy")]
+    parts += [text(plot.left - 10, top + 17, "rounds", anchor="end")]
+    for index, work in enumerate(told.work):
+        x, last = across(work.begin), work.first_round + work.rounds - 1
+        width = max(_LEAST_WIDTH, across(work.end) - x)
+        rounds = f"round {last}"
+        if work.rounds != 1:
+            rounds = f"rounds {work.first_round} to {last}"
+        said, kind = element("title", rounds), "stage" if index % 2 else "stage alt"
+        parts += [rectangle(x, top + 4, width, _LANE - 8, said, class_=kind)]
+    for lane, slot in enumerate(told.slots, start=1):
+        y = top + _LANE * (lane + 0.5)
+        parts += [_named(slot, plot.left - 10, y + 4, most=12)]
+        parts += [line(plot.left, y, plot.right, y, class_="grid")]
+        for answers, r, kind in (
+            (told.joined, 5.5, "ring"),
+            (told.answers, 3.0, "mark"),
+        ):
+            parts += [
+                element("circle", cx=across(each.at), cy=y, r=r, class_=kind)
+                for each in answers
+                if each.slot == slot
+            ]
+    n_rounds, n_answers = sum(each.rounds for each in told.work), len(told.answers)
+    described = f"{n_rounds} rounds, {n_answers} answers of {len(told.slots)} slots."
+    size = (840.0, plot.bottom + 30)
+    return picture(name, title, described, size, parts, class_="timeline")
 
 
-def _span(work: Work) -> str:
-    last = work.first_round + work.rounds - 1
-    if work.rounds == 1:
-        return f"round {last}"
-    return f"rounds {work.first_round} to {last}"
+def _write_times(plot: _Plot, begin: datetime) -> Iterator[Markup]:
+    """Yield five times below a plot whose values are seconds."""
+    form = "%m-%d %H:%M" if plot.x[1] > 86_400 else "%H:%M:%S"
+    for index in range(5):
+        seconds = plot.x[1] * index / 4
+        x, _ = plot.place(seconds, 0.0)
+        kind = "small roomy" if index % 2 else "small"
+        anchor = "end" if index == 4 else "middle"
+        at = f"{begin + timedelta(seconds=seconds):{form}}"
+        yield text(x, plot.bottom + 22, at, anchor=anchor, class_=kind)

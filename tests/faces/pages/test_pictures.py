@@ -76,12 +76,17 @@ def test_points_are_the_principal_components_of_scikit_learn() -> None:
     assert found.labels.tolist() == labels.tolist()
 
 
-def test_bars_are_as_long_as_their_clusters_are_large() -> None:
-    root = ElementTree.fromstring(svg.bars("b", "sizes", [100, 50, 0]))
-    widths = [float(str(each.get("width"))) for each in root.iter("rect")]
-    assert widths[0] == pytest.approx(2 * widths[1], abs=0.2)
-    assert widths[2] == 0
-    assert "100 (67%)" in [each.text for each in root.iter("text")]
+def test_a_heat_map_counts_clusters_as_the_other_tables_of_its_page() -> None:
+    _, _, profile = wine_profile()
+    texts = [
+        each.text
+        for sizes in ((60, 70, 50), (60, 70))
+        for each in ElementTree.fromstring(
+            svg.heat_map("h", "clusters", profile, sizes=sizes)
+        ).iter("text")
+    ]
+    counts = [said for said in texts if said and said.endswith(" rows")]
+    assert counts == ["60 rows", "70 rows", "50 rows", "59 rows", "71 rows", "48 rows"]
 
 
 def test_a_picture_of_every_point_is_within_its_frame() -> None:
@@ -104,7 +109,7 @@ def test_texts_of_elements_are_escaped() -> None:
 
 
 def test_a_picture_by_itself_has_the_style_of_the_pages() -> None:
-    drawn = svg.standalone(svg.bars("b", "sizes", [3, 1]))
+    drawn = svg.standalone(svg.changes("c", "moved", [3.0, 1.0]))
     root = ElementTree.fromstring(drawn)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "--c0" in (root[0].text or "")
