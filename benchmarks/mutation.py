@@ -34,7 +34,7 @@ from benchmarks.mutants import ROOT, Copy, Mutant, Verdict, draw
 GOAL = 0.84
 
 _SUMS = "secrecy/test_sums.py"
-_LLF = ("llf/test_regressions.py", "llf/test_results.py")
+_LLF = ("llf/test_results.py",)
 _OMNIFC = ("omnifc/test_field.py", "omnifc/test_secrecy.py")
 _PQMDS = ("pqmds/test_pqmds.py",)
 _DISHONEST = ("engine/test_dishonest_analyst.py",)
@@ -50,7 +50,7 @@ _PROFILES = ("profiling/test_sums.py",)
 _MAGNITUDES = ("preparation/test_magnitudes.py",)
 _MOMENTS = tuple(f"preparation/test_{n}.py" for n in ("moments", "sum_programs"))
 _CLOSING = ("llf/test_figures.py", *_LLF)
-_ROUNDS = ("llf/test_rounds.py", "llf/test_regressions.py")
+_ROUNDS = ("llf/test_rounds.py",)
 
 _DISHONEST_ROWS = ("llf/test_dishonest_rows.py",)
 _ROW_MARKS = ("party/test_row_marks.py",)
@@ -141,7 +141,7 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/secrecy/budget.py": ("secrecy/test_privacy.py",),
     "clustering_protocols/secrecy/envelopes.py": ("secrecy/test_envelopes.py",),
     "clustering_protocols/secrecy/field.py": _OMNIFC,
-    "clustering_protocols/secrecy/fixed_point.py": (_SUMS, "llf/test_regressions.py"),
+    "clustering_protocols/secrecy/fixed_point.py": (_SUMS,),
     "clustering_protocols/secrecy/identities.py": ("secrecy/test_identities.py",),
     "clustering_protocols/secrecy/keys.py": ("secrecy/test_envelopes.py", _SUMS),
     "clustering_protocols/secrecy/masks.py": (_SUMS, "secrecy/test_tags.py"),
@@ -193,7 +193,7 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "clustering_protocols/protocols/llf/columns_party.py": (
         "llf/test_split_columns.py",
-        "llf/test_regressions.py",
+        "llf/test_results.py",
     ),
     "clustering_protocols/protocols/llf/rows_party.py": (
         *_ROUNDS,

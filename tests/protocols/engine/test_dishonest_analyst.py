@@ -14,7 +14,7 @@ import pytest
 from support.lies import again, moved, signed
 
 from clustering_protocols import catalogue, engine
-from clustering_protocols.common.errors import CoterieError, ProtocolFailed, TaskRefused
+from clustering_protocols.common.errors import CoterieError, TaskRefused
 from clustering_protocols.engine import MAX_ATTEMPTS
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.wire.states import StopReason
@@ -56,29 +56,6 @@ def test_a_task_of_another_round_is_refused(name: str) -> None:
         for other in near(index, len(standings)):
             lie = moved(session.agreement, standings[other].task, at.task)
             assert refuses(party, at, lie, data), (index, other)
-
-
-@every_protocol
-def test_a_task_that_was_answered_is_refused_as_the_next_one(name: str) -> None:
-    session = honest(name)
-    slot = last_slot(session)
-    party, data = session.party(slot), session.data[slot]
-    standings = session.standings[slot]
-    for before, after in pairwise(standings):
-        lie = moved(session.agreement, before.task, after.task)
-        assert refuses(party, after, lie, data)
-
-
-@every_protocol
-def test_no_stage_is_left_before_it_was_asked(name: str) -> None:
-    """Every later task is refused while the first is not answered."""
-    session = honest(name)
-    slot = last_slot(session)
-    first, *later = session.standings[slot]
-    for at in later:
-        lie = moved(session.agreement, at.task, first.task)
-        with pytest.raises((TaskRefused, ProtocolFailed)):
-            session.party(slot).reply(first.journal, at.memory, lie, session.data[slot])
 
 
 @every_protocol

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import re
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -26,7 +25,6 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import canonical_json
 from clustering_protocols.terms.schema import numbers
@@ -401,12 +399,6 @@ def test_identities_of_another_form_or_of_no_slot_are_refused(
 ) -> None:
     with pytest.raises(ValidationError):
         Terms.model_validate({**terms().model_dump(), "identities": identities})
-
-
-def test_every_risk_of_the_house_has_a_sentence() -> None:
-    for code, risk in session_risks.RISKS.items():
-        assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code)
-        assert all(text.endswith(".") for text in risk.texts)
 
 
 def test_terms_with_invalid_parameters_are_refused() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.examples import begun, dealt
-from support.lies import alter, altered, signed
+from support.lies import alter, signed
 
 from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.common.errors import (
@@ -149,14 +149,6 @@ def test_a_line_that_does_not_fit_the_task_is_refused(
     session.turn()
     packet = packets.read(session.open.tasks[A])
     refused(session, A, rewritten(packet, -1, **changes), match)
-
-
-def test_a_task_that_its_own_line_does_not_name_is_refused() -> None:
-    session = dummies()
-    session.until(messages.Confirm)
-    lie = packets.read(altered(session, A, lambda _: {"total": 1}))
-    honest = packets.read(session.open.tasks[A])
-    refused(session, A, replace(lie, history=honest.history), "something else")
 
 
 def test_another_past_than_before_is_refused() -> None:

@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.attacks import looks_like_noise
-from support.coclusters import Session, blocks, kind_of
+from support.coclusters import Session, blocks
 from support.lies import alter, tell
 
-from clustering_protocols import engine
-from clustering_protocols.common.errors import CoterieError, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Ask
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
@@ -27,8 +25,6 @@ from clustering_protocols.protocols.fccm import (
 
 GROUPS = (10, 8, 6)
 X = blocks(60, 24, groups=3)
-N_WORDS = 60 * 3 + 3
-"""Words of a start: sums and normalisers."""
 EMPTY = np.empty(0, dtype=np.uint64)
 
 
@@ -285,30 +281,3 @@ def test_only_the_leader_sends_the_quality_measures() -> None:
     assert leader.figures.values == outcome.figures[0].round_values().values
     n_iterations = outcome.report["n_iterations"]
     assert summary.n_iterations == n_iterations <= len(summary.tolerances)
-
-
-@pytest.mark.parametrize("normalisation", ["global", "site"])
-def test_shares_of_several_starts_are_noise(normalisation: Any) -> None:
-    params = made(normalisation=normalisation, n_init=3, max_iter=3, tol=0.0)
-    s = Session(params, blocks(800, 60), (20, 20, 20)).follow()
-    words = [
-        packets.read(m.payload).arrays["words"]
-        for m in s.received_messages
-        if kind_of(m.payload) == "share"
-    ]
-    for each in words:
-        looks_like_noise(each)
-    looks_like_noise(words[0] - words[3])
-
-
-def test_words_of_more_starts_than_were_asked_are_refused() -> None:
-    s = some_rest()
-    assert isinstance(s.move, engine.Opened)
-    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
-    given["r1c2"] = alter(
-        s.agreement,
-        given["r1c2"],
-        lambda r: {"words": np.resize(r.words, 6 * N_WORDS + 1)},
-    )
-    with pytest.raises(CoterieError, match="words"):
-        s.advance(given)

@@ -371,12 +371,6 @@ def summary(session: Session) -> Any:
     return session.summary()
 
 
-def test_repeats_do_not_count_as_iterations() -> None:
-    session = Session(made(lambda_w=0.02, max_iter=2), X, GROUPS)
-    equal_after_every_iteration(session)
-    assert sorted(session.found) == [1, 2]
-
-
 @both
 def test_everybody_gets_the_objects_in_the_order_of_its_own_rows(
     normalisation: Any,

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from support.attacks import looks_like_noise
-from support.coclusters import Session, blocks, kind_of, sites
-from support.lies import alter, altered, tell
+from support.coclusters import Session, blocks, kind_of
+from support.lies import alter, altered
 
 from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.common.errors import (
@@ -20,14 +20,11 @@ from clustering_protocols.common.errors import (
     InvalidData,
     InvalidParameters,
     ProtocolFailed,
-    RowsNotAligned,
 )
-from clustering_protocols.contract import Ask
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import (
     CoClustering,
-    analyst,
     maths,
     messages,
     site_state,
@@ -89,13 +86,6 @@ def test_values_out_of_range_stop_their_site_before_it_joins(
     assert str(value) not in refused.value.detail
 
 
-def test_other_objects_are_refused() -> None:
-    layout, data = sites(X, GROUPS)
-    data["r1c3"] = MatrixSource(X[:, :21], ids=[f"p{i}" for i in range(100)])
-    with pytest.raises(RowsNotAligned):
-        simulation.run(made(), layout, data, 0)
-
-
 def test_items_that_are_too_crisp_end_the_session() -> None:
     s = session(lambda_w=0.001)
     with pytest.raises(ProtocolFailed, match="choose a larger lambda_w"):
@@ -107,7 +97,7 @@ def test_items_that_are_too_crisp_end_the_session() -> None:
 # An analyst that lies
 
 
-@pytest.mark.parametrize("number", [2, 3, 5, 9])
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 9])
 def test_sums_out_of_order_are_refused(number: int) -> None:
     s = at(4)
     with pytest.raises(ProtocolFailed, match="out of order"):
@@ -153,36 +143,6 @@ def test_sums_and_normalisers_have_each_a_bound_of_their_own(
 
     monkeypatch.setattr(site_state, "encodings", coarse)
     assert max(session(max_iter=3).follow().found) == 3
-
-
-@pytest.mark.parametrize("site", ["r1c1", "r1c4"])
-def test_a_site_that_is_told_to_begin_anew_ends_the_session(site: str) -> None:
-    s = at(4)
-    with pytest.raises(ProtocolFailed, match="out of order"):
-        s.turn(told={site: altered(s, site, lambda _: {"number": 1})})
-
-
-def test_a_total_that_is_noise_is_refused() -> None:
-    s = at(4)
-    lie = {
-        slot: altered(s, slot, lambda task: {"total": np.zeros_like(task.total)})
-        for slot in s.data
-    }
-    with pytest.raises(ProtocolFailed, match="not the sum"):
-        s.turn(told=lie)
-
-
-def test_a_false_overflow_costs_extra_rounds_alone() -> None:
-    honest = session().follow()
-    s = at(4)
-    empty = np.empty(0, dtype=np.uint64)
-    tell(s, lambda _: {"overflowed": [0], "total": empty})
-    s.turn()
-    s.follow()
-    assert s.order.tolist() == honest.order.tolist()
-    last = max(honest.found)
-    np.testing.assert_allclose(s.found[last][0], honest.found[last][0], atol=1e-9)
-    assert len(s.received_messages) == len(honest.received_messages) + 4
 
 
 def test_an_overflow_with_a_total_for_one_site_ends_the_session() -> None:
@@ -234,24 +194,6 @@ def test_the_leader_alone_says_sizes_and_none_of_a_small_cluster() -> None:
     assert all(len(each.sizes) == len(each.clusters) == 0 for each in others)
 
 
-@pytest.mark.parametrize("number", [3, 5])
-def test_sizes_are_not_told_before_the_memberships_rest(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The analyst hands back the true total: it only asks for something else."""
-
-    def ask_to_tell(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
-        asked = dict(task, number=now.number, lanes=[])
-        return analyst._ask_tell(session, now.tolerances, messages.ReportSizes(**asked))
-
-    s = at(number - 1)
-    monkeypatch.setattr(analyst, "_ask", ask_to_tell)
-    s.turn()
-    for slot in s.open.tasks:
-        with pytest.raises(ProtocolFailed, match="before its memberships have come"):
-            s.answer(slot)
-
-
 def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
     s = session(max_iter=2)
     s.until(messages.ReportSizes)
@@ -276,11 +218,14 @@ def test_contributions_of_another_size_are_refused() -> None:
     s, field = session(), "words"
     s.until(messages.Add)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
-    given["r1c2"] = alter(
-        s.agreement, given["r1c2"], lambda r: {field: getattr(r, field)[:-1].copy()}
-    )
-    with pytest.raises(InvalidArray, match=field):
-        s.advance(given)
+    for size in (-1, 1):
+        other = alter(
+            s.agreement,
+            given["r1c2"],
+            lambda r, size=size: {field: np.resize(r.words, len(r.words) + size)},
+        )
+        with pytest.raises(InvalidArray, match=field):
+            s.advance({**given, "r1c2": other})
 
 
 # What the analyst can read
@@ -347,9 +292,10 @@ def handed_out(s: Session) -> list[WordArray]:
     return [found[number] for number in sorted(found)]
 
 
+@pytest.mark.parametrize("n_init", [1, 3])
 @pytest.mark.parametrize("normalisation", ["global", "site"])
-def test_every_share_is_noise(normalisation: Any) -> None:
-    s = large(normalisation=normalisation).follow()
+def test_every_share_is_noise(normalisation: Any, n_init: int) -> None:
+    s = large(normalisation=normalisation, n_init=n_init).follow()
     shares = sent_shares(s)
     assert len(shares) == 3 * 4
     for words in shares:

@@ -16,7 +16,12 @@ from support.tables import cut
 
 from benchmarks import datasets
 from clustering_protocols import catalogue, simulation
-from clustering_protocols.common.errors import InvalidArray, ProtocolFailed, TaskRefused
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidArray,
+    ProtocolFailed,
+    TaskRefused,
+)
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import (
@@ -166,6 +171,10 @@ TOLD_LIES: dict[str, Any] = {
     "all words": lambda t: {"gathered": t.gathered + np.uint64(1)},
     "sizes that add up": lambda t: {"gathered": plus(t.gathered, (0, 1), (1, -1))},
     "a figure": lambda t: {"gathered": plus(t.gathered, (4, 1 << 30))},
+    "sizes below zero": lambda t: {"gathered": plus(t.gathered, (0, 300), (1, -300))},
+    "a sum out of bounds": lambda t: {"gathered": plus(t.gathered, (5, 1 << 63))},
+    "no member": lambda _: {"members": []},
+    "more words": lambda t: {"gathered": np.tile(t.gathered, 2)},
     "who gathered": lambda _: {"gathered_by": np.array([1, 1, 1, 1, 0], np.uint8)},
     "fewer words": lambda t: {"gathered": t.gathered[:5].copy()},
 }
@@ -187,7 +196,7 @@ def test_a_lie_about_the_means_of_the_labels_is_refused(lie: str, slot: str) -> 
 def test_a_lie_about_the_sums_around_them_is_refused(lie: str, slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.ReportDigest)
-    with pytest.raises((ProtocolFailed, InvalidArray)):
+    with pytest.raises((ProtocolFailed, GuardRefused, InvalidArray)):
         s.answer(slot, altered(s, slot, TOLD_LIES[lie]))
 
 

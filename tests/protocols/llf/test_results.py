@@ -423,28 +423,6 @@ def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
     compared.lossless()
 
 
-def test_an_empty_cluster_keeps_its_centroid_up_to_a_step() -> None:
-    X = blobs(90, 2, 2, 1).clip(-9, 9)
-    params = Llf(
-        n_clusters=2,
-        scaling="none",
-        init="given",
-        initial_centroids=((0.0, 0.0), (90.0, 90.0)),
-        tol=0,
-    )
-    layout = Layout.lattice(3)
-    data = cut(X, layout, [30] * 3)
-    said = within(-100.0, 100.0, data, layout)
-    run = simulation.run(params, layout, data, SEED, dictionary=said)
-    outcome = run.outcomes["r1c1"]
-    assert outcome.cluster_sizes.tolist() == [90, 0]
-    moved = outcome.centroids[1] - 90.0
-    assert 0 < np.abs(moved).max() < 5.0
-    assert outcome.report["n_updates"] < 5, "the small step does not count"
-    assert outcome.figures[0].n_clusters == 1
-    assert outcome.figures[0].davies_bouldin is None
-
-
 def test_no_start_of_split_rows_is_a_row() -> None:
     X = blobs(90, 3, 3)
     layout = Layout.lattice(3)
@@ -808,3 +786,21 @@ def test_parameters_bring_these_risks_and_no_others(
     parsed = catalogue.parse_params("llf", {"n_clusters": 2, **params})
     found = known.risks_of(parsed, layout)
     assert set(found) == codes | {"house.by-design"}
+
+
+def test_a_range_of_zero_alone_is_a_constant_column() -> None:
+    X = blobs(90, 3).clip(-9, 9)
+    X[:, 1] = 0.0
+    params, layout = Llf(n_clusters=2, scaling="none"), Layout.lattice(3)
+    data = cut(X, layout, [30] * 3)
+    said = within([-10.0, 0.0, -10.0], [10.0, 0.0, 10.0], data, layout)
+    run = simulation.run(params, layout, data, 1, dictionary=said)
+    assert np.isfinite(run.outcomes["r1c1"].centroids).all()
+
+
+def test_more_clusters_than_joint_rows_are_refused_by_that_name() -> None:
+    X = blobs(20, 3)
+    with pytest.raises((InvalidData, InvalidParameters), match="rows"):
+        simulation.run(
+            Llf(n_clusters=50), Layout.lattice(1, 3), by_columns(X, [1] * 3), 1
+        )

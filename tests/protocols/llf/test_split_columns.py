@@ -58,7 +58,7 @@ def test_distances_of_an_update_are_measured_once(algorithm: Any, step: int) -> 
 
 
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-@pytest.mark.parametrize("field", ["number", "fewer", "cluster"])
+@pytest.mark.parametrize("field", ["number", "fewer", "cluster", "row"])
 def test_a_lie_about_labels_or_memberships_is_noticed(
     algorithm: Any, field: str
 ) -> None:
@@ -71,6 +71,9 @@ def test_a_lie_about_labels_or_memberships_is_noticed(
             return {"number": task.number + 1}
         if field == "fewer":
             return {name: old[:-1]}
+        if field == "row":
+            old[0] = (old[0] + 1) % 3 if name == "labels" else old[0][::-1]
+            return {name: old}
         if name == "memberships":
             return {name: np.hstack([old, 0 * old[:, :1]])}
         return {name: np.where(old == 2, 3, old)}

@@ -251,10 +251,4 @@ def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:
         assert adjusted_rand(found["a"].labels, TRUTH[rows["a"]]) == 1.0
 
 
-def test_an_id_that_another_party_lacks_ends_the_session() -> None:
-    split = parties(X, [IN_ORDER, IN_ORDER], {0: names([*range(1, N), 99])})
-    with pytest.raises(RowsNotAligned, match="r1c1, r1c2"):
-        simulation.run(params(), split.layout, split.data, seed=1)
-
-
 # Properties

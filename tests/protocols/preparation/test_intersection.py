@@ -102,13 +102,6 @@ def test_each_step_counts_only_where_it_is_declared(
     assert normal_form(one, without) != normal_form(other, without)
 
 
-def test_the_order_in_which_steps_are_declared_is_irrelevant() -> None:
-    text = " Stra\u00dfe  RENE\u0301 "
-    assert (
-        normal_form(text, ALL) == normal_form(text, ALL[::-1]) == ["strasse ren\u00e9"]
-    )
-
-
 @given(
     st.text(
         st.sampled_from("aZ \t\x1c\u2003\u00e9e\u0301\u212b\ufb01\u0130\u1e9e\u0345"),
@@ -210,18 +203,6 @@ def test_the_minimum_overlap_ranges_from_1_to_2_to_the_40() -> None:
             Alignment(minimum_overlap=least)
 
 
-def test_rows_without_ids_are_refused_with_what_to_do() -> None:
-    with pytest.raises(InvalidData, match="--id-column"):
-        params().select_rows(MatrixSource(X), shared=True)
-
-
-def test_a_duplicate_id_is_refused_unless_terms_keep_the_first() -> None:
-    twice = MatrixSource(X[:2], ids=["p", "P "])
-    with pytest.raises(InvalidData, match="Rows 1 and 2"):
-        params().select_rows(twice, shared=True)
-    assert params(duplicates="first").select_rows(twice, shared=True) is None
-
-
 @pytest.mark.parametrize(
     ("protocol", "layout"),
     [
@@ -285,16 +266,6 @@ def test_spellings_of_two_parties_meet() -> None:
     assert taking_part(split, run(params(), split)) == set(range(20))
     with pytest.raises(OverlapTooSmall):
         run(params(normalisation=("nfkc",)), split)
-
-
-def test_ids_of_several_columns_meet() -> None:
-    rows = list(range(20))
-    spelt = {
-        0: [join([f"Ward {row % 4}", str(row)]) for row in rows],
-        1: [join([f"ward  {row % 4}", f" {row}"]) for row in rows],
-    }
-    split = parties(X, [rows, rows], spelt)
-    assert taking_part(split, run(params(), split)) == set(rows)
 
 
 def test_of_rows_with_one_id_the_first_takes_part() -> None:

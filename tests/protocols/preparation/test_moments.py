@@ -243,7 +243,7 @@ def test_totals_are_noise_to_the_analyst() -> None:
     assert not np.intersect1d(share, total).size
 
 
-@pytest.mark.parametrize("phase", [2, 3, 4])
+@pytest.mark.parametrize("phase", [2, 3, 4, 5])
 def test_totals_that_differ_between_parties_end_the_session(phase: int) -> None:
     session = open_moments(phase)
 

@@ -9,16 +9,12 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from clustering_protocols.catalogue import find_changed_params
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.id_patterns import draft_patterns, fit
 from clustering_protocols.shared_stages.alignment.identifiers import (
-    all_compared,
     identify,
     join,
     normal_form,
-    normalise_id,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
@@ -55,19 +51,6 @@ def test_each_step_is_what_it_says(text: str, steps: list[str]) -> None:
     assert normal_form(text, steps[::-1]) == [plainly(text, steps)]
 
 
-@given(
-    names=st.lists(TEXTS | st.builds(join, st.lists(TEXTS, min_size=2, max_size=2))),
-    steps=st.sampled_from(SETS),
-)
-def test_many_ids_at_once_are_each_compared_alike(
-    names: list[str], steps: list[str]
-) -> None:
-    both = [*USUAL, *steps]
-    assert list(all_compared(names, both)) == [
-        normalise_id(name, both) for name in names
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "steps", "form"),
     [
@@ -95,22 +78,6 @@ def test_no_other_step_is_known(wrong: str) -> None:
         Alignment.model_validate({"normalisation": [wrong]})
     with pytest.raises(ValidationError):
         Alignment.model_validate({"normalisation": ["zero-pad:8", "zero-pad:9"]})
-
-
-def test_terms_hold_what_is_used_alone() -> None:
-    params = ProductQuantisation(
-        n_clusters=2, alignment=Alignment.model_validate({"method": "ecdh"})
-    )
-    assert set(find_changed_params(params)["alignment"]) == {
-        "method",
-        "normalisation",
-        "duplicates",
-        "minimum_overlap",
-    }
-    more = {"method": "ecdh", "minimum_share": 0.2, "id_patterns": ["99"]}
-    said = Alignment.model_validate(more).model_dump(mode="json")
-    assert said["minimum_share"] == 0.2
-    assert Alignment.model_validate(said).id_patterns == ("99",)
 
 
 # Patterns

@@ -291,18 +291,3 @@ def test_conversions_lead_there_and_back() -> None:
     assert known["temperature"].factor * 37 + 32 == pytest.approx(98.6)
     assert known["calcium"].is_named("serum Ca")
     assert not known["calcium"].is_named("cat")
-
-
-@pytest.mark.parametrize("n_parties", [2, 3])
-def test_the_others_of_a_session_are_known_at_home(n_parties: int) -> None:
-    """Of two parties through the leader, of three by masked sums: each is asked."""
-    layout = Layout.lattice(n_parties)
-    tables = [PERCENT[0], *MMOL[1:]][:n_parties]
-    data = {
-        slot: MatrixSource(each[:, None], ["hba1c"])
-        for slot, each in zip(layout.names, tables, strict=True)
-    }
-    params = LosslessFederated(n_clusters=2, allow_two_parties=n_parties == 2)
-    session = simulation.Session(params, layout, data, 1)
-    with pytest.raises(GuardRefused, match="HbA1c in % here"):
-        session.to_the_end()

@@ -389,23 +389,6 @@ def test_a_withheld_leader_envelope_stops_the_party() -> None:
     assert refused == {"digests", "group-secret"}
 
 
-@pytest.mark.parametrize("ids", [["ab", "c", "d"], ["a", "bc", "d"]])
-def test_the_border_between_two_ids_counts(ids: list[str]) -> None:
-    def source(names: list[str]) -> MatrixSource:
-        return MatrixSource(np.eye(3), ["x", "y", "z"], names)
-
-    data = {"r1c1": source(["ab", "c", "d"]), "r1c2": source(ids)}
-    session = {
-        "params": DataCollaboration(n_clusters=1),
-        "layout": Layout.lattice(1, 2),
-    }
-    if ids == ["ab", "c", "d"]:
-        simulation.run(**session, data=data, seed=1)
-        return
-    with pytest.raises(RowsNotAligned):
-        simulation.run(**session, data=data, seed=1)
-
-
 def test_equal_ids_of_two_groups_have_different_digests() -> None:
     """Two row groups with the same ids are not seen to hold the same rows."""
     ids = [f"id-{number}" for number in range(30)]

@@ -471,3 +471,8 @@ def test_the_first_member_leads_also_without_the_first_slot() -> None:
     of = MaskedSum.from_context(crowd["r2c1"], list(later), "a")
     assert total.any()
     assert not unblind(crowd["r1c1"], total, of, "column").any()
+
+
+@pytest.mark.parametrize("bound", [1e-300, 5e-324])
+def test_the_unit_of_the_smallest_bounds_is_finite(bound: float) -> None:
+    assert np.isfinite(FixedPoint.of(bound).unit).all()
