@@ -200,7 +200,7 @@ MODULES: dict[str, Sequence[str]] = {
         "llf/test_small_clusters.py",
         "llf/test_results.py",
     ),
-    "clustering_protocols/protocols/llf/starts.py": _ROUNDS,
+    "clustering_protocols/shared_stages/starts/clusters.py": _ROUNDS,
     "clustering_protocols/protocols/omnifc/party.py": (
         "omnifc/test_session.py",
         "omnifc/test_secrecy.py",

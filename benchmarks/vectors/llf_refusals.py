@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.vectors.forgery import Forger, add, hold, rename, say, tell, tell_all
 from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine.packets import Packet
-from clustering_protocols.protocols.llf.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import LaneStarts
 
 _FAILED = "protocol-failed"
 _FIRST = slice(1)

@@ -14,6 +14,9 @@ BODY_BYTES: Final = 4 << 30
 MINIMUM_MEMBERS: Final = 3
 """Fewest members of a masked sum: of two, each could take its own share off it."""
 
+LEAST_OWN_ROWS: Final = 5
+"""A party describes no cluster of its own with fewer rows, for others to start from."""
+
 MANY_ROWS: Final = 500_000
 """Beyond these k-means++, whose passes are as many as clusters, is slow."""
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 65_536
 _BATCH_NUMBERS = 4_000_000
+_BATCH_ITEMS = 1 << 22
 
 
 @runtime_checkable
@@ -122,6 +123,16 @@ def matrix(source: DataSource) -> FloatArray:
         X[begin : begin + len(batch)] = batch
         begin += len(batch)
     return X
+
+
+def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield batches and which rows they are, small enough for k numbers of each row."""
+    begin, size = 0, max(_BATCH_ITEMS // k, 1)
+    for batch in data.batches():
+        for first in range(0, len(batch), size):
+            some = batch[first : first + size]
+            yield slice(begin, begin + len(some)), some
+            begin += len(some)
 
 
 class SparseSource:

@@ -10,8 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
+_COARSEST_STEP: Final = 1 / 20
+_ROWS_HIDDEN: Final = 5
+"""Published means are as coarse as if so many rows of their cluster lay one spread off."""
 _LARGEST_POWER: Final = 300
 _ROUND: Final = np.array(
     [
@@ -35,3 +38,14 @@ def round_down(number: float) -> float:
     """
     place = np.searchsorted(_ROUND, float(f"{number:.8e}"), side="right")
     return float(_ROUND[place - 1])
+
+
+def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:
+    """Return the steps (p, F) of means over so many rows (p,); 0 where no row differs.
+
+    They are round numbers: other digits would say what sizes and spreads are.
+
+    spreads: float64 (F,), of each feature.
+    """
+    shares = np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / np.maximum(sizes, 1))
+    return round_up(shares[:, None] * spreads)

@@ -25,16 +25,19 @@ from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.contract.published import order_by_size
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, batches
 from clustering_protocols.quality.block_sums import add_by_label
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
+from clustering_protocols.shared_stages.scaling import Scaler, scaler_of
 from clustering_protocols.shared_stages.secrets import group_stream
+from clustering_protocols.shared_stages.starts import clusters
+from clustering_protocols.shared_stages.starts.roles import without_messages
 
-from . import kernels, messages, starts
+from . import kernels, messages
 from .columns_sums import (
     Sample,
     build_distance_encoding,
@@ -45,7 +48,7 @@ from .columns_sums import (
     least_rows,
     sample_of_session,
 )
-from .maths import Scaler, batches, drawn_nudge, move, nudge_purpose, scaler_of
+from .maths import drawn_nudge, move, nudge_purpose
 from .params import LlfContext, LosslessFederated
 
 _StartTask = messages.MeasureGroups | messages.StartFrom
@@ -60,14 +63,14 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
         k = context.session.params.n_clusters
         if isinstance(task, messages.StartFrom):
             _check_clusters(task.labels, sample, k)
-            rows = starts.take(data, _own_numbers(context, sample))
+            rows = clusters.take(data, _own_numbers(context, sample))
             V = _means(scaler_of(context)(rows), task.labels, k)
             kept = messages.StartCentroids(centroids=V)
             return Reply(contribution=messages.StartKept(), remember=[kept])
         scale = scaler_of(context)
         asked = check_first(context, data, scale)
-        starts.check_enough_rows(data, k)
-        rows = starts.take(data, _own_numbers(context, sample))
+        clusters.check_enough_rows(data, k)
+        rows = clusters.take(data, _own_numbers(context, sample))
         V = _means(scale(rows), sample.groups, sample.n_groups)
         words = np.empty(sample, dtype=np.uint64)
         places = np.arange(sample.n_rows)
@@ -181,8 +184,17 @@ def _find_start(context: LlfContext, data: DataSource, scale: Scaler) -> FloatAr
     if start == "careful":
         return context.recall(messages.StartCentroids).centroids
     if start == "random_rows":
-        return starts.random_rows(context, data, scale)
-    return starts.without_messages(context, scale)
+        return _random_rows(context, data, scale)
+    return without_messages(context, scale)
+
+
+def _random_rows(context: LlfContext, data: DataSource, scale: Scaler) -> FloatArray:
+    """Return this party's columns of k joint rows that the row group agrees on."""
+    k = context.session.params.n_clusters
+    clusters.check_enough_rows(data, k)
+    order = context.recall(RowOrder).order
+    places = group_stream(context, "row", "start").permutation(data.n_rows)[:k]
+    return scale(clusters.take(data, order[places]))
 
 
 def _check_number(context: LlfContext, asked: messages.MeasureDistances) -> None:

@@ -12,10 +12,10 @@ from clustering_protocols.records.arrays import IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
+from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler
 from clustering_protocols.shared_stages.secrets import group_stream
 
 from . import messages
-from .maths import Scaler, check_ranges, scaler
 from .params import LlfContext, LlfSession
 
 OTHER_INPUTS = (

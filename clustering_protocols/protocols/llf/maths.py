@@ -13,10 +13,10 @@ centroids still are from the means of their rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,11 +24,10 @@ from clustering_protocols.algorithms.coincidence import (
     equalise_coordinates,
     n_coinciding,
 )
-from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.numerics.round_numbers import round_up
+from clustering_protocols.numerics.round_numbers import steps_of
 from clustering_protocols.quality import sums as formulas
 from clustering_protocols.records.arrays import (
     ByteArray,
@@ -37,139 +36,10 @@ from clustering_protocols.records.arrays import (
     WordArray,
 )
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
-from clustering_protocols.terms.preparation import Ranges
+from clustering_protocols.shared_stages.scaling import Scaler
 
 from . import messages
-from .params import LlfContext, LlfSession, LosslessFederated
-
-if TYPE_CHECKING:  # a stage of its own, that most sessions do without
-    from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
-
-
-_ROUNDING: Final = 1.001
-_BATCH_ITEMS: Final = 1 << 22
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scaler:
-    """A row counts as (x - offset) · inverse.
-
-    offset, inverse: float64 (m,).
-    limit: float64 (m,); largest absolute value of a scaled feature in any row.
-    sum_limit, square_limit: float64 (m,); largest sum of its absolute values, and of
-        its squares, over all rows.
-    step: float64 (m,); the unit of a small step, by which an empty cluster's centroid
-        is moved.
-    ranges: of the dictionary, in the units of the data; infinite where it says nothing.
-    """
-
-    offset: FloatArray
-    inverse: FloatArray
-    limit: FloatArray
-    sum_limit: FloatArray
-    square_limit: FloatArray
-    step: FloatArray
-    ranges: Ranges
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Return rows (n, m) in scaled units."""
-        return (X - self.offset) * self.inverse
-
-    @property
-    def affine(self) -> tuple[FloatArray, FloatArray]:
-        """Return offset and inverse, as kernels take them."""
-        return self.offset, self.inverse
-
-    def farthest_from(self, V: FloatArray) -> float:
-        """Return a squared distance that no row has to any of the points V (k, m)."""
-        return float(np.square(self.limit + np.abs(V).max(axis=0)).sum())
-
-    def undo(self, Z: FloatArray) -> FloatArray:
-        """Return scaled rows (n, m) in the units of the data."""
-        return Z / self.inverse + self.offset
-
-
-def check_widths(session: LlfSession) -> None:
-    """Refuse a given start that is not as wide as the data."""
-    given, width = session.params.initial_centroids, sum(session.column_widths)
-    if given is not None and any(len(row) != width for row in given):
-        raise InvalidParameters(f"initial_centroids needs {width} numbers in each row.")
-
-
-def scaler_of(context: LlfContext) -> Scaler:
-    """Return the scaler of a party's column group."""
-    moments = None
-    if context.session.params.scaling == "standard":
-        from clustering_protocols.shared_stages.statistics.by_leader import (
-            PooledMoments,
-        )
-
-        moments = context.recall(PooledMoments)
-    return scaler(context.session, context.slot.column, moments)
-
-
-def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> Scaler:
-    """Return the scaler of a column group.
-
-    moments: for scaling 'standard'; the analyst, who has none, gets bounds and steps
-        alone.
-    """
-    params = session.params
-    group = session.layout.column_group(column)
-    width = session.member(group[0]).n_columns
-    n_rows = sum(session.n_rows(slot) for slot in group)
-    ranges = session.bounds(group[0])
-    low, high = ranges
-    ones = np.ones(width)
-    if params.scaling == "standard":
-        mean = moments.mean if moments else np.zeros(width)
-        spread = moments.spread if moments else ones
-        weights = session.weights(group[0], width)
-        # Σz² = n, |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; a little more for
-        # rounding.
-        return Scaler(
-            offset=mean,
-            inverse=1.0 / session.units(group[0], spread),
-            limit=_ROUNDING * np.sqrt(n_rows) * weights,
-            sum_limit=_ROUNDING * n_rows * weights,
-            square_limit=_ROUNDING * n_rows * np.square(weights),
-            step=ones,
-            ranges=ranges,
-        )
-    extent = np.where(high > low, high - low, 1.0)
-    minmax = params.scaling == "minmax"
-    farthest = np.maximum(np.abs(low), np.abs(high))
-    largest = ones if minmax else np.where(farthest > 0, farthest, 1.0)
-    return Scaler(
-        offset=low if minmax else np.zeros(width),
-        inverse=1.0 / extent if minmax else ones,
-        limit=largest,
-        sum_limit=n_rows * largest,
-        square_limit=n_rows * np.square(largest),
-        step=ones if minmax else extent,
-        ranges=ranges,
-    )
-
-
-def check_ranges(context: LlfContext, data: DataSource) -> None:
-    """Refuse rows outside the dictionary's ranges, before anything of them is sent.
-
-    Fields that are prepared were checked where they were read: what fills their gaps may
-    lie a rounding outside.
-    """
-    if context.session.terms.plan(context.slot.name) is None:
-        context.session.bounds(context.slot.name).check(data)
-
-
-def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield batches and which rows they are, small enough for k numbers of each row."""
-    begin, size = 0, max(_BATCH_ITEMS // k, 1)
-    for batch in data.batches():
-        for first in range(0, len(batch), size):
-            some = batch[first : first + size]
-            yield slice(begin, begin + len(some)), some
-            begin += len(some)
-
+from .params import LlfSession, LosslessFederated
 
 NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in steps of each feature."""
@@ -352,9 +222,6 @@ def may_stop(params: LosslessFederated, moved: float | None) -> bool:
     return moved is not None and moved <= params.tol * (1.0 + _OTHER_MACHINE)
 
 
-_COARSEST_STEP: Final = 1 / 20
-_ROWS_HIDDEN: Final = 5
-"""Published means are as coarse as if so many rows of their cluster lay one spread off."""
 _NOT_THE_ROWS = "The sizes of the clusters do not add up to the rows."
 
 
@@ -538,17 +405,6 @@ def build_publication(
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
     )
-
-
-def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:
-    """Return the steps (p, F) of means over so many rows (p,); 0 where no row differs.
-
-    They are round numbers: other digits would say what sizes and spreads are.
-
-    spreads: float64 (F,), of each feature.
-    """
-    shares = np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / np.maximum(sizes, 1))
-    return round_up(shares[:, None] * spreads)
 
 
 def _units(session: LlfSession, scale: Scaler) -> FloatArray:

@@ -16,10 +16,6 @@ from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
 from clustering_protocols.terms.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
-FROM_PARTIES: Final = ("careful", "random_party")
-"""Starts of split rows that come from rows of parties."""
-LEAST_OWN_ROWS: Final = 5
-"""A party describes no cluster of its own with fewer rows, for others to start from."""
 LARGEST_TOL: Final = 0.1
 """Of new sessions; with more, ``max_iter`` says nothing."""
 LEAST_FUZZIFIER: Final = 1.1

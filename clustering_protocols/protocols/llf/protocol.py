@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import LEAST_OWN_ROWS
 from clustering_protocols.common.suitability import (
     Method,
     Partitioning,
@@ -28,13 +29,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
-from .params import (
-    LARGEST_TOL,
-    LEAST_FUZZIFIER,
-    LEAST_OWN_ROWS,
-    LlfSession,
-    LosslessFederated,
-)
+from .params import LARGEST_TOL, LEAST_FUZZIFIER, LlfSession, LosslessFederated
 
 FEW_ROWS: Final = 10
 """A cluster that moves with fewer rows than these is a risk."""
@@ -410,8 +405,9 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def check_roster(self, session: LlfSession) -> None:
         """Refuse a given start that is not as wide as the data, and too small cohorts."""
+        from clustering_protocols.shared_stages.scaling import check_widths
+
         from . import round_bound
-        from .maths import check_widths
 
         check_widths(session)
         round_bound.check(session)

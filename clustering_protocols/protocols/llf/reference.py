@@ -22,14 +22,16 @@ from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
+from clustering_protocols.shared_stages.scaling import scaler
 from clustering_protocols.shared_stages.secrets import RowSecret, key_from
+from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
 from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
-from . import messages, starts
-from .maths import drawn_nudge, move, nudge, nudge_purpose, scaler
+from . import messages
+from .maths import drawn_nudge, move, nudge, nudge_purpose
 from .params import LlfSession, LosslessFederated as Llf
 
 _Trace = Trace[Llf]
@@ -205,8 +207,8 @@ def objectives(
 def _start_by_rules(Z: FloatArray, k: int, lane: int) -> FloatArray:
     """Return the start `careful` (k, m) of one party that holds all rows."""
     stream = KeyedStream(lane.to_bytes(32, "big"))
-    own = starts.local_centroids(Z, k, stream)
-    return starts.merge(own.centroids, own.sizes.astype(np.float64), k, stream)
+    own = clusters.local_centroids(Z, k, stream)
+    return clusters.merge(own.centroids, own.sizes.astype(np.float64), k, stream)
 
 
 def _end(trace: _Trace) -> FloatArray:

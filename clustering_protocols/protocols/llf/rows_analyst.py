@@ -23,10 +23,11 @@ from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.shared_stages.scaling import scaler
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import maths, messages
-from .maths import Encoding, mark_members, members_of, rows_of, scaler, share_of_slots
+from .maths import Encoding, mark_members, members_of, rows_of, share_of_slots
 from .params import LlfSession, LosslessFederated
 
 Given = Mapping[str, Record]

@@ -39,13 +39,17 @@ from clustering_protocols.contract.published import (
     order_by_size,
     order_told_first,
 )
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, batches
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, check_members
+from clustering_protocols.shared_stages.scaling import Scaler, check_ranges
 from clustering_protocols.shared_stages.secrets import group_mark
+from clustering_protocols.shared_stages.starts import FROM_PARTIES
+from clustering_protocols.shared_stages.starts.messages import ProposedByAll
+from clustering_protocols.shared_stages.starts.roles import without_messages
 from clustering_protocols.shared_stages.sums import (
     Findings,
     Sum,
@@ -54,20 +58,9 @@ from clustering_protocols.shared_stages.sums import (
     members,
 )
 
-from . import kernels, maths, messages, round_bound, rows_round, starts
-from .maths import (
-    Scaler,
-    batches,
-    check_ranges,
-    check_weights,
-    digest,
-    draw_members,
-    may_stop,
-    move,
-    rows_of,
-    stops,
-)
-from .params import FROM_PARTIES, LlfContext, LlfSession, LosslessFederated
+from . import kernels, maths, messages, round_bound, rows_round
+from .maths import check_weights, digest, draw_members, may_stop, move, rows_of, stops
+from .params import LlfContext, LlfSession, LosslessFederated
 from .rows_round import RowsRound, around_sum, assign_rows, labels_sum, update_sum
 
 _Task = messages.Update | messages.Close | messages.Gather | messages.ReportDigest
@@ -496,8 +489,7 @@ def _lanes(here: RowsRound) -> FloatArray:
         lanes = list(context.recall(messages.LaneStarts).centroids)
     else:
         lanes = [
-            starts.without_messages(context, here.scale, lane)
-            for lane in range(params.n_init)
+            without_messages(context, here.scale, lane) for lane in range(params.n_init)
         ]
     return np.array([equalise_coordinates(V, here.scale.step) for V in lanes])
 
@@ -534,7 +526,7 @@ def _forget_starts(context: LlfContext) -> list[Record]:
     emptied: list[Record] = [messages.RacingStarts(centroids=none)]
     if context.memory.get(messages.LaneStarts) is not None:
         emptied.append(messages.LaneStarts(centroids=none))
-    proposed = context.memory.get(messages.ProposedByAll)
+    proposed = context.memory.get(ProposedByAll)
     if proposed is not None:
         emptied.append(proposed.drop_clusters())
     return emptied

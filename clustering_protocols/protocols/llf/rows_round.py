@@ -38,27 +38,27 @@ from clustering_protocols.contract import (
     RowHistory,
 )
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, batches
 from clustering_protocols.quality.block_sums import BlockSums, add_by_label, of_block
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
+from clustering_protocols.shared_stages.scaling import Scaler, scaler_of
+from clustering_protocols.shared_stages.starts import FROM_PARTIES
+from clustering_protocols.shared_stages.starts.roles import without_messages
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
-from . import kernels, maths, messages, round_bound, starts
+from . import kernels, maths, messages, round_bound
 from .maths import (
     Around,
     Encoding,
-    Scaler,
-    batches,
     check_counts,
     check_weights,
     members_of,
     move,
     nudge,
     rows_of,
-    scaler_of,
 )
-from .params import FROM_PARTIES, LlfContext, LosslessFederated
+from .params import LlfContext, LosslessFederated
 
 _ROUNDING: Final = 1e-9
 
@@ -333,7 +333,7 @@ class RowsRound:
         elif settled := self.context.memory.get(messages.StartCentroids):
             V = settled.centroids
         else:
-            V = starts.without_messages(self.context, self.scale)
+            V = without_messages(self.context, self.scale)
         return messages.StartCentroids(
             centroids=equalise_coordinates(V, self.scale.step)
         )

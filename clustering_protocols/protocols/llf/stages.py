@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clustering_protocols.contract import Exchange, Stage, roles_of
-from clustering_protocols.shared_stages import alignment, secrets, sums
+from clustering_protocols.shared_stages import alignment, secrets, starts, sums
 from clustering_protocols.terms.terms import Layout
 
 from . import messages
-from .params import FROM_PARTIES, LosslessFederated
+from .params import LosslessFederated
 
 _role = roles_of(__package__)
 
@@ -39,8 +39,8 @@ def runs(params: LosslessFederated, *, rows_split: bool) -> Iterator[Stage]:
             )
         yield _updates_of_columns(params)
         return
-    if params.start in FROM_PARTIES:
-        yield _start_of_rows(params)
+    if params.start in starts.FROM_PARTIES:
+        yield starts.stage(params)
     if params.n_init > 1:
         yield Stage(
             name="race",
@@ -50,23 +50,6 @@ def runs(params: LosslessFederated, *, rows_split: bool) -> Iterator[Stage]:
             each_run=True,
         )
     yield _updates_of_rows(params)
-
-
-def _start_of_rows(params: LosslessFederated) -> Stage:
-    settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
-    propose = Exchange(messages.Propose, messages.StartProposal)
-    return Stage(
-        name="start",
-        analyst=_role("starts:StartAnalyst"),
-        party=_role("starts:StartParty"),
-        exchanges=(
-            *([propose] if params.start == "careful" else []),
-            Exchange(messages.Settle, messages.StartSettled),
-            Exchange(messages.KeepStart, messages.StartKept),
-        ),
-        envelopes=(messages.Candidates, settled),
-        each_run=True,
-    )
 
 
 def _updates_of_rows(params: LosslessFederated) -> Stage:

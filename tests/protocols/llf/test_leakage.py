@@ -26,10 +26,11 @@ from clustering_protocols.engine.session_state import AnalystState
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
-from clustering_protocols.protocols.llf.maths import Encoding, members_of, scaler
+from clustering_protocols.protocols.llf.maths import Encoding, members_of
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, unblind
+from clustering_protocols.shared_stages.scaling import scaler
 from clustering_protocols.simulation import Session, number_rows
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.told import transcripts

@@ -14,14 +14,11 @@ from sklearn.datasets import load_iris, load_wine
 
 from clustering_protocols import simulation
 from clustering_protocols.catalogue import risks_of
-from clustering_protocols.protocols.llf import (
-    LosslessFederated,
-    maths,
-    messages,
-    starts,
-)
-from clustering_protocols.protocols.llf.maths import Scaler
-from clustering_protocols.protocols.llf.params import LEAST_OWN_ROWS
+from clustering_protocols.common.limits import LEAST_OWN_ROWS
+from clustering_protocols.numerics import round_numbers
+from clustering_protocols.protocols.llf import LosslessFederated, maths, messages
+from clustering_protocols.shared_stages.scaling import Scaler
+from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Identities, Layout
@@ -119,7 +116,7 @@ def test_candidates_of_a_party_reveal_no_exact_size() -> None:
     """The leader knows sizes in fives, and that values are whole numbers of tenths."""
     found = np.mean([size_read_off(rows) for rows in own_clusters()])
     with pytest.MonkeyPatch.context() as patch:  # the control: steps with all digits
-        patch.setattr(maths, "round_up", lambda steps: steps)
+        patch.setattr(round_numbers, "round_up", lambda steps: steps)
         exactly = np.mean([size_read_off(rows) for rows in own_clusters()])
     assert exactly > 0.5
     assert found <= 0.2
@@ -139,7 +136,7 @@ def own_clusters() -> Iterator[np.ndarray[Any, Any]]:
 def size_read_off(rows: np.ndarray[Any, Any]) -> bool:
     """Return whether only the true size makes n²·variance a whole number of squares."""
     pooled = load_iris().data.std(axis=0)
-    told = starts.round_mean((rows - load_iris().data.mean(axis=0)) / pooled)
+    told = clusters.round_mean((rows - load_iris().data.mean(axis=0)) / pooled)
     fewest = len(rows) // 5 * 5
     fits = {
         n

@@ -18,10 +18,10 @@ from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
     reference as pooled,
-    starts,
 )
 from clustering_protocols.protocols.llf.maths import move
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
@@ -104,7 +104,7 @@ def outliers_first(
 
 def rows_told(monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many rows of others are a centroid that the leader was told."""
-    monkeypatch.setattr(starts, "merge", outliers_first)
+    monkeypatch.setattr(clusters, "merge", outliers_first)
     X = load_iris().data
     data = cut(X, LAYOUT, [50, 50, 50])
     running = Session(Llf(n_clusters=30), LAYOUT, data, seed=0)
@@ -166,10 +166,10 @@ def test_a_party_with_fewer_rows_than_clusters_takes_part() -> None:
 def test_each_described_cluster_has_five_rows(n_rows: int) -> None:
     rng = np.random.default_rng(n_rows)
     X = np.vstack([rng.normal(size=(n_rows - 2, 3)), rng.normal(90, 1, size=(2, 3))])
-    own = starts.local_centroids(X, 4, KeyedStream(bytes(32)))
+    own = clusters.local_centroids(X, 4, KeyedStream(bytes(32)))
     assert own.centroids.shape == (8, 3), "however many rows a party has"
     described = own.sizes > 0
     assert own.sizes[described].min() >= 5
     assert abs(own.sizes.sum() - n_rows) <= 2 * described.sum()
-    labels = starts.fill_clusters(X, X[: max(1, n_rows // 5)])
+    labels = clusters.fill_clusters(X, X[: max(1, n_rows // 5)])
     assert np.bincount(labels).min() >= 5

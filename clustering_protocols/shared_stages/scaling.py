@@ -1,0 +1,136 @@
+"""How rows are scaled: by pooled moments, by declared ranges, or not at all.
+
+Parameters of a protocol that scales so have ``scaling`` ('standard', 'minmax', 'none').
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.contract import PartyContext, SessionContext
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.preparation import Ranges
+
+if TYPE_CHECKING:  # a stage of its own, that most sessions do without
+    from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+
+
+_ROUNDING: Final = 1.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scaler:
+    """A row counts as (x - offset) · inverse.
+
+    offset, inverse: float64 (m,).
+    limit: float64 (m,); largest absolute value of a scaled feature in any row.
+    sum_limit, square_limit: float64 (m,); largest sum of its absolute values, and of
+        its squares, over all rows.
+    step: float64 (m,); the unit of a small step, by which an empty cluster's centroid
+        is moved.
+    ranges: of the dictionary, in the units of the data; infinite where it says nothing.
+    """
+
+    offset: FloatArray
+    inverse: FloatArray
+    limit: FloatArray
+    sum_limit: FloatArray
+    square_limit: FloatArray
+    step: FloatArray
+    ranges: Ranges
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return rows (n, m) in scaled units."""
+        return (X - self.offset) * self.inverse
+
+    @property
+    def affine(self) -> tuple[FloatArray, FloatArray]:
+        """Return offset and inverse, as kernels take them."""
+        return self.offset, self.inverse
+
+    def farthest_from(self, V: FloatArray) -> float:
+        """Return a squared distance that no row has to any of the points V (k, m)."""
+        return float(np.square(self.limit + np.abs(V).max(axis=0)).sum())
+
+    def undo(self, Z: FloatArray) -> FloatArray:
+        """Return scaled rows (n, m) in the units of the data."""
+        return Z / self.inverse + self.offset
+
+
+def check_widths(session: SessionContext[Any]) -> None:
+    """Refuse a given start that is not as wide as the data."""
+    given, width = session.params.initial_centroids, sum(session.column_widths)
+    if given is not None and any(len(row) != width for row in given):
+        raise InvalidParameters(f"initial_centroids needs {width} numbers in each row.")
+
+
+def scaler_of(context: PartyContext[Any]) -> Scaler:
+    """Return the scaler of a party's column group."""
+    moments = None
+    if context.session.params.scaling == "standard":
+        from clustering_protocols.shared_stages.statistics.by_leader import (
+            PooledMoments,
+        )
+
+        moments = context.recall(PooledMoments)
+    return scaler(context.session, context.slot.column, moments)
+
+
+def scaler(
+    session: SessionContext[Any], column: int, moments: PooledMoments | None
+) -> Scaler:
+    """Return the scaler of a column group.
+
+    moments: for scaling 'standard'; the analyst, who has none, gets bounds and steps
+        alone.
+    """
+    params = session.params
+    group = session.layout.column_group(column)
+    width = session.member(group[0]).n_columns
+    n_rows = sum(session.n_rows(slot) for slot in group)
+    ranges = session.bounds(group[0])
+    low, high = ranges
+    ones = np.ones(width)
+    if params.scaling == "standard":
+        mean = moments.mean if moments else np.zeros(width)
+        spread = moments.spread if moments else ones
+        weights = session.weights(group[0], width)
+        # Σz² = n, |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; a little more for
+        # rounding.
+        return Scaler(
+            offset=mean,
+            inverse=1.0 / session.units(group[0], spread),
+            limit=_ROUNDING * np.sqrt(n_rows) * weights,
+            sum_limit=_ROUNDING * n_rows * weights,
+            square_limit=_ROUNDING * n_rows * np.square(weights),
+            step=ones,
+            ranges=ranges,
+        )
+    extent = np.where(high > low, high - low, 1.0)
+    minmax = params.scaling == "minmax"
+    farthest = np.maximum(np.abs(low), np.abs(high))
+    largest = ones if minmax else np.where(farthest > 0, farthest, 1.0)
+    return Scaler(
+        offset=low if minmax else np.zeros(width),
+        inverse=1.0 / extent if minmax else ones,
+        limit=largest,
+        sum_limit=n_rows * largest,
+        square_limit=n_rows * np.square(largest),
+        step=ones if minmax else extent,
+        ranges=ranges,
+    )
+
+
+def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
+    """Refuse rows outside the dictionary's ranges, before anything of them is sent.
+
+    Fields that are prepared were checked where they were read: what fills their gaps may
+    lie a rounding outside.
+    """
+    if context.session.terms.plan(context.slot.name) is None:
+        context.session.bounds(context.slot.name).check(data)

@@ -1,0 +1,238 @@
+"""Both roles of the stage in which parties of split rows agree on a start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from clustering_protocols.common.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Params,
+    PartyContext,
+    PartyRole,
+    PeerMessage,
+    Reopen,
+    Reply,
+    SessionContext,
+    content_of,
+)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
+from clustering_protocols.shared_stages.secrets import Scope, group_stream
+from clustering_protocols.shared_stages.statistics import magnitudes
+
+from . import clusters, messages
+
+
+def of_lane(purpose: str, lane: int) -> str:
+    """Return what one of several starts is drawn for; the first as if it were alone."""
+    return f"{purpose}/{lane}" if lane else purpose
+
+
+def without_messages(
+    context: PartyContext[Any], scale: Scaler, lane: int = 0
+) -> FloatArray:
+    """Return a start that every party of the session finds for itself."""
+    params = context.session.params
+    if params.init == "given":
+        return scale(select_initial_centroids(context.session, context.slot.column))
+    # one stream per column group: the parties of a row group hold different columns
+    scope: Scope = "column" if context.session.layout.n_column_groups == 1 else "row"
+    purpose = of_lane(f"start/{context.slot.column}", lane)
+    stream = group_stream(context, scope, purpose)
+    drawn = stream.uniform(params.n_clusters, scale.offset.size)
+    low, high = scale.ranges
+    V = scale(low + (high - low) * drawn)
+    return np.clip(V, -scale.limit, scale.limit)  # wide ranges, rows near to each other
+
+
+def select_initial_centroids(session: SessionContext[Any], column: int) -> FloatArray:
+    """Return the columns (k, m) of the given centroids that a column group holds."""
+    widths = session.column_widths
+    begin = sum(widths[:column])
+    rows = np.array(session.params.initial_centroids, dtype=np.float64)
+    return rows[:, begin : begin + widths[column]]
+
+
+_Asked = Literal["propose", "settle", "confirm"]
+
+
+class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
+    """Relays; it learns nothing but that the parties answered."""
+
+    state = messages.StartState
+
+    def start(self, session: SessionContext[Any]) -> Ask | Finish:
+        """Ask for candidates, or straight for the start."""
+        if session.params.start == "careful":
+            return _ask(session, "propose")
+        return _ask(session, "settle")
+
+    def step(
+        self,
+        session: SessionContext[Any],
+        state: messages.StartState,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
+        """Have the leader settle, the others keep what it sealed; then continue."""
+        if state.asked == "confirm":
+            return Finish()
+        return _ask(session, "settle" if state.asked == "propose" else "confirm")
+
+
+_TASKS: Mapping[_Asked, Record] = {
+    "propose": messages.Propose(),
+    "settle": messages.Settle(),
+    "confirm": messages.KeepStart(),
+}
+
+
+def _ask(session: SessionContext[Any], asked: _Asked) -> Ask:
+    state = messages.StartState(asked=asked)
+    return Ask.everybody(session, _TASKS[asked], state=state)
+
+
+_Task = messages.Propose | messages.Settle | messages.KeepStart
+_Settled = messages.StartCentroids | messages.LaneStarts
+_Content = messages.Candidates | _Settled
+
+
+class StartParty(PartyRole[Params, _Task, _Content]):
+    """Proposes; settles where it is the leader."""
+
+    def reply(self, context: PartyContext[Any], task: _Task, data: DataSource) -> Reply:
+        """Seal candidates to the leader, or the start to all."""
+        leader, *others = context.session.slots
+        if isinstance(task, messages.Propose):
+            return _propose(context, data)
+        if isinstance(task, messages.KeepStart):
+            return Reply(contribution=messages.StartKept())
+        if context.slot.name != leader:
+            check_ranges(context, data)
+            return Reply(contribution=messages.StartSettled())
+        settled = _draw_starts(context, data)
+        return Reply(
+            contribution=messages.StartSettled(),
+            envelopes=[PeerMessage(peer=slot, content=settled) for slot in others],
+            remember=[settled],
+        )
+
+    def receive(
+        self, context: PartyContext[Any], envelopes: Sequence[PeerMessage[_Content]]
+    ) -> Sequence[Record]:
+        """Keep the start, or collect the candidates of all."""
+        leader, *others = context.session.slots
+        if context.slot.name != leader:
+            start = content_of(leader, envelopes, "A start")
+            if not isinstance(start, _kind(context)):
+                raise EnvelopeRefused("The leader sends the start, nothing else.")
+            return [_check_content(context, start)]
+        contents = {envelope.peer: envelope.content for envelope in envelopes}
+        if set(contents) != set(others):
+            raise ProtocolFailed("The candidates of a party are missing.")
+        proposed: list[messages.Candidates] = [context.recall(messages.ProposedByAll)]
+        for slot in others:
+            found = _check_content(context, contents[slot])
+            if not isinstance(found, messages.Candidates):
+                raise EnvelopeRefused("A party sends centroids of its own clusters.")
+            proposed.append(found)
+        return [
+            messages.ProposedByAll(
+                centroids=np.concatenate([each.centroids for each in proposed]),
+                sizes=np.concatenate([each.sizes for each in proposed]),
+            )
+        ]
+
+
+def _kind(context: PartyContext[Any]) -> type[_Settled]:
+    """Return what the leader settles: one start, or several that are to race."""
+    several = context.session.params.n_init > 1
+    return messages.LaneStarts if several else messages.StartCentroids
+
+
+def _draw_starts(context: PartyContext[Any], data: DataSource) -> _Settled:
+    """Return what the leader seals to all: every start drawn for itself."""
+    params = context.session.params
+    if params.start == "careful":
+        lanes = _merge_candidates(context)
+    else:
+        clusters.check_enough_rows(data, params.n_clusters)
+        rows = _sample(context, data)
+        streams = _streams(context, "start")
+        lanes = [clusters.random_means(rows, params.n_clusters, s) for s in streams]
+    if params.n_init > 1:
+        return messages.LaneStarts(centroids=np.array(lanes))
+    return messages.StartCentroids(centroids=lanes[0])
+
+
+def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:
+    session, params = context.session, context.session.params
+    proposed = context.recall(messages.ProposedByAll)
+    width = proposed.centroids.shape[1]
+    described = clusters.DESCRIBED * params.n_clusters
+    shape = (len(session.slots), params.n_init, described)
+    if proposed.sizes.size != np.prod(shape):
+        raise ProtocolFailed("The candidates of a party are missing.")
+    by_party = proposed.sizes.reshape(shape).astype(np.float64)
+    rows = np.array([session.member(slot).n_rows for slot in session.slots])
+    # a party describes a sample of its rows, and counts for all of them
+    sampled = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
+    weights = by_party / sampled * rows[:, None, None]
+    centroids = proposed.centroids.reshape(*shape, width)
+    return [
+        clusters.merge(
+            centroids[:, lane].reshape(-1, width),
+            weights[:, lane].ravel(),
+            params.n_clusters,
+            stream,
+        )
+        for lane, stream in enumerate(_streams(context, "merge"))
+    ]
+
+
+def _sample(context: PartyContext[Any], data: DataSource) -> FloatArray:
+    check_ranges(context, data)
+    return clusters.sample(data, scaler_of(context), context.lasting_stream("sample"))
+
+
+def _streams(context: PartyContext[Any], purpose: str) -> list[KeyedStream]:
+    """Return a stream for each start."""
+    lanes = range(context.session.params.n_init)
+    return [context.lasting_stream(of_lane(purpose, lane)) for lane in lanes]
+
+
+def _propose(context: PartyContext[Any], data: DataSource) -> Reply:
+    k, rows = context.session.params.n_clusters, _sample(context, data)
+    streams = _streams(context, "candidates")
+    found = [clusters.local_centroids(rows, k, s) for s in streams]
+    said = {
+        "centroids": np.concatenate([each.centroids for each in found]),
+        "sizes": np.concatenate([each.sizes for each in found]),
+    }
+    leader = context.session.slots[0]
+    if context.slot.name == leader:
+        own = messages.ProposedByAll(**said)
+        return Reply(contribution=messages.StartProposal(), remember=[own])
+    sealed = PeerMessage(peer=leader, content=messages.Candidates(**said))
+    return Reply(contribution=messages.StartProposal(), envelopes=[sealed])
+
+
+def _check_content(context: PartyContext[Any], record: _Content) -> _Content:
+    params = context.session.params
+    width = context.session.member(context.slot.name).n_columns
+    k = params.n_clusters
+    if isinstance(record, messages.Candidates):
+        k *= params.n_init * clusters.DESCRIBED
+        if record.sizes.min(initial=0) < 0:
+            raise EnvelopeRefused("A cluster has fewer than no rows.")
+    record.require({"k": k, "m": width, "lanes": params.n_init})
+    magnitudes.check("A start", record.centroids)
+    return record
