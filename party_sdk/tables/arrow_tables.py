@@ -1,18 +1,16 @@
-"""Columns with types: Parquet files, which DuckDB unpacks, and data frames."""
+"""Columns with types: of Parquet files, and of data frames."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import pyarrow as pa
 from pyarrow import compute, types
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.terms.schema import normal
 from party_sdk.tables import duck
 from party_sdk.tables.cells import Dialect, Kind, find_forms
 from party_sdk.tables.columns import Column, kind_of, texts
@@ -193,120 +191,98 @@ def unpack_parquet(
 
     Raises InvalidData if the file cannot be read, or the columns take too much.
     """
-    path = path.absolute()
+    from pyarrow import parquet  # not above: other files need none
+
     try:
-        with duck.open_database(path, copy.parent) as connection:
-            described = duck.parquet_columns(connection, path)
+        with pa.OSFile(str(path)) as opened, parquet.ParquetFile(opened) as file:
+            schema = file.schema_arrow
+            names = Names(schema.names).all
             chosen = [
                 place
-                for place, (name, _) in enumerate(described)
-                if columns is None or (normal(name) or f"Unnamed: {place}") in columns
+                for place, name in enumerate(names)
+                if columns is None or name in columns
             ]
-            kinds = [_kind(kind) for _, kind in described]
-            n_texts = sum(kinds[place] == "words" for place in chosen)
-            names = [described[place][0] for place in chosen]
-            _check_size(connection, path, limits, names, n_texts)
-            casts = [(place, _cast(described[place][1])) for place in chosen]
-            zones = _zoned_types(connection, path, described)
-            own = [zones.get(place) for place in chosen]
-            none = pa.RecordBatchReader.from_batches(pa.schema([]), [])
-            rows = duck.read_parquet(connection, path, casts) if casts else none
-            _write_stream(rows, own, copy, path)
-    except duckdb.Error as error:
-        raise duck.unreadable(path, error) from None
-    all_names = tuple(name for name, _ in described)
-    in_utc = [
-        described[place][0]
-        for place in chosen
-        if place in zones and zones[place].tz == "UTC"
-    ]
+            fields = [schema.field(place) for place in chosen]
+            _check_size(file, fields, limits)
+            stored = [field.name for field in fields]
+            batches = file.iter_batches(duck.batch_rows(len(chosen)), columns=stored)
+            _write_stream(
+                (batch.select(stored) for batch in (batches if chosen else ())),
+                pa.schema([(field.name, _stored_type(field.type)) for field in fields]),
+                copy,
+                path,
+            )
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the copy has no room
+        raise InvalidData(f"{path.name!r} is no readable table.") from None
     return Unpacked(
-        names=all_names,
-        kinds=tuple(kinds),
+        names=tuple(schema.names),
+        kinds=tuple(kind_of(_plain_type(kind)) for kind in schema.types),
         chosen=tuple(chosen),
         warnings=tuple(
-            f"{name!r}: the days of its timestamps are those of UTC." for name in in_utc
+            f"{field.name!r}: the days of its timestamps are those of UTC."
+            for field in fields
+            if types.is_timestamp(field.type) and field.type.tz == "UTC"
         ),
     )
 
 
-def _zoned_types(
-    connection: duckdb.DuckDBPyConnection,
-    path: Path,
-    described: Sequence[tuple[str, str]],
-) -> dict[int, pa.DataType]:
-    """Return the type of each column of instants, whose zone Arrow's schema may name."""
-    kinds = [kind for _, kind in described]
-    places = [place for place, kind in enumerate(kinds) if kind in _INSTANTS]
-    stored = duck.arrow_schema(connection, path) if places else None
-    zones: list[str | None] = [None] * len(kinds)
-    if stored is not None and len(stored) == len(kinds):
-        zones = [getattr(kind, "tz", None) for kind in stored.types]
-    return {
-        place: pa.timestamp(_INSTANTS[kinds[place]], zones[place] or "UTC")
-        for place in places
-    }
-
-
-def _check_size(
-    connection: duckdb.DuckDBPyConnection,
-    path: Path,
-    limits: Limits,
-    names: Sequence[str],
-    n_texts: int,
-) -> None:
+def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
     """Refuse columns that take too much, as rows or as their pages say."""
-    n_rows, n_bytes = duck.parquet_size(connection, path, names)
+    names = {field.name for field in fields}
+    leaves = [file.schema.column(i).path for i in range(len(file.schema))]
+    pages = [
+        i
+        for i, path in enumerate(leaves)
+        if path in names or path.partition(".")[0] in names
+    ]
+    n_bytes = sum(
+        file.metadata.row_group(group).column(i).total_uncompressed_size
+        for group in range(file.metadata.num_row_groups)
+        for i in pages
+    )
+    n_texts = sum(kind_of(_plain_type(field.type)) == "words" for field in fields)
     remedy = "Choose fewer columns with --columns"
-    limits.check_rows(n_rows, len(names) - n_texts, n_texts, remedy)
-    limits.check_unpacked(n_bytes, f"{path.name!r} takes", remedy)
+    n_numbers = len(fields) - n_texts
+    limits.check_rows(file.metadata.num_rows, n_numbers, n_texts, remedy)
+    limits.check_unpacked(n_bytes, f"{limits.name!r} takes", remedy)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of a column's values, also where these are coded."""
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    """Return as which type a column is copied: in its own zone, and words as texts."""
+    kind = _plain_type(kind)
+    if types.is_timestamp(kind):
+        return pa.timestamp(kind.unit)
+    return pa.large_string() if kind_of(kind) == "words" else kind
 
 
 def _write_stream(
-    batches: pa.RecordBatchReader,
-    zoned: Sequence[pa.DataType | None],
-    copy: Path,
-    path: Path,
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, copy: Path, path: Path
 ) -> None:
-    with (
-        copy.open("wb") as file,
-        pa.ipc.new_stream(file, batches.schema) as stream,
-    ):
+    with copy.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for batch in batches:
-            columns = [
-                column if kind is None else _in_own_zone(column, kind)
-                for column, kind in zip(batch.columns, zoned, strict=True)
-            ]
-            for column in columns:
-                if pa.types.is_string(column.type):
+            columns = map(_stored_cells, batch.columns, schema.types)
+            stored = pa.record_batch(list(columns), schema)
+            stored.validate(full=True)
+            for column in stored.columns:
+                if types.is_large_string(column.type):
                     longest = compute.max(compute.binary_length(column)).as_py()
                     if (longest or 0) > MOST_CELL:
                         raise InvalidData(
                             f"{path.name!r} holds a cell of more than two mebibytes."
                         )
-            stream.write_batch(pa.record_batch(columns, batches.schema))
+            stream.write_batch(stored)
 
 
-def _kind(name: str) -> Kind:
-    """Return what a column of one of DuckDB's types holds."""
-    base = name.partition("(")[0]
-    if base in {"DOUBLE", "FLOAT", "DECIMAL"}:
-        return "number"
-    if base.endswith(("INT", "INTEGER")):
-        return "integer"
-    if base == "BOOLEAN":
-        return "boolean"
-    return "date" if base.startswith(("DATE", "TIMESTAMP")) else "words"
-
-
-def _cast(name: str) -> str:
-    """Return as which type a column is written: its own, or text of another kind."""
-    if _kind(name) == "words" or "HUGE" in name:
-        return "VARCHAR"
-    if name == "TIMESTAMPTZ_NS":
-        return "TIMESTAMP_NS"
-    return "TIMESTAMP" if name.startswith("TIMESTAMP") else name
-
-
-_INSTANTS: Final = {"TIMESTAMP WITH TIME ZONE": "us", "TIMESTAMPTZ_NS": "ns"}
-"""DuckDB's types of instants, and the units in which they are written."""
+def _stored_cells(cells: pa.Array, kind: pa.DataType) -> pa.Array:
+    if types.is_large_string(kind):
+        return texts(cells)
+    if types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    return _in_own_zone(cells, cells.type)

@@ -6,7 +6,6 @@ columns are called by position. So nothing of an operator's file becomes a state
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,7 +91,8 @@ def read_text(
     arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
     chosen = ", ".join(f"c{i}" for i in wanted)
     query = f"SELECT {chosen} FROM read_csv($path, {arguments})"  # noqa: S608  positions alone
-    yield from _reader(connection, query, path, len(wanted))
+    relation = connection.sql(query, params={"path": literally(path)})
+    yield from relation.to_arrow_reader(batch_rows(len(wanted)))
 
 
 class Reject(NamedTuple):
@@ -109,84 +109,6 @@ def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
         "error_type::VARCHAR FROM reject_errors ORDER BY 1"
     )
     return [Reject(*line) for line in connection.execute(query).fetchall()]
-
-
-def parquet_columns(
-    connection: duckdb.DuckDBPyConnection, path: Path
-) -> list[tuple[str, str]]:
-    """Return names and types of a Parquet file's columns.
-
-    DuckDB counts names alike that differ in case, and changes them; the file's own schema
-    has them as they are.
-    """
-    query = "SELECT name, num_children FROM parquet_schema($path)"
-    kept = connection.execute(query, {"path": literally(path)}).fetchall()[1:]
-    own = _outer(kept)
-    described = connection.execute(
-        "DESCRIBE SELECT * FROM read_parquet($path, hive_partitioning = false)",
-        {"path": literally(path)},
-    ).fetchall()
-    names = own if len(own) == len(described) else [line[0] for line in described]
-    return [(name, line[1]) for name, line in zip(names, described, strict=True)]
-
-
-def arrow_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> pa.Schema | None:
-    """Return the schema that Arrow wrote beside that of Parquet, if it did."""
-    query = "SELECT value FROM parquet_kv_metadata($path) WHERE key = 'ARROW:schema'"
-    stored = connection.execute(query, {"path": literally(path)}).fetchall()
-    try:
-        return pa.ipc.read_schema(pa.py_buffer(b64decode(stored[0][0])))
-    except (IndexError, ValueError, OSError):  # Arrow's errors are such too
-        return None
-
-
-def _outer(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
-    """Return the names of a tree's first level; nodes come before their children."""
-    names, within = [], 0
-    for name, children in nodes:
-        if not within:
-            names.append(name)
-        within = max(within - 1, 0) + (children or 0)
-    return names
-
-
-def parquet_size(
-    connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str]
-) -> tuple[int, int]:
-    """Return how many rows a Parquet file has, and how many bytes its pages unpack to.
-
-    names: the columns whose pages are counted, nested ones with all their parts.
-    """
-    rows = "SELECT coalesce(sum(num_rows), 0)::BIGINT FROM parquet_file_metadata($path)"
-    pages = (
-        "SELECT coalesce(sum(total_uncompressed_size), 0)::BIGINT "
-        "FROM parquet_metadata($path) WHERE list_contains($names, path_in_schema) "
-        "OR list_contains($names, split_part(path_in_schema, ', ', 1))"
-    )
-    said = {"path": literally(path)}
-    [(n_rows,)] = connection.execute(rows, said).fetchall()
-    [(n_bytes,)] = connection.execute(pages, {**said, "names": list(names)}).fetchall()
-    return n_rows, n_bytes
-
-
-def read_parquet(
-    connection: duckdb.DuckDBPyConnection,
-    path: Path,
-    casts: Sequence[tuple[int, str]],
-) -> pa.RecordBatchReader:
-    """Return columns of a Parquet file by position, cast to types; at least one."""
-    chosen = ", ".join(
-        f"CAST(#{place + 1} AS {kind}) AS c{i}" for i, (place, kind) in enumerate(casts)
-    )
-    query = f"SELECT {chosen} FROM read_parquet($path, hive_partitioning = false)"  # noqa: S608  positions alone
-    return _reader(connection, query, path, len(casts))
-
-
-def _reader(
-    connection: duckdb.DuckDBPyConnection, query: str, path: Path, n_columns: int
-) -> pa.RecordBatchReader:
-    relation = connection.sql(query, params={"path": literally(path)})
-    return relation.to_arrow_reader(batch_rows(n_columns))
 
 
 def is_pattern(path: Path) -> bool:
