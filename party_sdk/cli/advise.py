@@ -1,15 +1,14 @@
 """`coterie advise`: which methods fit data and trust."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
-from party_sdk.cli.options.common import rows_option
-from party_sdk.cli.terminal.output import Output, align_columns, json_output
+from party_sdk.cli.options import Rows
+from party_sdk.cli.parameters import command, option
+from party_sdk.cli.terminal.output import Output, align_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,38 +20,29 @@ _COMMANDS = 3  # so many are printed; --json has all
 _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
 
 
-@click.command()
-@click.option(
-    "--partitioning",
-    type=click.Choice(["horizontal", "vertical", "mixed"]),
-    help="horizontal: other people at each party. vertical: other variables of the same "
-    "people. mixed: both.",
-)
-@click.option("--parties", type=_PARTIES, help="Number of parties.")
-@click.option(
-    "--distances",
-    type=click.Choice(["no", "yes"]),
-    help="Whether the analyst may work out how rows lie to each other; no by default.",
-)
-@click.option(
-    "--data",
-    type=click.Choice(["numeric", "counts"]),
-    default="numeric",
-    show_default=True,
-    help="Measurements, or counts of objects and items.",
-)
-@rows_option
-@json_output
-@click.pass_context
+@command()
 def advise(
     ctx: click.Context,
-    /,
     *,
-    partitioning: Any,
-    parties: int | None,
-    distances: str | None,
-    data: Any,
-    rows: int | None,
+    partitioning: Annotated[
+        Literal["horizontal", "vertical", "mixed"] | None,
+        option(
+            "horizontal: other people at each party. vertical: other variables of the "
+            "same people. mixed: both."
+        ),
+    ] = None,
+    parties: Annotated[int | None, option("Number of parties.", type=_PARTIES)] = None,
+    distances: Annotated[
+        Literal["no", "yes"] | None,
+        option(
+            "Whether the analyst may work out how rows lie to each other; no by default."
+        ),
+    ] = None,
+    data: Annotated[
+        Literal["numeric", "counts"],
+        option("Measurements, or counts of objects and items."),
+    ] = "numeric",
+    rows: Rows = None,
 ) -> Output:
     """Say which methods fit, and why the others do not.
 
@@ -62,13 +52,10 @@ def advise(
     """
     from party_sdk.advice import Situation, advise as find
 
-    partitioning = _answer(ctx, "partitioning", partitioning)
-    parties = _answer(ctx, "parties", parties)
-    distances = _answer(ctx, "distances", distances)
     situation = Situation(
-        partitioning=partitioning,
-        parties=int(parties),
-        distances=distances == "yes",
+        partitioning=_answer(ctx, "partitioning", partitioning),
+        parties=int(_answer(ctx, "parties", parties)),
+        distances=_answer(ctx, "distances", distances) == "yes",
         data=data,
         rows=rows,
     )
@@ -98,7 +85,7 @@ def _answer(ctx: click.Context, name: str, value: Any) -> Any:
     return question.default
 
 
-def _document(advice: Advice) -> dict[str, Any]:
+def _document(advice: "Advice") -> dict[str, Any]:
     return {
         "fits": [
             {
@@ -119,7 +106,7 @@ def _document(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _lines(situation: Situation, advice: Advice) -> Iterator[str]:
+def _lines(situation: "Situation", advice: "Advice") -> "Iterator[str]":
     if advice.fits:
         yield from _table(situation, advice.fits)
     else:
@@ -135,7 +122,7 @@ def _lines(situation: Situation, advice: Advice) -> Iterator[str]:
         yield click.wrap_text(reason, _WIDTH, begin, " " * len(begin))
 
 
-def _table(situation: Situation, fits: Sequence[Fit]) -> Iterator[str]:
+def _table(situation: "Situation", fits: "Sequence[Fit]") -> "Iterator[str]":
     from party_sdk.advice import COLUMNS, LEGEND, cells
 
     rows: list[tuple[str, ...]] = [COLUMNS]

@@ -1,38 +1,29 @@
 """`coterie doctor`: what stands between this machine and an analyst."""
 
-from __future__ import annotations
-
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from party_sdk.cli.options.arguments import read_invitation
-from party_sdk.cli.options.common import home_option
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.options import HomeOptions, read_invitation
+from party_sdk.cli.parameters import argument, command
+from party_sdk.cli.terminal.output import Output
 from party_sdk.home.addresses import mistaken
-from party_sdk.home.files import default_home
 
 if TYPE_CHECKING:
     from party_sdk.analyst_client.diagnosis import CheckResult
 
 
-@click.command()
-@click.argument("invitation", required=False)
-@home_option
-@json_option
-@click.pass_context
+@command()
 def doctor(
     context: click.Context,
-    invitation: str | None,
-    home: Path | None,
+    invitation: Annotated[str | None, argument()] = None,
     *,
-    as_json: bool,
-) -> None:
+    home: HomeOptions,
+) -> Output:
     """Check this machine, and the way to an analyst.
 
     INVITATION is yours (@FILE, or - for standard input), or the analyst's address alone.
@@ -42,25 +33,26 @@ def doctor(
     """
     from party_sdk.analyst_client.diagnosis import look_at_analyst, look_at_home
 
-    checks: Iterator[CheckResult] = look_at_home(home or default_home())
+    checks: Iterator[CheckResult] = look_at_home(home.folder)
     if invitation is not None:
-        address = _address(context, invitation)
-        checks = chain(checks, look_at_analyst(address))
-    found = []
-    for finding in checks:  # each is said once it is known: some wait for an answer
-        found.append(finding)
-        if not as_json:
-            _show(finding)
-    if as_json:
-        say(json.dumps([asdict(finding) for finding in found]))
-    if not all(finding.good for finding in found):
-        context.exit(1)
+        checks = chain(checks, look_at_analyst(_address(context, invitation)))
+    found: list[CheckResult] = []
 
+    def lines() -> Iterator[str]:
+        for finding in checks:  # each is said once it is known: some wait for an answer
+            found.append(finding)
+            mark = "good " if finding.good else "WRONG"
+            yield f"{mark}  {finding.check}: {finding.said}"
+            if finding.remedy:
+                yield f"       What to do: {finding.remedy}"
 
-def _show(finding: CheckResult) -> None:
-    say(f"{'good ' if finding.good else 'WRONG'}  {finding.check}: {finding.said}")
-    if finding.remedy:
-        say(f"       What to do: {finding.remedy}")
+    def document() -> list[dict[str, object]]:
+        found.extend(checks)
+        return [asdict(finding) for finding in found]
+
+    return Output(
+        document, lines(), lambda: 0 if all(finding.good for finding in found) else 1
+    )
 
 
 def _address(context: click.Context, given: str) -> str:

@@ -1,15 +1,14 @@
 """`coterie identity …`: who this institution is, and whose cards it trusts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from party_sdk.cli.options.common import home_option
-from party_sdk.cli.terminal.output import Output, json_output, say
-from party_sdk.home.files import default_home
+from party_sdk.cli.options import FILE, HomeOptions
+from party_sdk.cli.parameters import argument, command, option
+from party_sdk.cli.terminal.output import Output, say
 
 
 @click.group()
@@ -17,16 +16,18 @@ def identity() -> None:
     """Make, show and trust identities (for parties and coordinators)."""
 
 
-@identity.command()
-@click.argument("name")
-@click.option(
-    "--replace",
-    is_flag=True,
-    help="Make another identity in place of the one that is there, which is lost.",
-)
-@home_option
-@json_output
-def new(name: str, home: Path | None, *, replace: bool) -> Output:
+@command(identity)
+def new(
+    name: Annotated[str, argument()],
+    *,
+    replace: Annotated[
+        bool,
+        option(
+            "Make another identity in place of the one that is there, which is lost."
+        ),
+    ] = False,
+    home: HomeOptions,
+) -> Output:
     """Make the identity of your institution, called NAME.
 
     The private key stays in the home folder, readable by its owner alone. One that was
@@ -34,15 +35,13 @@ def new(name: str, home: Path | None, *, replace: bool) -> Output:
     """
     from party_sdk.home.identities import OwnIdentity
 
-    own = OwnIdentity(home or default_home()).make(name, replace=replace)
+    own = OwnIdentity(home.folder).make(name, replace=replace)
     known = {own.name or "(no name)": own.key}
     return Output({"name": own.name, "key": own.key}, _lines(known))
 
 
-@identity.command()
-@home_option
-@json_output
-def card(home: Path | None) -> Output:
+@command(identity)
+def card(*, home: HomeOptions) -> Output:
     """Print your card, to hand to coordinators and parties.
 
     It is a small JSON file without secrets. Hand it over so that they know whose it is:
@@ -53,7 +52,7 @@ def card(home: Path | None) -> Output:
     from clustering_protocols.secrecy.identities import fingerprint
     from party_sdk.home.identities import OwnIdentity
 
-    own = OwnIdentity(home or default_home()).load()
+    own = OwnIdentity(home.folder).load()
     if not own.name:
         raise NotReady("Your identity has no name yet: coterie identity new NAME.")
     say(f"{own.name}  {fingerprint(own.key)}", err=True)
@@ -61,20 +60,15 @@ def card(home: Path | None) -> Output:
     return Output(text, [text])
 
 
-@identity.command()
-@click.argument(
-    "file", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False)
-)
-@click.option("--list", "is_list", is_flag=True, help="List whom you know.")
-@click.option("--forget", metavar="NAME", help="Know NAME no longer.")
-@home_option
-@json_output
+@command(identity)
 def trust(
-    file: Path | None,
-    forget: str | None,
-    home: Path | None,
+    file: Annotated[Path | None, argument(type=FILE)] = None,
     *,
-    is_list: bool,
+    is_list: Annotated[bool, option("List whom you know.", "--list")] = False,
+    forget: Annotated[
+        str | None, option("Know NAME no longer.", metavar="NAME")
+    ] = None,
+    home: HomeOptions,
 ) -> Output:
     """Remember whose key the card in FILE is.
 
@@ -85,7 +79,7 @@ def trust(
 
     if [file is not None, is_list, forget is not None].count(True) != 1:
         raise click.UsageError("Give the FILE of a card, --list, or --forget NAME.")
-    known = TrustedInstitutions(home or default_home())
+    known = TrustedInstitutions(home.folder)
     if forget is not None:
         known.forget(forget)
     if file is not None:

@@ -1,16 +1,13 @@
 """`coterie protocols`: what there is, and what each takes, without an analyst."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import click
-
-from party_sdk.cli.options.arguments import protocol_names
-from party_sdk.cli.terminal.output import Output, align_columns, json_output
+from party_sdk.cli.options import complete_protocols
+from party_sdk.cli.parameters import argument, command
+from party_sdk.cli.terminal.output import Output, align_columns
 
 if TYPE_CHECKING:
     from coterie_pages.form_fields import Parameter
@@ -18,10 +15,10 @@ if TYPE_CHECKING:
 _WIDTH: Final = 88
 
 
-@click.command()
-@click.argument("name", required=False, shell_complete=protocol_names)
-@json_output
-def protocols(name: str | None) -> Output:
+@command()
+def protocols(
+    name: Annotated[str | None, argument(shell_complete=complete_protocols)] = None,
+) -> Output:
     """List the protocols; with NAME, say what one takes.
 
     That is its parameters with limits and defaults, who learns what, its risks, and
@@ -65,7 +62,7 @@ def _lines(known: Mapping[str, Any]) -> Iterator[str]:
             yield from _wrap_text(sentence, "      ")
 
 
-def _parameter(parameter: Parameter) -> Iterator[str]:
+def _parameter(parameter: "Parameter") -> Iterator[str]:
     default = f"default {parameter.usual}" if parameter.usual else "required"
     told = "; ".join(filter(None, [parameter.kind, default]))
     yield f"  {parameter.name}  ({told})"

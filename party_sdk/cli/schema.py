@@ -1,22 +1,18 @@
 """`coterie schema`: what the columns of a table mean, and which of them are clustered."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import click
 
 from clustering_protocols.common.errors import InvalidParameters
-from party_sdk.cli.options.tables import reading_options
+from party_sdk.cli.options import OUT, Force, ReadingOptions, prepare_files
+from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import say
-from party_sdk.cli.terminal.output_files import force_option
-from party_sdk.results.output_files import keep_others, try_outputs
 
 if TYPE_CHECKING:
-    from party_sdk.tables import How
     from party_sdk.tables.variables import DictionaryDraft
 
 _EVERY: Final = "*"
@@ -28,47 +24,42 @@ def schema() -> None:
     """Describe the columns of a table in a data dictionary."""
 
 
-@schema.command()
-@click.argument("file")
-@reading_options
-@click.option(
-    "--describe",
-    metavar="NAME",
-    multiple=True,
-    help="Show it in profiles alone, such as an outcome.",
-)
-@click.option("--leave-out", metavar="NAME", multiple=True, help="Do not read it.")
-@click.option(
-    "--levels",
-    metavar="[NAME=A,B]",
-    multiple=True,
-    is_flag=False,
-    flag_value=_EVERY,
-    help="The levels of a variable. Alone: those of all columns of words, unasked.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where to write the dictionary (JSON).",
-)
-@click.option(
-    "--csv-out",
-    "table_out",
-    type=click.Path(path_type=Path),
-    help="Where to write the table of variables (CSV), for a spreadsheet; 'coterie "
-    "schema build' makes a dictionary of it.",
-)
-@force_option
+_Out: TypeAlias = Annotated[
+    Path | None,
+    option("Where to write the dictionary (JSON); standard output by default."),
+]
+
+
+@command(schema)
 def infer(
-    file: str,
-    how: How,
-    describe: tuple[str, ...],
-    leave_out: tuple[str, ...],
-    levels: tuple[str, ...],
-    out: Path | None,
-    table_out: Path | None,
+    file: Annotated[Path, argument()],
     *,
-    force: bool,
+    reading: ReadingOptions,
+    describe: Annotated[
+        tuple[str, ...],
+        option("Show it in profiles alone, such as an outcome.", metavar="NAME"),
+    ] = (),
+    leave_out: Annotated[
+        tuple[str, ...], option("Do not read it.", metavar="NAME")
+    ] = (),
+    levels: Annotated[
+        tuple[str, ...],
+        option(
+            "The levels of a variable. Alone: those of all columns of words, unasked.",
+            metavar="[NAME=A,B]",
+            is_flag=False,
+            flag_value=_EVERY,
+        ),
+    ] = (),
+    out: _Out = None,
+    csv_out: Annotated[
+        Path | None,
+        option(
+            "Where to write the table of variables (CSV), for a spreadsheet; 'coterie "
+            "schema build' makes a dictionary of it."
+        ),
+    ] = None,
+    force: Force = False,
 ) -> None:
     """Draft a dictionary of FILE: names, types and decimals, for you to complete.
 
@@ -78,16 +69,15 @@ def infer(
     """
     from party_sdk.tables.drafts import infer as drafted
 
-    try_outputs([out, table_out], Path(file), force=force)
-    keep_others([out, table_out], None, force=force)
+    prepare_files([out, csv_out], file, force=force)
     every = _EVERY in levels
-    draft = drafted(file, how, (lambda *_: True) if every else _ask)
+    draft = drafted(str(file), reading.how(), (lambda *_: True) if every else _ask)
     draft = draft.change(_changes(describe, leave_out, levels))
     for variable in draft.variables:
         why = draft.reasons.get(variable.name, "")
         if variable.role == "leave-out" and why:
             say(f"{variable.name!r} is left out: {why}.", err=True)
-    _write(draft, out, table_out)
+    _write(draft, out, csv_out)
 
 
 def _changes(
@@ -113,27 +103,21 @@ def _changes(
     return found
 
 
-@schema.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where to write the dictionary (JSON); standard output by default.",
-)
-@force_option
-def build(file: Path, out: Path | None, *, force: bool) -> None:
+@command(schema)
+def build(
+    file: Annotated[Path, argument(type=OUT)], *, out: _Out = None, force: Force = False
+) -> None:
     """Build the dictionary of a table of variables FILE (CSV), as a spreadsheet saves it.
 
     Its columns are those that --csv-out writes; name alone is needed.
     """
     from party_sdk.tables.variables import DictionaryDraft
 
-    try_outputs([out], file, force=force)
-    keep_others([out], None, force=force)
+    prepare_files([out], file, force=force)
     _write(DictionaryDraft.read_csv(file), out, None)
 
 
-def _write(draft: DictionaryDraft, out: Path | None, table_out: Path | None) -> None:
+def _write(draft: "DictionaryDraft", out: Path | None, table_out: Path | None) -> None:
     """Write a draft; its dictionary to standard output where no file is named."""
     if table_out is not None:
         table_out.write_text(draft.to_csv(), encoding="utf-8-sig", newline="")

@@ -1,21 +1,23 @@
 """`coterie table`: how a file is read, and what is wrong with it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
-from party_sdk.cli.options.tables import unmapped_reading_options
-from party_sdk.cli.options.terms import read_terms_file
-from party_sdk.cli.terminal.output import Output, json_output, say
-from party_sdk.cli.terminal.output_files import force_option
+from party_sdk.cli.options import (
+    OUT,
+    Force,
+    ReadingOptions,
+    prepare_files,
+    read_terms_file,
+)
+from party_sdk.cli.parameters import argument, command, option
+from party_sdk.cli.terminal.output import Output, say
 from party_sdk.home.policy import describe_quota
-from party_sdk.results.output_files import keep_others, try_outputs, write_whole
+from party_sdk.results.output_files import write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
@@ -29,54 +31,38 @@ CELLS: Final[Any] = {"cells": True, "match_keys": {"__all__": {"first"}}}
 """The parts of a report that are values of cells."""
 
 
-@click.command()
-@click.argument("file")
-@unmapped_reading_options
-@click.option(
-    "--mapping",
-    "mapping_file",
-    type=click.Path(path_type=Path),
-    help="A file that says how the table becomes what the dictionary describes. With "
-    "--propose: where to write the draft.",
-)
-@click.option(
-    "--propose",
-    is_flag=True,
-    help="Draft a mapping against --schema or --terms: names, levels, units, codes.",
-)
-@click.option(
-    "--link",
-    "links",
-    is_flag=True,
-    help="Propose match keys, by which rows are linked where there is no common id.",
-)
-@click.option(
-    "--terms",
-    "terms_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="With --propose: the terms of a session, whose dictionary counts.",
-)
-@click.option("--slot", help="With --terms of several slots: yours.")
-@click.option(
-    "--id-patterns",
-    "patterns",
-    is_flag=True,
-    help="Draft what the ids look like, for 'session create --id-pattern': 9 is a digit, A "
-    "a letter. Anyone who reads the terms reads the pattern.",
-)
-@force_option
-@json_output
+@command()
 def table(
-    file: str,
-    how: How,
-    mapping_file: Path | None,
-    terms_file: Path | None,
-    slot: str | None,
+    file: Annotated[Path, argument()],
     *,
-    propose: bool,
-    links: bool,
-    patterns: bool,
-    force: bool,
+    reading: ReadingOptions,
+    propose: Annotated[
+        bool,
+        option(
+            "Draft a mapping against --schema or --terms: names, levels, units, codes."
+        ),
+    ] = False,
+    link: Annotated[
+        bool,
+        option(
+            "Propose match keys, by which rows are linked where there is no common id."
+        ),
+    ] = False,
+    terms: Annotated[
+        Path | None,
+        option(
+            "With --propose: the terms of a session, whose dictionary counts.", type=OUT
+        ),
+    ] = None,
+    slot: Annotated[str | None, option("With --terms of several slots: yours.")] = None,
+    id_patterns: Annotated[
+        bool,
+        option(
+            "Draft what the ids look like, for 'session create --id-pattern': 9 is a "
+            "digit, A a letter. Anyone who reads the terms reads the pattern."
+        ),
+    ] = False,
+    force: Force = False,
 ) -> Output:
     """Say how FILE is read, or what is wrong with it and where. Nothing is sent.
 
@@ -90,29 +76,27 @@ def table(
     With --link: propose match keys for 'session create', of the columns that name people.
     Of each key you read how many rows have a value, and how many of these share none.
     """
+    how = reading.how(mapped=not propose)
     if propose:
-        schema = _read_dictionary(how, terms_file, slot)
-        return _propose_mapping(file, how, schema, mapping_file, force=force)
-    if terms_file is not None or slot is not None or force:
+        schema = _read_dictionary(how, terms, slot)
+        return _propose_mapping(file, how, schema, reading.mapping, force=force)
+    if terms is not None or slot is not None or force:
         raise click.UsageError("--terms, --slot and --force go with --propose.")
     from clustering_protocols.shared_stages.alignment.cell_values import unnamed_warning
     from party_sdk.tables import examine
-    from party_sdk.tables.mapping import read_mapping
 
-    if mapping_file is not None:
-        how = replace(how, mapping=read_mapping(mapping_file))
-    if links:
+    if link:
         return _propose_match_keys(file, how)
-    if patterns and not how.id_column:
+    if id_patterns and not how.id_column:
         raise click.UsageError("Name the id column: --id-column.")
-    report, read = examine(file, how)
-    if patterns and read is not None and read.ids:
+    report, read = examine(str(file), how)
+    if id_patterns and read is not None and read.ids:
         return _draft_patterns(read.ids)
     if read is not None:
         of_ids = filter(None, (read.same_ids(), unnamed_warning(read.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
     unfit = read is not None and bool(read.unfit) and how.schema is None
-    return check_output(report, fails=bool(report.problems) or unfit or patterns)
+    return check_output(report, fails=bool(report.problems) or unfit or id_patterns)
 
 
 def _draft_patterns(ids: Sequence[str]) -> Output:
@@ -131,7 +115,7 @@ def _draft_patterns(ids: Sequence[str]) -> Output:
     return Output({"patterns": patterns, **counts}, lines)
 
 
-def check_output(report: CheckReport, *, fails: bool) -> Output:
+def check_output(report: "CheckReport", *, fails: bool) -> Output:
     """Return how a table is read, and what is wrong with it; ends with 5 if it fails.
 
     A program may log what it reads: values of cells are for people alone.
@@ -143,7 +127,7 @@ def check_output(report: CheckReport, *, fails: bool) -> Output:
     )
 
 
-def _report_lines(report: CheckReport) -> Iterator[str]:
+def _report_lines(report: "CheckReport") -> Iterator[str]:
     if report.columns:
         yield f"{report.file or 'table'}: {report.counted_rows}"
     if report.dialect:
@@ -170,7 +154,7 @@ def _report_lines(report: CheckReport) -> Iterator[str]:
 # Mappings
 
 
-def _read_dictionary(how: How, terms: Path | None, slot: str | None) -> Schema:
+def _read_dictionary(how: "How", terms: Path | None, slot: str | None) -> "Schema":
     """Return the dictionary that a table is to fit: of terms, or of ``--schema``."""
     if (how.schema is None) == (terms is None):
         raise click.UsageError("Give --schema FILE, or --terms FILE.")
@@ -186,9 +170,9 @@ def _read_dictionary(how: How, terms: Path | None, slot: str | None) -> Schema:
 
 
 def _propose_mapping(
-    file: str,
-    how: How,
-    schema: Schema,
+    file: Path,
+    how: "How",
+    schema: "Schema",
     out: Path | None,
     *,
     force: bool,
@@ -198,9 +182,8 @@ def _propose_mapping(
     from party_sdk.tables.mapping import write_mapping
 
     if out is not None:
-        try_outputs([out], Path(file), force=force)
-        keep_others([out], None, force=force)
-    found = propose(file, how, schema)
+        prepare_files([out], file, force=force)
+    found = propose(str(file), how, schema)
     if out is not None:
         write_whole(write_mapping(found.to_mapping()), out)
     lines = list(_proposal_lines(found))
@@ -213,7 +196,7 @@ def _propose_mapping(
     return Output(found, lines, INPUT_UNUSABLE if found.n_open else 0)
 
 
-def _proposal_lines(found: Proposal) -> Iterator[str]:
+def _proposal_lines(found: "Proposal") -> Iterator[str]:
     """Yield what is proposed, with cells: for the operator's own screen."""
     yield f"{found.file or 'table'}: {found.rows} rows"
     for certainty in ("certain", "guess", "open"):
@@ -232,7 +215,7 @@ def _proposal_lines(found: Proposal) -> Iterator[str]:
         yield f"not used: {', '.join(map(repr, found.unused[:20]))}{more}"
 
 
-def _lines_of(found: Proposal, certainty: Any) -> Iterator[str]:
+def _lines_of(found: "Proposal", certainty: Any) -> Iterator[str]:
     from party_sdk.tables.cells import describe_readings
 
     for column in found.columns:
@@ -261,7 +244,7 @@ def _lines_of(found: Proposal, certainty: Any) -> Iterator[str]:
             yield f"  {column.name}: {len(cells) - _MOST_CELLS} more"
 
 
-def _describe(column: ColumnProposal, cell: LevelProposal) -> str:
+def _describe(column: "ColumnProposal", cell: "LevelProposal") -> str:
     rows = "1 row" if cell.count == 1 else f"{cell.count} rows"
     if cell.is_limit:
         say_so = 'limits = "half", "value" or "missing"?'
@@ -279,15 +262,15 @@ def _describe(column: ColumnProposal, cell: LevelProposal) -> str:
 # Match keys
 
 
-def _propose_match_keys(file: str, how: How) -> Output:
+def _propose_match_keys(file: Path, how: "How") -> Output:
     """Return the proposed keys; say how the table's rows look by each of all."""
     from party_sdk.tables.linkage import propose_match_keys
 
-    found = propose_match_keys(Path(file), how)
+    found = propose_match_keys(file, how)
     return Output([_figures(each) for each in found], _key_lines(found))
 
 
-def _key_lines(found: Sequence[KeyPreview]) -> Iterator[str]:
+def _key_lines(found: Sequence["KeyPreview"]) -> Iterator[str]:
     for each in found:
         if each.serves:
             yield each.key
@@ -299,7 +282,7 @@ def _key_lines(found: Sequence[KeyPreview]) -> Iterator[str]:
         say(needs, err=True)
 
 
-def _figures(each: KeyPreview) -> dict[str, object]:
+def _figures(each: "KeyPreview") -> dict[str, object]:
     """Return what a program may log: no value of a cell."""
     shares = {"filled": each.completeness, "unique": each.uniqueness}
     return {"key": each.key, **shares, "serves": each.serves}

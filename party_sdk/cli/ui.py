@@ -1,55 +1,53 @@
 """`coterie ui`: the desk at home, pages on this machine alone."""
 
-from __future__ import annotations
-
 import json
 import webbrowser
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from clustering_protocols.common.extras import require_extra
-from party_sdk.cli.party.party_options import here_options
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.options import HomeOptions
+from party_sdk.cli.parameters import command, option
+from party_sdk.cli.terminal.output import say
 
 if TYPE_CHECKING:
-    from party_sdk.application.home import Home
     from party_sdk.desk.server import DeskAddress
 
 
-@click.command()
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=0,
-    help="Where to listen, on 127.0.0.1; any port that is free by default.",
-)
-@click.option(
-    "--tables",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    default=Path(),
-    help="A folder whose files are offered as tables; this one by default.",
-)
-@click.option("--no-browser", is_flag=True, help="Print the link, and open nothing.")
-@click.option(
-    "--idle-minutes",
-    type=click.IntRange(1, 24 * 60),
-    default=60,
-    show_default=True,
-    help="After how long without anybody the pages ask for a new link.",
-)
-@here_options()
-@json_option
+@command()
 def ui(
-    port: int,
-    tables: Path,
-    here: Home,
     *,
-    no_browser: bool,
-    idle_minutes: int,
-    as_json: bool,
+    port: Annotated[
+        int,
+        option(
+            "Where to listen, on 127.0.0.1; any port that is free by default.",
+            low=0,
+            high=65_535,
+        ),
+    ] = 0,
+    tables: Annotated[
+        Path,
+        option(
+            "A folder whose files are offered as tables; this one by default.",
+            type=click.Path(path_type=Path, exists=True, file_okay=False),
+        ),
+    ] = Path(),
+    no_browser: Annotated[bool, option("Print the link, and open nothing.")] = False,
+    idle_minutes: Annotated[
+        int,
+        option(
+            "After how long without anybody the pages ask for a new link.",
+            low=1,
+            high=24 * 60,
+        ),
+    ] = 60,
+    home: HomeOptions,
+    as_json: Annotated[
+        bool, option("Print JSON on standard output.", "--json")
+    ] = False,
 ) -> None:
     """Open the desk: pages to take part and coordinate.
 
@@ -61,13 +59,13 @@ def ui(
     require_extra("ui", why, "starlette", "uvicorn")
     from party_sdk.desk.server import serve, write_link_page
 
-    def show_link(where: DeskAddress) -> None:
+    def show_link(where: "DeskAddress") -> None:
         _tell(where, as_json=as_json)
         if not no_browser:
-            webbrowser.open(write_link_page(here.path, where.link).as_uri())
+            webbrowser.open(write_link_page(home.folder, where.link).as_uri())
 
     served = serve(
-        here.path,
+        home.folder,
         tables,
         port=port,
         idle=timedelta(minutes=idle_minutes),
@@ -78,7 +76,7 @@ def ui(
         say("The desk is closed. What was under way continues when it runs.", err=True)
 
 
-def _tell(where: DeskAddress, *, as_json: bool) -> None:
+def _tell(where: "DeskAddress", *, as_json: bool) -> None:
     if as_json:
         document = {"process": where.process, "port": where.port, "link": where.link}
         click.echo(json.dumps(document))

@@ -1,27 +1,27 @@
 """`coterie verify`: what an analyst and parties have signed, checked by anybody."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
-import click
-
-from party_sdk.cli.terminal.output import Output, json_output
-
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+from party_sdk.cli.options import FILE
+from party_sdk.cli.parameters import argument, command, option
+from party_sdk.cli.terminal.output import Output
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=_FILE)
-@click.option(
-    "--agreement",
-    type=_FILE,
-    help="The agreement of the session: who signs has to be whom it names.",
-)
-@json_output
-def verify(files: tuple[Path, ...], agreement: Path | None) -> Output:
+@command()
+def verify(
+    files: Annotated[tuple[Path, ...], argument(type=FILE)],
+    *,
+    agreement: Annotated[
+        Path | None,
+        option(
+            "The agreement of the session: who signs has to be whom it names.",
+            type=FILE,
+        ),
+    ] = None,
+) -> Output:
     """Check signed audits and ledgers, without analyst or parties.
 
     FILES are what 'session audit --json' and 'party audit --json' printed. Each has to be

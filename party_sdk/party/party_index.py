@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from sqlite3 import Row
-from typing import Final
+from typing import Any, Final
 
-from clustering_protocols.engine import Journal
-from clustering_protocols.wire.states import SessionState
+from clustering_protocols.wire.states import OVER, SessionState
 from party_sdk.home.store import store_of
 
 _PARTIES: Final = """
@@ -74,6 +74,39 @@ def kept_parties(home: Path) -> Iterator[KeptParty]:
         )
 
 
+def all_parties(home: Path) -> Iterator[KeptParty]:
+    """Yield each party by session and slot; of an order of the desk, where that stands."""
+    parties = {(party.session, party.slot): party for party in kept_parties(home)}
+    for [stored] in store_of(home).rows("SELECT status FROM orders"):
+        status = json.loads(stored)
+        key, state = (status["session"], status["slot"]), status["state"]
+        party, described = parties.get(key), _describe_order(status)
+        if party and party.state in OVER and state == SessionState.FAILED:
+            parties[key] = replace(party, state=described)
+            continue
+        is_done = state == SessionState.COMPLETED
+        parties[key] = KeptParty(
+            session=key[0],
+            slot=key[1],
+            title=status["title"] if party is None else party.title,
+            state=described,
+            following=f"coterie party report {' '.join(key)}"
+            if is_done
+            else "coterie ui",
+        )
+    yield from (parties[key] for key in sorted(parties))
+
+
+def _describe_order(status: Mapping[str, Any]) -> str:
+    """Return where an order stands, in a few words."""
+    is_over = status["ended_at"] is not None
+    place = f", round {status['round']}" if status["round"] and not is_over else ""
+    out = ", the analyst cannot be reached" if status["outage_since"] else ""
+    trouble = status["trouble"]
+    why = f": {trouble['headline']}" if trouble else ""
+    return f"{status['state']}{place}{out}{why}"
+
+
 def _describe_state(party: Row) -> tuple[str, str]:
     """Return where a party stands, and what comes next."""
     where = f"{party['session']} {party['slot']}"
@@ -84,13 +117,16 @@ def _describe_state(party: Row) -> tuple[str, str]:
         return SessionState.COMPLETED.value, f"coterie party report {where}"
     if party["ended"]:
         return party["ended"], f"coterie party forget {where}"
+    # not above: lists of parties that are not under way need no arrays
+    from clustering_protocols.engine import Journal
+
     journal = Journal.decode(party["journal"]) if party["journal"] else Journal()
     if journal.left:
         return "left", f"coterie party forget {where}"
     if journal.stopped:
         return "stopped: the analyst broke the rules", "tell the coordinator"
     if party["is_held"]:
-        return "you refused a contribution", f"{resume} --confirm"
+        return "you refused a contribution", resume
     if not party["has_joined"]:
         return "accepted, not joined", resume
     if not party["has_agreement"]:

@@ -21,7 +21,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.terms.agreements import Seat
-from clustering_protocols.wire.states import OVER, SessionState, SlotState
+from clustering_protocols.wire.states import SessionState, SlotState
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
@@ -29,7 +29,6 @@ from party_sdk.home.clock import now
 from party_sdk.home.policy import Policy
 from party_sdk.home.store import store_of
 from party_sdk.party.leave import come_back
-from party_sdk.party.party_index import KeptParty, kept_parties
 from party_sdk.party.party_session import PartySession
 
 _PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
@@ -506,33 +505,3 @@ def digest_of(path: str) -> str:
     except OSError:
         raise InvalidParameters(f"{Path(path).name!r} cannot be read.") from None
     return digest.hexdigest()
-
-
-def all_parties(home: Path) -> Iterator[KeptParty]:
-    """Yield each party by session and slot; of an order, where that stands."""
-    parties = {(party.session, party.slot): party for party in kept_parties(home)}
-    for [stored] in store_of(home).rows("SELECT status FROM orders"):
-        status = OrderStatus.model_validate_json(stored)
-        key = status.session, status.slot
-        party = parties.get(key)
-        state = _describe(status)
-        if party and party.state in OVER and status.state is OrderState.FAILED:
-            parties[key] = replace(party, state=state)
-            continue
-        is_done = status.state is OrderState.COMPLETED
-        report = f"coterie party report {status.session} {status.slot}"
-        parties[key] = KeptParty(
-            session=status.session,
-            slot=status.slot,
-            title=status.title if party is None else party.title,
-            state=state,
-            following=report if is_done else "coterie ui",
-        )
-    yield from (parties[key] for key in sorted(parties))
-
-
-def _describe(status: OrderStatus) -> str:
-    place = f", round {status.round}" if status.round and not status.is_over else ""
-    out = ", the analyst cannot be reached" if status.outage_since else ""
-    why = f": {status.trouble.headline}" if status.trouble else ""
-    return f"{status.state.value}{place}{out}{why}"

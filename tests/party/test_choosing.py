@@ -23,7 +23,7 @@ from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.advice import describe_runs
-from party_sdk.cli.terminal.run_table import table_lines
+from party_sdk.cli.terminal.result_lines import table_lines
 from party_sdk.coordinator.option_parsing import read_runs
 from party_sdk.coordinator.session import CoordinatedSession
 

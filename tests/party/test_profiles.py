@@ -24,7 +24,7 @@ from clustering_protocols.terms.terms import Layout, Terms
 from coterie_pages.formatting import format_test
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import open_by
-from party_sdk.cli.options.release import outcome_lines, profile_lines
+from party_sdk.cli.terminal.result_lines import outcome_lines, profile_lines
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -13,76 +12,58 @@ from clustering_protocols import simulation
 from clustering_protocols.numerics import scores
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from party_sdk.cli.lab.cases import CaseFailure, CaseResult
+from party_sdk.cli.lab.cases import Case, Document
 from party_sdk.lab import regular
 
-POOLED, ALONE, AVERAGE = "pooled k-means", "each party alone", "federated average"
 _ROUNDS: Final = 20
 _LOCAL_STEPS: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
-    """k-means that needs no session, over a table dealt out as a case deals it.
-
-    fidelity: adjusted Rand index to the pooled labels; of parties alone their mean.
-    objective_ratio: inertia over the pooled one; None of parties alone, whose clusters
-        are not each other's.
-    truth: adjusted Rand index to the true classes, where they are known.
-    """
-
-    file: str
-    layout: str
-    n_clusters: int
-    name: str
-    fidelity: float
-    objective_ratio: float | None
-    truth: float | None
-
-
 def baselines(
-    results: Sequence[CaseResult | CaseFailure], seed: int
-) -> Iterator[Baseline]:
-    """Yield those of each table, layout and number of clusters that counts."""
-    seen = set()
-    for result in results:
-        if not isinstance(result, CaseResult):
-            continue
-        case, k = result.case, result.session.n_clusters
+    cases: Sequence[Case], done: Sequence[Document], seed: int
+) -> list[Document]:
+    """Return k-means that needs no session, of each table, layout and chosen number.
+
+    Each as JSON values: ``fidelity`` is the adjusted Rand index to the pooled labels, of
+    parties alone their mean; ``objective_ratio`` the inertia over the pooled one, None of
+    parties alone, whose clusters are not each other's; ``truth`` the index to the true
+    classes, where they are known.
+    """
+    found = {}
+    for case, came in zip(cases, done, strict=True):
+        k = came.get("chosen")
         key = (case.file, case.layout, k)
-        if k is None or key in seen or not np.isfinite(case.table.X).all():
-            continue
-        seen.add(key)
-        yield from _of_case(result, k, seed)
+        if k is not None and key not in found and np.isfinite(case.table.X).all():
+            found[key] = list(_of_case(case, k, seed))
+    return [each for several in found.values() for each in several]
 
 
-def _of_case(result: CaseResult, k: int, seed: int) -> Iterator[Baseline]:
-    case = result.case
+def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
     X, classes = case.table.X, case.table.classes
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     parts = simulation.split(X, regular(case.lattice), seed)
     best = pooled_objectives.cluster(Z, k)
 
-    def measure(name: str, found: Sequence[Found], ratio: float | None) -> Baseline:
+    def measure(name: str, found: Sequence[Found], ratio: float | None) -> Document:
         of_pooled = [scores.adjusted_rand(best.labels[r], own) for r, own in found]
         of_truth = [
             scores.adjusted_rand(classes[r], own)
             for r, own in found
             if classes is not None
         ]
-        return Baseline(
-            file=case.file,
-            layout=case.layout,
-            n_clusters=k,
-            name=name,
-            fidelity=float(np.mean(of_pooled)),
-            objective_ratio=ratio,
-            truth=float(np.mean(of_truth)) if of_truth else None,
-        )
+        return {
+            "file": case.file,
+            "layout": case.layout,
+            "n_clusters": k,
+            "name": name,
+            "fidelity": float(np.mean(of_pooled)),
+            "objective_ratio": ratio,
+            "truth": float(np.mean(of_truth)) if of_truth else None,
+        }
 
     everybody = np.arange(len(Z))
-    yield measure(POOLED, [(everybody, best.labels)], 1.0)
+    yield measure("pooled k-means", [(everybody, best.labels)], 1.0)
     cells = [(parts.rows[s.row], parts.columns[s.column]) for s in parts.layout.slots]
     if min(len(rows) for rows, _ in cells) < k:
         return
@@ -90,12 +71,12 @@ def _of_case(result: CaseResult, k: int, seed: int) -> Iterator[Baseline]:
         (rows, pooled_objectives.cluster(Z[np.ix_(rows, columns)], k).labels)
         for rows, columns in cells
     ]
-    yield measure(ALONE, alone, None)
+    yield measure("each party alone", alone, None)
     if parts.layout.n_column_groups == 1:
         V = average([Z[rows] for rows, _ in cells], k, np.random.default_rng(seed))
         labels = cdist(Z, V).argmin(axis=1)
         ratio = pooled_objectives.inertia(Z, labels) / max(best.inertia, 1e-300)
-        yield measure(AVERAGE, [(everybody, labels)], ratio)
+        yield measure("federated average", [(everybody, labels)], ratio)
 
 
 Found = tuple[IntArray, IntArray]
@@ -129,20 +110,19 @@ def average(
     return V
 
 
-def lines(found: Sequence[Baseline]) -> Iterator[str]:
+def lines(found: Sequence[Document]) -> Iterator[str]:
     """Yield a line for each baseline, beneath one that says what they are."""
     if found:
         yield "without a session, k-means of standardised rows with ten starts:"
     for each in found:
-        told = [f"fidelity {each.fidelity:.4f}"]
-        if each.objective_ratio is not None:
-            told.append(f"objective ratio {each.objective_ratio:.4f}")
-        if each.truth is not None:
-            told.append(f"ARI {each.truth:.4f}")
-        name = f"{each.layout}, k {each.n_clusters}, {each.name}"
+        told = [
+            f"{title} {each[name]:.4f}"
+            for title, name in (
+                ("fidelity", "fidelity"),
+                ("objective ratio", "objective_ratio"),
+                ("ARI", "truth"),
+            )
+            if each[name] is not None
+        ]
+        name = f"{each['layout']}, k {each['n_clusters']}, {each['name']}"
         yield f"  {name:36}{', '.join(told)}"
-
-
-def documents(found: Sequence[Baseline]) -> list[dict[str, Any]]:
-    """Return baselines as JSON values."""
-    return [asdict(each) for each in found]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols import catalogue, catalogue as registry, session_terms
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidData,
@@ -45,10 +44,12 @@ from party_sdk.lab import (
 from party_sdk.tables import How, Table, column_names, examine, open_as, read_column
 from party_sdk.tables.drafts import look
 
-EACH: Final = 2
-"""How many columns parties have by default: some methods refuse a party with one."""
+_LEAST_COLUMNS: Final = 2
+"""That parties have by default: some methods refuse a party with one."""
 
 _MOST_NAMED: Final = 10
+Document = dict[str, Any]
+"""JSON values; see docs/choosing.md for those of a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,20 +72,13 @@ class Case:
 
     @property
     def layout(self) -> str:
-        """Return the layout as it is written."""
+        """Return the layout as it is written, such as 3x1."""
         return format_lattice(self.lattice)
 
-    def play(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
-        """Play the session, over the table dealt out by the seed.
-
-        manifest: as for :func:`~party_sdk.lab.simulate`.
-        """
-        table = self.table
-        layout = regular(self.lattice)
-        dealt = deal(table.X, table.columns, table.agreed_fields, layout, seed)
-        return play(
-            dealt, self.params, seed, evaluation=self.evaluation, manifest=manifest
-        )
+    @property
+    def name(self) -> str:
+        """Return table, protocol and layout."""
+        return f"{self.file} {self.protocol} {self.layout}"
 
     @property
     def numbers(self) -> list[int | None]:
@@ -92,33 +86,70 @@ class Case:
         runs = session_terms.runs_of(self.params, self.evaluation)
         return [getattr(run, "n_clusters", None) for run in runs]
 
+    def play(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
+        """Play the session, over the table dealt out by the seed.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A method that does not fit, and why."""
+        manifest: as for :func:`~party_sdk.lab.simulate`.
+        """
+        table, layout = self.table, regular(self.lattice)
+        dealt = deal(table.X, table.columns, table.agreed_fields, layout, seed)
+        return play(
+            dealt, self.params, seed, evaluation=self.evaluation, manifest=manifest
+        )
 
-    file: str
-    protocol: str
-    layout: str
-    reason: str
+    def run(self, seed: int) -> Document:
+        """Return what comes of the case, or why nothing does, as JSON values."""
+        try:
+            came = self.describe(self.play(seed))
+        except CoterieError as error:
+            came = {"error": error.detail}
+        return {
+            "file": self.file,
+            "protocol": self.protocol,
+            "layout": self.layout,
+            "params": catalogue.find_changed_params(self.params),
+            **came,
+            "risks": dict(self.risks),
+            "risks_of_several_runs": list(self.of_runs),
+        }
+
+    def describe(self, session: SimulatedSession) -> Document:
+        """Return what came of a session as JSON values."""
+        costs, several, classes = session.costs, self.evaluation, self.table.classes
+        slowest = max(c.seconds for role, c in costs.items() if role != ANALYST)
+        labels = {"truth": session.whole.labels, "pooled_truth": session.whole.pooled}
+        return {
+            "lanes": [_describe_run(run) for run in session.runs],
+            "chosen": session.runs[session.chosen].n_clusters,
+            "chosen_by": several and several.rule(session.results[0].figures),
+            # whether the gap statistic says one cluster
+            "no_clusters": says_one([r.figures for r in session.runs if r.figures]),
+            "warnings": list(session.warnings),
+            "fidelity": session.fidelity,
+            "pooled_agreement": session.pooled_agreement,
+            "objective_ratio": session.objective_ratio,
+            "objective_ratio_same_rules": session.objective_ratio_same_rules,
+            "site_agreement": session.site_agreement,
+            **{
+                name: scores.agreement_with(classes, found)
+                for name, found in labels.items()
+                if classes is not None
+            },
+            "rounds": session.rounds,
+            "sent_bytes": sum(cost.sent_bytes for cost in costs.values()),
+            "seconds": {
+                "analyst": round(costs[ANALYST].seconds, 6),
+                "slowest_party": round(slowest, 6),
+            },
+        }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What is to be compared.
-
-    protocols: names; none for all that people are advised to use.
-    lattices: sequence of (int, int); none for :func:`usual_lattices`.
-    n_clusters: as :func:`~party_sdk.coordinator.option_parsing.read_runs` takes it.
-    params: NAME=VALUE for all, PROTOCOL.NAME=VALUE for one.
-    """
-
-    protocols: Sequence[str]
-    lattices: Sequence[Lattice]
-    n_clusters: Any
-    choose: str | None
-    params: tuple[str, ...]
-    seed: int
+def _describe_run(run: SimulatedRun) -> Document:
+    if run.figures is None:
+        return {"n_clusters": run.n_clusters}
+    found = dict(run.figures)
+    with_rows = found.pop("n_clusters")
+    return {"n_clusters": run.n_clusters, "clusters_with_rows": with_rows, **found}
 
 
 def format_lattice(lattice: Lattice) -> str:
@@ -128,74 +159,76 @@ def format_lattice(lattice: Lattice) -> str:
 
 def usual_lattices(n_columns: int) -> list[Lattice]:
     """Return rows split, columns split, both: as far as each party has two columns."""
-    columns = [(1, groups) for groups in (3, 2) if n_columns >= EACH * groups][:1]
-    return [(3, 1), *columns, *([(2, 2)] if columns else [])]
+    fits = [groups for groups in (3, 2) if n_columns >= _LEAST_COLUMNS * groups]
+    return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
 
 
 # Before anything runs
 
 
 def plan(
-    tables: Mapping[str, TrialTable], wish: Wish
-) -> tuple[list[Case], list[LeftOut]]:
-    """Return the cases, and what does not fit.
+    tables: Mapping[str, TrialTable],
+    protocols: Sequence[str],
+    lattices: Sequence[Lattice],
+    n_clusters: Any,
+    params: Sequence[str],
+    *,
+    choose: str | None,
+    seed: int,
+) -> tuple[list[Case], list[Document]]:
+    """Return the cases, and what does not fit, each with its reason.
+
+    protocols: names; none for all that people are advised to use.
+    lattices: none for :func:`usual_lattices`.
+    n_clusters: as :func:`~party_sdk.coordinator.option_parsing.read_runs` takes it.
+    params: NAME=VALUE for all, PROTOCOL.NAME=VALUE for one.
 
     Raises InvalidParameters if a protocol is not known, or nothing fits.
     """
-    values = _values(wish)
+    values = _values_by_protocol(protocols, n_clusters, params)
     cases: list[Case] = []
-    others: list[LeftOut] = []
+    others: list[Document] = []
     for file, table in tables.items():
         for protocol, given in values.items():
-            for lattice in wish.lattices or usual_lattices(len(table.columns)):
+            for lattice in lattices or usual_lattices(len(table.columns)):
                 try:
-                    _check_kind(table, protocol)
                     case = case_of(
-                        file,
-                        table,
-                        protocol,
-                        given,
-                        lattice,
-                        choose=wish.choose,
-                        seed=wish.seed,
+                        file, table, protocol, given, lattice, choose=choose, seed=seed
                     )
                 except InvalidParameters as refused:
-                    others.append(
-                        LeftOut(
-                            file=file,
-                            protocol=protocol,
-                            layout=format_lattice(lattice),
-                            reason=refused.detail,
-                        )
-                    )
+                    place = {"protocol": protocol, "layout": format_lattice(lattice)}
+                    others.append({"file": file, **place, "reason": refused.detail})
                 else:
                     cases.append(case)
     if not cases:
         ways: dict[str, list[str]] = {}
         for each in others:
-            ways.setdefault(each.reason, []).append(f"{each.protocol} {each.layout}")
+            name = f"{each['protocol']} {each['layout']}"
+            ways.setdefault(each["reason"], []).append(name)
         said = " ".join(f"{', '.join(n)}: {reason}" for reason, n in ways.items())
         raise InvalidParameters(f"There is nothing to compare. {said}")
     return cases, others
 
 
-def _values(wish: Wish) -> dict[str, dict[str, Any]]:
+def _values_by_protocol(
+    protocols: Sequence[str], n_clusters: Any, params: Sequence[str]
+) -> dict[str, dict[str, Any]]:
     """Return the values of parameters of each protocol that is compared."""
-    catalogue = registry.catalogue()
-    names = wish.protocols or [n for n, known in catalogue.items() if known.methods]
-    for name in names:
-        registry.protocol(name)  # which names the known ones
+    known = catalogue.catalogue()
+    names = protocols or [name for name, each in known.items() if each.methods]
     texts: dict[str, list[str]] = {name: [] for name in names}
-    for text in wish.params:
+    for name in names:
+        catalogue.protocol(name)  # which names the known ones
+    for text in params:
         first, dot, rest = text.partition(".")
-        if not dot or "=" in first or first not in catalogue:
+        if not dot or "=" in first or first not in known:
             for own in texts.values():
                 own.append(text)
         elif first in texts:
             texts[first].append(rest)
         else:
             raise InvalidParameters(f"{text!r}: {first!r} is not compared.")
-    counted = {"n_clusters": wish.n_clusters}
+    counted = {"n_clusters": n_clusters}
     return {name: {**counted, **read_values(tuple(t))} for name, t in texts.items()}
 
 
@@ -213,11 +246,14 @@ def case_of(
 
     values: parameters that are named; of others the protocol's `in_simulations` hold.
     """
-    known = registry.protocol(protocol)
+    known = catalogue.protocol(protocol)
+    counts = known.methods and all(each.data == "counts" for each in known.methods)
+    if counts and np.nanmin(table.X) < 0:
+        raise InvalidParameters("It is for counts; the table has numbers below 0.")
     given, evaluation = read_runs({**known.in_simulations, **values}, choose)
     layout = regular(lattice)
     agreed = fields_of_groups(table.X.shape, table.columns, table.agreed_fields, layout)
-    params = registry.parse_params(protocol, given)
+    params = catalogue.parse_params(protocol, given)
     request = session_terms.build_request(
         params,
         layout,
@@ -240,11 +276,7 @@ def case_of(
     )
 
 
-def _check_kind(table: TrialTable, protocol: str) -> None:
-    """Refuse negative numbers where a protocol is for counts alone."""
-    kinds = {method.data for method in registry.protocol(protocol).methods}
-    if kinds == {"counts"} and np.nanmin(table.X) < 0:
-        raise InvalidParameters("It is for counts; the table has numbers below 0.")
+# The table on which methods are tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -349,122 +381,3 @@ def _without(data: Path, how: How, truth: str | None) -> How:
     left_out = {truth, *how.id_columns}
     names = column_names(data, how)
     return replace(how, columns=[name for name in names if name not in left_out])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CaseResult:
-    """What came of a case."""
-
-    case: Case
-    session: SimulatedSession
-
-    @property
-    def rule(self) -> str | None:
-        """Return the figure that chose the run; None of one run."""
-        several = self.case.evaluation
-        return (
-            None if several is None else several.rule(self.session.results[0].figures)
-        )
-
-    @cached_property
-    def truth(self) -> Mapping[str, Mapping[str, float]]:
-        """Return agreement with the true classes, where they are known.
-
-        ``truth`` is that of the session, ``pooled_truth`` that of the pooled run.
-        """
-        classes, whole = self.case.table.classes, self.session.whole
-        if classes is None:
-            return {}
-        found = {"truth": whole.labels, "pooled_truth": whole.pooled}
-        return {
-            name: scores.agreement_with(classes, labels)
-            for name, labels in found.items()
-        }
-
-    @property
-    def no_clusters(self) -> bool | None:
-        """Return whether the gap statistic says one cluster; None where it is unknown."""
-        return says_one([run.figures for run in self.session.runs if run.figures])
-
-    @property
-    def sent_bytes(self) -> int:
-        """Return what all roles sent."""
-        return sum(cost.sent_bytes for cost in self.session.costs.values())
-
-    @property
-    def seconds(self) -> tuple[float, float]:
-        """Return the seconds of the analyst, and of the slowest party."""
-        costs = dict(self.session.costs)
-        analyst = costs.pop(ANALYST).seconds
-        return analyst, max(cost.seconds for cost in costs.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseFailure:
-    """A case that ended without a result, and why."""
-
-    case: Case
-    reason: str
-
-
-def run(case: Case, seed: int) -> CaseResult | CaseFailure:
-    """Return what comes of a case, or why nothing does."""
-    try:
-        return CaseResult(case=case, session=case.play(seed))
-    except CoterieError as error:
-        return CaseFailure(case=case, reason=error.detail)
-
-
-# As JSON
-
-
-def documents(results: Sequence[CaseResult | CaseFailure]) -> Iterator[dict[str, Any]]:
-    """Yield each case as JSON values."""
-    for result in results:
-        case = result.case
-        yield {
-            "file": case.file,
-            "protocol": case.protocol,
-            "layout": case.layout,
-            "params": catalogue.find_changed_params(case.params),
-            **(
-                document(result)
-                if isinstance(result, CaseResult)
-                else {"error": result.reason}
-            ),
-            "risks": dict(case.risks),
-            "risks_of_several_runs": list(case.of_runs),
-        }
-
-
-def document(result: CaseResult) -> dict[str, Any]:
-    """Return what came of a case as JSON values."""
-    analyst, slowest = result.seconds
-    session = result.session
-    return {
-        "lanes": [_run_document(run) for run in session.runs],
-        "chosen": session.runs[session.chosen].n_clusters,
-        "chosen_by": result.rule,
-        "no_clusters": result.no_clusters,
-        "warnings": list(session.warnings),
-        "fidelity": session.fidelity,
-        "pooled_agreement": session.pooled_agreement,
-        "objective_ratio": session.objective_ratio,
-        "objective_ratio_same_rules": session.objective_ratio_same_rules,
-        "site_agreement": session.site_agreement,
-        **result.truth,
-        "rounds": session.rounds,
-        "sent_bytes": result.sent_bytes,
-        "seconds": {
-            "analyst": round(analyst, 6),
-            "slowest_party": round(slowest, 6),
-        },
-    }
-
-
-def _run_document(run: SimulatedRun) -> dict[str, Any]:
-    if run.figures is None:
-        return {"n_clusters": run.n_clusters}
-    found = dict(run.figures)
-    with_rows = found.pop("n_clusters")
-    return {"n_clusters": run.n_clusters, "clusters_with_rows": with_rows, **found}

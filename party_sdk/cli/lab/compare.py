@@ -1,31 +1,29 @@
 """`coterie compare`: methods alone, on tables of your own, beside each other."""
 
-from __future__ import annotations
-
-import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from party_sdk.cli.options.arguments import protocol_names
-from party_sdk.cli.options.common import SEED, LongCommand
-from party_sdk.cli.options.tables import reading_options
-from party_sdk.cli.options.terms import (
-    choose_option,
-    missing_option,
-    preparation_option,
+from party_sdk.cli.lab.simulate import Truth
+from party_sdk.cli.options import (
+    SEED,
+    Choose,
+    Missing,
+    Preparations,
+    ReadingOptions,
+    complete_protocols,
 )
-from party_sdk.cli.terminal.output import json_option, say
-from party_sdk.coordinator.option_parsing import read_values
+from party_sdk.cli.parameters import argument, command, option
+from party_sdk.cli.terminal.output import Output, say
+from party_sdk.coordinator.option_parsing import read_runs, read_values
 
 if TYPE_CHECKING:
-    from party_sdk.cli.lab.cases import Case, CaseFailure, CaseResult, LeftOut, Wish
-    from party_sdk.tables import How
+    from party_sdk.cli.lab.cases import Case
 
 _WITHOUT_RESULT = 4
 _LATTICE = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
@@ -44,76 +42,60 @@ def _read_lattices(
     return found
 
 
-@click.command(
-    cls=LongCommand,
-    shown="protocol layout n-clusters id-column schema missing truth json help-all",
+@command(
+    shown="protocol layout n-clusters id-column schema missing truth json help-all"
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--protocol",
-    "protocols",
-    multiple=True,
-    shell_complete=protocol_names,
-    help="Name of a protocol; again for several. By default all that people are advised "
-    "to use.",
-)
-@click.option(
-    "--layout",
-    "lattices",
-    multiple=True,
-    metavar="ROWSxCOLUMNS",
-    callback=_read_lattices,
-    help="Row groups and column groups, e.g. 3x1; again for several. By default 3x1, "
-    "and where columns suffice for two at each party 1x3 (or 1x2) and 2x2.",
-)
-@click.option(
-    "--n-clusters",
-    default="2..8",
-    show_default=True,
-    help="Numbers of clusters: one, a range, or a list such as [2,4,8].",
-)
-@choose_option
-@click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="[PROTOCOL.]NAME=VALUE",
-    help="A parameter, its value as JSON, of all protocols or of one; may be given "
-    "several times.",
-)
-@click.option("--truth", help="A column of true classes: compared with, not clustered.")
-@reading_options
-@preparation_option(several=False)
-@missing_option
-@click.option(
-    "--row-limit",
-    type=click.IntRange(min=2),
-    default=5000,
-    show_default=True,
-    help="Of a table with more rows so many are tried, drawn by the seed.",
-)
-@click.option(
-    "--seed",
-    type=SEED,
-    default=0,
-    show_default=True,
-    help="Seed of the draw of rows, of split and session.",
-)
-@json_option
-@click.pass_context
 def compare(
-    context: click.Context,
-    /,
-    files: tuple[Path, ...],
-    how: How,
-    preparation_files: tuple[Path, ...],
-    missing: Literal["drop", "mean", "median"] | None,
-    truth: str | None,
-    row_limit: int,
+    files: Annotated[tuple[Path, ...], argument()],
     *,
+    protocols: Annotated[
+        tuple[str, ...],
+        option(
+            "Name of a protocol; again for several. By default all that people are "
+            "advised to use.",
+            "--protocol",
+            shell_complete=complete_protocols,
+        ),
+    ] = (),
+    lattices: Annotated[
+        Sequence[tuple[int, int]],
+        option(
+            "Row groups and column groups, e.g. 3x1; again for several. By default 3x1, "
+            "and where columns suffice for two at each party 1x3 (or 1x2) and 2x2.",
+            "--layout",
+            multiple=True,
+            metavar="ROWSxCOLUMNS",
+            callback=_read_lattices,
+        ),
+    ] = (),
+    n_clusters: Annotated[
+        str, option("Numbers of clusters: one, a range, or a list such as [2,4,8].")
+    ] = "2..8",
+    choose: Choose = None,
+    params: Annotated[
+        tuple[str, ...],
+        option(
+            "A parameter, its value as JSON, of all protocols or of one; may be given "
+            "several times.",
+            "--param",
+            metavar="[PROTOCOL.]NAME=VALUE",
+        ),
+    ] = (),
+    truth: Truth = None,
+    reading: ReadingOptions,
+    preparations: Preparations = (),
+    missing: Missing = None,
+    row_limit: Annotated[
+        int,
+        option(
+            "Of a table with more rows so many are tried, drawn by the seed.", low=2
+        ),
+    ] = 5000,
+    seed: Annotated[
+        int, option("Seed of the draw of rows, of split and session.", type=SEED)
+    ] = 0,
     as_json: bool,
-    **wish: Any,
-) -> None:
+) -> Output:
     """Try methods, splits and numbers of clusters on FILES.
 
     Nothing is sent from this machine. Each case is one session with all roles in this
@@ -124,52 +106,24 @@ def compare(
     Beneath stands what k-means gives without a session: on pooled rows, to each party
     alone, and by averaging what parties find.
     """
-    from party_sdk.cli.lab import baselines
-    from party_sdk.cli.lab.cases import CaseFailure, describe, plan, read, run
-
-    seed = wish["seed"]
-    tables = {
-        str(file): read(
-            file,
-            describe(file, how, preparation_files, missing, truth),
-            truth,
-            row_limit=row_limit,
-            seed=seed,
-        )
-        for file in files
-    }
-    if not as_json:
-        _show_tables(tables)
-    cases, others = plan(tables, _wish(**wish))
-    if not as_json:
-        many = "case" if len(cases) == 1 else "cases"
-        say(f"{len(cases)} {many}, {_numbers(cases)} clusters", err=True)
-    with _show_progress(cases, as_json=as_json) as followed:
-        results = [run(case, seed) for case in followed]
-    beside = list(baselines.baselines(results, seed))
-    if as_json:
-        told = {"baselines": baselines.documents(beside)}
-        click.echo(json.dumps(_document(tables, results, others) | told))
-    else:
-        _print(results, others)
-        for line in baselines.lines(beside):
-            say(line)
-    if all(isinstance(result, CaseFailure) for result in results):
-        context.exit(_WITHOUT_RESULT)
-
-
-def _wish(
-    protocols: tuple[str, ...],
-    lattices: list[tuple[int, int]],
-    n_clusters: str,
-    choose: str | None,
-    params: tuple[str, ...],
-    seed: int,
-) -> Wish:
     from clustering_protocols.common.errors import InvalidParameters
-    from party_sdk.cli.lab.cases import Wish
-    from party_sdk.coordinator.option_parsing import read_runs
+    from party_sdk.cli.lab import baselines
+    from party_sdk.cli.lab.case_table import lines, notes
+    from party_sdk.cli.lab.cases import describe, plan, read
 
+    how, tables = reading.how(), {}
+    for file in files:
+        described = describe(file, how, preparations, missing, truth)
+        table = read(file, described, truth, row_limit=row_limit, seed=seed)
+        tables[str(file)] = table
+        if not as_json:
+            n_rows, whole = len(table.X), table.source.n_rows
+            rows = f"{n_rows} rows"
+            if n_rows < whole:
+                rows = f"{n_rows} of {whole} rows, drawn by the seed (--row-limit)"
+            say(f"{file}: {rows}; {len(table.columns)} columns", err=True)
+            for warning in table.source.report.warnings:
+                say(f"warning: {warning}", err=True)
     numbers = read_values((f"n_clusters={n_clusters}",))
     single, several = read_runs(numbers, choose)
     if several is None and type(single["n_clusters"]) is not int:
@@ -177,77 +131,14 @@ def _wish(
             f"{n_clusters!r} is no number, no range such as 2..8 and no list.",
             field="n_clusters",
         )
-    return Wish(
-        protocols=protocols,
-        lattices=lattices,
-        n_clusters=numbers["n_clusters"],
-        choose=choose,
-        params=params,
-        seed=seed,
+    k = numbers["n_clusters"]
+    cases, others = plan(
+        tables, protocols, lattices, k, params, choose=choose, seed=seed
     )
-
-
-# While it runs
-
-
-def _show_tables(tables: Any) -> None:
-    for name, table in tables.items():
-        n_rows, whole = len(table.X), table.source.n_rows
-        rows = f"{n_rows} rows"
-        if n_rows < whole:
-            rows = f"{n_rows} of {whole} rows, drawn by the seed (--row-limit)"
-        say(f"{name}: {rows}; {len(table.columns)} columns", err=True)
-        for warning in table.source.report.warnings:
-            say(f"warning: {warning}", err=True)
-
-
-def _numbers(cases: list[Case]) -> str:
-    """Return the numbers of clusters of all cases in words."""
-    known = sorted({k for case in cases for k in case.numbers if k is not None})
-    if len(known) > 2 and known == list(range(known[0], known[-1] + 1)):
-        return f"{known[0]} to {known[-1]}"
-    return ", ".join(map(str, known)) or "any number of"
-
-
-@contextmanager
-def _show_progress(cases: list[Case], *, as_json: bool) -> Iterator[Iterable[Case]]:
-    """Give the cases one by one: a bar in a terminal, else a line of each."""
-    if as_json:
-        yield cases
-    elif not _in_terminal():
-        yield _announce_cases(cases)
-    else:
-        with click.progressbar(
-            cases, item_show_func=_name, show_pos=True, file=sys.stderr
-        ) as bar:
-            yield bar
-
-
-def _in_terminal() -> bool:
-    return sys.stderr.isatty()
-
-
-def _announce_cases(cases: list[Case]) -> Iterator[Case]:
-    for number, case in enumerate(cases, start=1):
-        say(f"{number}/{len(cases)}  {_name(case)}", err=True)
-        yield case
-
-
-def _name(case: Case | None) -> str:
-    return "" if case is None else f"{case.file} {case.protocol} {case.layout}"
-
-
-# What came of it
-
-
-def _document(
-    tables: Any, results: list[CaseResult | CaseFailure], others: list[LeftOut]
-) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from party_sdk.cli.lab.cases import documents
-
-    return {
+    with _show_progress(cases, as_json=as_json) as followed:
+        done = [case.run(seed) for case in followed]
+    beside = baselines.baselines(cases, done, seed)
+    document = {
         "tables": {
             name: {
                 "rows": table.source.n_rows,
@@ -257,16 +148,40 @@ def _document(
             }
             for name, table in tables.items()
         },
-        "cases": list(documents(results)),
-        "left_out": [asdict(each) for each in others],
+        "cases": done,
+        "left_out": others,
+        "baselines": beside,
     }
+    shown = [*lines(done), "", *notes(done, others), *baselines.lines(beside)]
+    failed = all("error" in case for case in done)
+    return Output(document, shown, _WITHOUT_RESULT if failed else 0)
 
 
-def _print(results: list[CaseResult | CaseFailure], others: list[LeftOut]) -> None:
-    from party_sdk.cli.lab.case_table import lines, notes
+@contextmanager
+def _show_progress(cases: list["Case"], *, as_json: bool) -> Iterator[Iterable["Case"]]:
+    """Give the cases one by one: a bar in a terminal, else a line of each."""
+    if as_json:
+        yield cases
+        return
+    known = sorted({k for case in cases for k in case.numbers if k is not None})
+    numbers = ", ".join(map(str, known)) or "any number of"
+    if len(known) > 2 and known == list(range(known[0], known[-1] + 1)):
+        numbers = f"{known[0]} to {known[-1]}"
+    many = "case" if len(cases) == 1 else "cases"
+    say(f"{len(cases)} {many}, {numbers} clusters", err=True)
+    if sys.stderr.isatty():
+        with click.progressbar(
+            cases,
+            item_show_func=lambda case: "" if case is None else case.name,
+            show_pos=True,
+            file=sys.stderr,
+        ) as bar:
+            yield bar
+    else:
+        yield _announce(cases)
 
-    for line in lines(results):
-        say(line)
-    click.echo()
-    for line in notes(results, others):
-        say(line)
+
+def _announce(cases: list["Case"]) -> Iterator["Case"]:
+    for number, case in enumerate(cases, start=1):
+        say(f"{number}/{len(cases)}  {case.name}", err=True)
+        yield case

@@ -1,88 +1,70 @@
 """`coterie simulate`: all roles in one process, to choose a method."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import click
-
-from party_sdk.cli.options.arguments import protocol_names
-from party_sdk.cli.options.common import (
+from party_sdk.cli.options import (
     SEED,
-    LongCommand,
-    column_groups_option,
-    param_option,
-    row_groups_option,
+    Choose,
+    Force,
+    Missing,
+    Param,
+    Preparations,
+    ReadingOptions,
+    complete_protocols,
+    prepare_files,
 )
-from party_sdk.cli.options.tables import reading_options
-from party_sdk.cli.options.terms import (
-    choose_option,
-    missing_option,
-    preparation_option,
-)
-from party_sdk.cli.terminal.output import json_option, say
-from party_sdk.cli.terminal.output_files import force_option
-from party_sdk.results.output_files import keep_others, try_outputs, write_whole
+from party_sdk.cli.parameters import argument, command, option
+from party_sdk.cli.terminal.output import Output, say
+from party_sdk.cli.terminal.result_lines import profile_lines, table_lines
+from party_sdk.coordinator.option_parsing import read_values
+from party_sdk.results.output_files import write_whole
 
 if TYPE_CHECKING:
-    from party_sdk.tables import How
+    from party_sdk.cli.lab.cases import Case
+    from party_sdk.lab import SimulatedSession
+
+Truth: TypeAlias = Annotated[
+    str | None, option("A column of true classes: compared with, not clustered.")
+]
 
 
-@click.command(
-    cls=LongCommand,
-    shown="data id-column schema missing row-groups column-groups param truth labels help-all",
+@command(
+    shown="data id-column schema missing row-groups column-groups param truth labels help-all"
 )
-@click.argument("protocol", shell_complete=protocol_names)
-@click.option(
-    "--data",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="A file: text, Excel, Parquet, SPSS, SAS or Stata.",
-)
-@click.option("--truth", help="A column of true classes: compared with, not clustered.")
-@reading_options
-@preparation_option(several=False)
-@missing_option
-@row_groups_option
-@column_groups_option
-@param_option
-@choose_option
-@click.option(
-    "--seed", type=SEED, default=0, show_default=True, help="Seed of split and session."
-)
-@click.option(
-    "--labels",
-    type=click.Path(path_type=Path),
-    help="File to write the labels to (CSV, Parquet or Excel, by its ending).",
-)
-@click.option(
-    "--manifest",
-    type=click.Path(path_type=Path),
-    help="File for a paper (JSON): terms, seeds, versions, digests, and the result.",
-)
-@force_option
-@json_option
 def simulate(
-    protocol: str,
-    data: Path,
-    truth: str | None,
-    how: How,
-    preparation_files: tuple[Path, ...],
-    missing: Literal["drop", "mean", "median"] | None,
-    row_groups: int | None,
-    column_groups: int | None,
-    params: tuple[str, ...],
-    choose: str | None,
-    seed: int,
-    labels: Path | None,
-    manifest: Path | None,
+    protocol: Annotated[str, argument(shell_complete=complete_protocols)],
     *,
-    force: bool,
-    as_json: bool,
-) -> None:
+    data: Annotated[Path, option("A file: text, Excel, Parquet, SPSS, SAS or Stata.")],
+    truth: Truth = None,
+    reading: ReadingOptions,
+    preparations: Preparations = (),
+    missing: Missing = None,
+    row_groups: Annotated[
+        int | None,
+        option("Number of row groups: each holds other people.", low=1, high=1000),
+    ] = None,
+    column_groups: Annotated[
+        int | None,
+        option("Number of column groups: each holds other features.", low=1, high=1000),
+    ] = None,
+    params: Param = (),
+    choose: Choose = None,
+    seed: Annotated[int, option("Seed of split and session.", type=SEED)] = 0,
+    labels: Annotated[
+        Path | None,
+        option("File to write the labels to (CSV, Parquet or Excel, by its ending)."),
+    ] = None,
+    manifest: Annotated[
+        Path | None,
+        option(
+            "File for a paper (JSON): terms, seeds, versions, digests, and the result."
+        ),
+    ] = None,
+    force: Force = False,
+) -> Output:
     """Play all roles of a PROTOCOL over one table, to try a method.
 
     Rows and columns are shuffled by the seed and divided among row groups × column
@@ -93,64 +75,86 @@ def simulate(
     numbers of clusters (--param n_clusters=2..8), the quality measures of all runs are
     shown, and the run that counts. 'coterie compare' tries several methods and splits.
     """
-    from party_sdk.cli.lab.case_table import simulate as play
-    from party_sdk.cli.lab.cases import describe
-    from party_sdk.coordinator.option_parsing import read_values
+    import numpy as np
+
+    from party_sdk.cli.lab.cases import case_of, describe, read
     from party_sdk.lab import usual_lattice
+    from party_sdk.results.label_files import write_labels
 
-    try_outputs([labels, manifest], data, force=force)
-    keep_others([labels, manifest], None, force=force)
-    trial = play(
-        protocol,
-        data,
-        describe(data, how, preparation_files, missing, truth),
-        read_values(params),
-        usual_lattice(protocol, row_groups, column_groups),
-        seed,
-        choose=choose,
-        truth=truth,
-        labels=labels,
-        manifest=manifest is not None,
+    prepare_files([labels, manifest], data, force=force)
+    how = describe(data, reading.how(), preparations, missing, truth)
+    table, values = read(data, how, truth), read_values(params)
+    lattice = usual_lattice(protocol, row_groups, column_groups)
+    case = case_of(
+        data.name, table, protocol, values, lattice, choose=choose, seed=seed
     )
+    session, source = case.play(seed, manifest=manifest is not None), table.source
+    found = session.whole.labels
+    if labels is not None:
+        write_labels(labels, found, source.ids, source.naming, {})
     if manifest is not None:
-        write_whole(json.dumps(trial.manifest, indent=1).encode(), manifest)
-    if as_json:
-        click.echo(json.dumps(trial.report))
-        return
-    for warning in trial.report["warnings"]:
+        write_whole(json.dumps(session.manifest, indent=1).encode(), manifest)
+    profiles = session.results[0].profiles
+    described = next((each for each in profiles if each.is_description), None)
+    report = {
+        **case.describe(session),
+        "description": described and described.model_dump(mode="json"),
+        "cluster_sizes": np.bincount(found[found >= 0]).tolist(),
+        "noise_rows": int(np.count_nonzero(found < 0)),  # of no cluster
+        "roles": {
+            role: {"seconds": round(cost.seconds, 6), "sent_bytes": cost.sent_bytes}
+            for role, cost in session.costs.items()
+        },
+        "warnings": [*source.report.warnings, *session.warnings],
+    }
+    return Output(report, _lines(case, session, report))
+
+
+def _lines(
+    case: "Case", session: "SimulatedSession", report: dict[str, Any]
+) -> Iterator[str]:
+    """Yield figures of runs, as parties would see them, and what the session cost."""
+    for warning in report["warnings"]:
         say(f"warning: {warning}", err=True)
-    for line in trial.runs:
-        say(line)
-    _print(trial.report)
+    if report["description"] is not None:
+        yield from profile_lines(session.results[0].profiles[:1])
+        yield ""
+    elif case.evaluation is not None:
+        from party_sdk.cli.lab.case_table import lines, notes
 
-
-def _print(report: Mapping[str, Any]) -> None:
+        whole = {"protocol": case.protocol, "layout": case.layout, **report}
+        whole |= {"risks": case.risks, "risks_of_several_runs": case.of_runs}
+        yield from lines([whole])
+        yield from notes([{**whole, "warnings": session.warnings}], [])
+        yield ""
+    elif figures := [run.figures for run in session.runs if run.figures]:
+        numbers = [each.n_clusters for each in figures]
+        yield from table_lines(numbers, [each.values for each in figures], None)
+        yield ""
     if report["fidelity"] is not None:
         equal = "(1: equal to pooled clustering from the same start)"
-        click.echo(f"fidelity  {report['fidelity']:.4f}   {equal}")
+        yield f"fidelity  {report['fidelity']:.4f}   {equal}"
     if report["objective_ratio"] is not None:
         same = report["objective_ratio_same_rules"]
         if report["pooled_agreement"] is not None:
             beside = "(with the best of ten pooled starts)"
-            click.echo(f"agreement {report['pooled_agreement']:.4f}   {beside}")
-        click.echo(
-            f"objective {report['objective_ratio']:.4f}   (over the best of ten pooled starts; "
-            f"{same:.4f} over pooled clustering under the same rules)"
+            yield f"agreement {report['pooled_agreement']:.4f}   {beside}"
+        yield (
+            f"objective {report['objective_ratio']:.4f}   (over the best of ten pooled "
+            f"starts; {same:.4f} over pooled clustering under the same rules)"
         )
     if report["site_agreement"] is not None:
-        click.echo(
-            f"sites     {report['site_agreement']:.4f}   (0: clusters tell nothing of the "
-            "site, 1: all)"
+        yield (
+            f"sites     {report['site_agreement']:.4f}   (0: clusters tell nothing of "
+            "the site, 1: all)"
         )
-    for name in report.get("truth", {}):
-        here, pooled = report["truth"][name], report["pooled_truth"][name]
-        click.echo(f"{name:8}  {here:.4f}   pooled {pooled:.4f}")
-    click.echo(f"rounds    {report['rounds']}")
+    for name, here in report.get("truth", {}).items():
+        yield f"{name:8}  {here:.4f}   pooled {report['pooled_truth'][name]:.4f}"
+    yield f"rounds    {report['rounds']}"
     if report["description"] is None:
-        click.echo(f"clusters  {', '.join(map(str, report['cluster_sizes']))} rows")
+        yield f"clusters  {', '.join(map(str, report['cluster_sizes']))} rows"
     if report["noise_rows"]:
-        click.echo(f"noise     {report['noise_rows']} rows")
+        yield f"noise     {report['noise_rows']} rows"
     for role, cost in report["roles"].items():
-        click.echo(
-            f"{role:8}  {cost['seconds']:.3f} s   {cost['sent_bytes']:,} bytes sent"
-        )
+        sent = f"{cost['sent_bytes']:,} bytes sent"
+        yield f"{role:8}  {cost['seconds']:.3f} s   {sent}"

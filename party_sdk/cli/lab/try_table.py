@@ -1,31 +1,31 @@
 """`coterie try`: a table in, labels and a report out, without a question."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import click
-
+from party_sdk.cli.options import FOLDER, OUT, Force, prepare_files
+from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import say
-from party_sdk.cli.terminal.output_files import force_option
-from party_sdk.results.output_files import keep_others, try_outputs, write_whole
+from party_sdk.results.output_files import keep_others, write_whole
 
 if TYPE_CHECKING:
     from party_sdk.lab.trial import Trial
 
 
-@click.command("try")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    help="Folder for labels.csv, report.html and dictionary.json; this one by default.",
-)
-@force_option
-def try_table(file: Path | None, out: Path, *, force: bool) -> None:
+@command(name="try")
+def try_table(
+    file: Annotated[Path | None, argument(type=OUT)] = None,
+    *,
+    out: Annotated[
+        Path,
+        option(
+            "Folder for labels.csv, report.html and dictionary.json; this one by default.",
+            type=FOLDER,
+        ),
+    ] = Path(),
+    force: Force = False,
+) -> None:
     """Cluster FILE as if three institutions held its rows; wine without a FILE.
 
     Nothing is sent. A file of text, Excel, Parquet, SPSS, SAS or Stata. The dictionary is
@@ -40,8 +40,7 @@ def try_table(file: Path | None, out: Path, *, force: bool) -> None:
     names = ("labels.csv", "report.html", "dictionary.json")
     labels, report, dictionary = paths = [out / name for name in names]
     out.mkdir(parents=True, exist_ok=True)
-    try_outputs(paths, table, force=force)
-    keep_others(paths, None, force=force)
+    prepare_files(paths, table, force=force)
     trial = play(table)
     source, session = trial.source, trial.session
     write_labels(labels, session.whole.labels, source.ids, source.naming, {})
@@ -56,7 +55,7 @@ def try_table(file: Path | None, out: Path, *, force: bool) -> None:
     say(f"The same as a session: {shlex.join(words)}")
 
 
-def _print(trial: Trial) -> None:
+def _print(trial: "Trial") -> None:
     look, session = trial.look, trial.session
     columns = look.schema.clustered_part.names
     ids = f", rows named by {' and '.join(look.how.id_columns)}" * bool(

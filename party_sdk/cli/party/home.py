@@ -1,28 +1,29 @@
 """`coterie party status, audit, leave, forget`: what this home keeps of its sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from clustering_protocols.wire.states import StopReason
-from party_sdk.cli.options.arguments import (
-    invited_argument,
-    optional_slot_argument,
-    own_sessions,
-    session_argument,
-    slot_argument,
+from party_sdk.cli.options import (
+    Entropy,
+    HomeOptions,
+    Invited,
+    Joined,
+    Mail,
+    MaybeJoined,
+    MaybeSlot,
+    Remove,
+    Slot,
 )
-from party_sdk.cli.party.party_options import here_options
-from party_sdk.cli.session.notify import address_options, change_receivers
+from party_sdk.cli.parameters import command, option
 from party_sdk.cli.terminal.output import (
     Output,
     align_columns,
     audit_lines,
-    json_output,
+    change_receivers,
     roster_document,
     roster_lines,
     say,
@@ -33,26 +34,21 @@ if TYPE_CHECKING:
     from party_sdk.party.party_session import PartySession
 
 
-@click.command()
-@click.argument("session", required=False, shell_complete=own_sessions)
-@optional_slot_argument
-@click.option(
-    "--withdraw",
-    "withdraws",
-    is_flag=True,
-    help="Take your yes back. You are asked again before anything more is sent; the "
-    "others wait until the deadline of the round.",
-)
-@address_options
-@here_options()
-@json_output
+@command()
 def status(
-    session: str | None,
-    slot: str | None,
-    here: Home,
+    session: MaybeJoined = None,
+    slot: MaybeSlot = None,
     *,
-    withdraws: bool,
-    **receivers: str | None,
+    withdraw: Annotated[
+        bool,
+        option(
+            "Take your yes back. You are asked again before anything more is sent; the "
+            "others wait until the deadline of the round."
+        ),
+    ] = False,
+    mail: Mail = None,
+    remove: Remove = None,
+    home: HomeOptions,
 ) -> Output:
     """List the sessions of this home; of SESSION, who takes part and what you accepted.
 
@@ -61,33 +57,29 @@ def status(
     with the other members.
     """
     if session is None:
-        return _list(here)
+        from party_sdk.party.party_index import all_parties
+
+        found = list(all_parties(home.folder))
+        if not found:
+            say(f"No session has been joined from {home.folder}.", err=True)
+            return Output([])
+        heads = ("SESSION", "SLOT", "STATE", "NEXT")
+        rows = [(each.session, each.slot, each.state, each.following) for each in found]
+        return Output([asdict(each) for each in found], align_columns([heads, *rows]))
+    here = home.open()
     folder = here.one_of(session, slot)
-    if withdraws:
+    if withdraw:
         from party_sdk.party.party_session import WITHDRAWN
 
         here.withdraw_consent(folder.session, folder.slot)
         say(WITHDRAWN, err=True)
-    changes = {name: value for name, value in receivers.items() if value}
-    if changes:
+    if mail or remove:
         with here.receivers(folder.session, folder.slot) as own:
-            return change_receivers(own, changes)
+            return change_receivers(own, mail, remove)
     return _show(here, folder)
 
 
-def _list(here: Home) -> Output:
-    from party_sdk.supervisor.orders import all_parties
-
-    found = list(all_parties(here.path))
-    if not found:
-        say(f"No session has been joined from {here.path}.", err=True)
-        return Output([])
-    heads = ("SESSION", "SLOT", "STATE", "NEXT")
-    rows = [(each.session, each.slot, each.state, each.following) for each in found]
-    return Output([asdict(each) for each in found], align_columns([heads, *rows]))
-
-
-def _show(here: Home, folder: PartySession) -> Output:
+def _show(here: "Home", folder: "PartySession") -> Output:
     from party_sdk.party.notifications import read_told
 
     roster, given = here.roster(folder.session, folder.slot), folder.consents.given
@@ -111,37 +103,38 @@ def _show(here: Home, folder: PartySession) -> Output:
     return Output(document, lines())
 
 
-@click.command()
-@session_argument
-@slot_argument
-@here_options(signs=True)
-@json_output
-def audit(session_id: str, slot: str, here: Home) -> Output:
+@command()
+def audit(
+    session: Joined, slot: Slot, *, home: HomeOptions, entropy: Entropy = None
+) -> Output:
     """Print and check what this party sent.
 
     Each line is an upload or the analyst's receipt for one; the command fails if a line
     was changed. With --json it is signed by your institution: a file that somebody else
     can check (coterie verify).
     """
-    folder = here.find(session_id, slot)
+    here = home.open(entropy=entropy)
+    folder = here.find(session, slot)
     entries = folder.ledger.read()
     return Output(lambda: here.sign_log(folder), audit_lines(entries))
 
 
-@click.command()
-@invited_argument
-@optional_slot_argument
-@click.option("--reason", default="", help="A line for the coordinator to read.")
-@click.option(
-    "--because",
-    type=click.Choice([word.value for word in StopReason if word != StopReason.HELD]),
-    default=StopReason.LEFT.value,
-    show_default=True,
-    help="The one word that all others read, once you have run with your data.",
-)
-@here_options()
+@command()
 def leave(
-    session: str, slot: str | None, reason: str, because: str, here: Home
+    session: Invited,
+    slot: MaybeSlot = None,
+    *,
+    reason: Annotated[str, option("A line for the coordinator to read.")] = "",
+    because: Annotated[
+        str,
+        option(
+            "The one word that all others read, once you have run with your data.",
+            type=click.Choice(
+                [word.value for word in StopReason if word != StopReason.HELD]
+            ),
+        ),
+    ] = StopReason.LEFT.value,
+    home: HomeOptions,
 ) -> None:
     """Do not take part, or stop for good: nothing more is sent.
 
@@ -150,6 +143,7 @@ def leave(
     by SESSION and SLOT too, all read that you stopped, and one word why. The session
     ends, or continues without you where its terms allow that.
     """
+    here = home.open()
     if "#" in session:
         from party_sdk.analyst_client.invitations import Invitation
 
@@ -176,26 +170,28 @@ def leave(
     )
 
 
-@click.command()
-@session_argument
-@slot_argument
-@here_options()
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="The log of what was sent and the report too.",
-)
-@click.confirmation_option(prompt="Delete memory, keys and token of this party?")
-def forget(session_id: str, slot: str, here: Home, *, everything: bool) -> None:
+@command()
+def forget(
+    session: Joined,
+    slot: Slot,
+    *,
+    home: HomeOptions,
+    everything: Annotated[
+        bool, option("The log of what was sent and the report too.", "--all")
+    ] = False,
+    yes: Annotated[bool, option("Confirm the action without prompting.")] = False,
+) -> None:
     """Delete what is kept of a session here, secrets included.
 
     The log of what was sent and your report stay (party audit, party report).
     """
     from party_sdk.supervisor import PartyOrder
 
-    folder = here.stored(session_id, slot)
-    if not folder.exists and PartyOrder(here.path, session_id, slot).exists:
+    if not yes:
+        click.confirm("Delete memory, keys and token of this party?", abort=True)
+    here = home.open()
+    folder = here.stored(session, slot)
+    if not folder.exists and PartyOrder(here.path, session, slot).exists:
         folder.forget(everything=True)  # an order that never joined: nothing has left
         return
-    here.forget(session_id, slot, everything=everything)
+    here.forget(session, slot, everything=everything)

@@ -1,30 +1,30 @@
 """`coterie party report` and `party predict`: what came of a session, at home."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
-from party_sdk.cli.options.arguments import (
-    invited_argument,
-    optional_slot_argument,
-    session_argument,
-    slot_argument,
+from party_sdk.cli.options import (
+    OUT,
+    Choices,
+    Force,
+    HomeOptions,
+    Invited,
+    Joined,
+    Labels,
+    MaybeSlot,
+    Slot,
+    TableOptions,
 )
-from party_sdk.cli.options.policy import choice_option
-from party_sdk.cli.options.release import profile_lines
-from party_sdk.cli.options.tables import data_options, own_rows_options
-from party_sdk.cli.party.party_options import here_options
-from party_sdk.cli.terminal.output import Output, align_columns, json_output
-from party_sdk.cli.terminal.output_files import (
-    force_option,
+from party_sdk.cli.parameters import command, option
+from party_sdk.cli.terminal.output import Output, align_columns
+from party_sdk.cli.terminal.result_lines import (
     label_lines,
-    labels_option,
+    profile_lines,
     report_summary,
     write_page,
 )
@@ -42,55 +42,70 @@ if TYPE_CHECKING:
     from party_sdk.party.party_session import PartySession
 
 _MOST_VARIABLES: Final = 12
+_NEW_MAPPING: Final = option(
+    "The mapping is another one than this session is kept with, and it counts."
+)
 
 
-@click.command()
-@invited_argument
-@optional_slot_argument
-@own_rows_options
-@click.option(
-    "--out",
-    "outs",
-    multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a file, by its ending. .html: the report as a page to read and print. "
-    ".json: terms, public seed, digests and versions, for a paper. With --data your "
-    "table with the cluster of each row: .csv, .xlsx, .parquet, .sav (SPSS) or .dta "
-    "(Stata). Again for several.",
-)
-@click.option(
-    "--runs",
-    is_flag=True,
-    help="Instead, before a number of clusters is chosen: your own rows under each. "
-    "Takes --data.",
-)
-@click.option(
-    "--name",
-    "named",
-    multiple=True,
-    metavar="NUMBER=NAME",
-    help="What you call a cluster in reports and files: 3=SIDD; 3= takes it back.",
-)
-@click.option(
-    "--names",
-    "names_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help='JSON file of all names, {"3": "SIDD"}: read if it is there, else written.',
-)
-@force_option
-@here_options(maps=True)
-@json_output
+def _read_names(
+    _: click.Context, __: click.Parameter, texts: Sequence[str]
+) -> dict[int, str]:
+    """Return the names in NUMBER=NAME texts."""
+    found = {}
+    for text in texts:
+        number, equals, called = text.partition("=")
+        if not equals or not number.strip().isdigit():
+            raise click.BadParameter(
+                f"{text!r} is not NUMBER=NAME, such as 3=SIDD.", param_hint="--name"
+            )
+        found[int(number)] = called.strip()
+    return found
+
+
+@command()
 def report(
-    session: str,
-    slot: str | None,
-    rows: TableSpec | None,
-    outs: tuple[Path, ...],
-    named: tuple[str, ...],
-    names_file: Path | None,
-    here: Home,
+    session: Invited,
+    slot: MaybeSlot = None,
     *,
-    runs: bool,
-    force: bool,
+    table: TableOptions,
+    out: Annotated[
+        tuple[Path, ...],
+        option(
+            "Write a file, by its ending. .html: the report as a page to read and print. "
+            ".json: terms, public seed, digests and versions, for a paper. With --data "
+            "your table with the cluster of each row: .csv, .xlsx, .parquet, .sav (SPSS) "
+            "or .dta (Stata). Again for several.",
+            type=OUT,
+        ),
+    ] = (),
+    runs: Annotated[
+        bool,
+        option(
+            "Instead, before a number of clusters is chosen: your own rows under each. "
+            "Takes --data."
+        ),
+    ] = False,
+    named: Annotated[
+        Mapping[int, str],
+        option(
+            "What you call a cluster in reports and files: 3=SIDD; 3= takes it back.",
+            "--name",
+            multiple=True,
+            default=(),
+            metavar="NUMBER=NAME",
+            callback=_read_names,
+        ),
+    ],
+    names: Annotated[
+        Path | None,
+        option(
+            'JSON file of all names, {"3": "SIDD"}: read if it is there, else written.',
+            type=OUT,
+        ),
+    ] = None,
+    force: Force = False,
+    new_mapping: Annotated[bool, _NEW_MAPPING] = False,
+    home: HomeOptions,
 ) -> Output:
     """Report your run of a session, from what is kept on this disk. Nothing is sent.
 
@@ -98,23 +113,24 @@ def report(
     --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
     Methods whose analyst labels the rows (dc, omnifc, pqmds) have no --runs.
     """
+    rows, here = table.spec(force=force), home.open(new_mapping=new_mapping)
     folder = here.one_of(session, slot)
     if runs:
         return _show_runs(here, folder, rows)
-    if rows is None and any(_is_table(path) for path in outs):
+    if rows is None and any(_is_table(path) for path in out):
         raise click.UsageError("A table with clusters takes your own: --data.")
-    keep_others(outs, folder, force=force)
-    try_outputs(outs, here.path if rows is None else Path(rows.path), force=True)
-    if named or names_file is not None:
-        _name_clusters(here, folder, named, names_file)
-    for path in outs:
+    keep_others(out, folder, force=force)
+    try_outputs(out, here.path if rows is None else Path(rows.path), force=True)
+    if named or names is not None:
+        _name_clusters(here, folder, named, names)
+    for path in out:
         with remember_outputs([path], folder):
             _write(path, here, folder, rows)
     made = here.report(folder, rows)
     ended = f"{made.ended}, without a result" if made.ended else "no result yet"
     summary = report_summary(made, "complete" if made.complete else ended)
     log = f"{len(made.left)} lines in the log of what was sent"
-    written = [f"{path} is written" for path in outs]
+    written = [f"{path} is written" for path in out]
     return Output(made, chain(summary, [log], written))
 
 
@@ -123,7 +139,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _write(
-    path: Path, here: Home, folder: PartySession, rows: TableSpec | None
+    path: Path, here: "Home", folder: "PartySession", rows: "TableSpec | None"
 ) -> None:
     if path.suffix.lower() == ".json":
         write_whole(json.dumps(here.manifest(folder), indent=1).encode(), path)
@@ -137,29 +153,22 @@ def _write(
 
 
 def _name_clusters(
-    here: Home, folder: PartySession, named: Sequence[str], file: Path | None
+    here: "Home", folder: "PartySession", named: Mapping[int, str], file: Path | None
 ) -> None:
     from party_sdk.application.exports import name_clusters, read_names
 
     given = read_names(file) if file is not None and file.exists() else {}
-    names = name_clusters(here, folder, given | dict(map(_parse, named)))
+    names = name_clusters(here, folder, {**given, **named})
     if file is not None and not file.exists():
         write_whole(json.dumps(dict(enumerate(names))).encode(), file)
-
-
-def _parse(given: str) -> tuple[int, str]:
-    number, equals, called = given.partition("=")
-    if not equals or not number.strip().isdigit():
-        raise click.BadParameter(
-            f"{given!r} is not NUMBER=NAME, such as 3=SIDD.", param_hint="--name"
-        )
-    return int(number), called.strip()
 
 
 # Each number of clusters over the own rows, before the choice
 
 
-def _show_runs(here: Home, folder: PartySession, rows: TableSpec | None) -> Output:
+def _show_runs(
+    here: "Home", folder: "PartySession", rows: "TableSpec | None"
+) -> Output:
     from party_sdk.application.exports import look_at_runs
 
     if rows is None:
@@ -173,13 +182,13 @@ def _show_runs(here: Home, folder: PartySession, rows: TableSpec | None) -> Outp
     return Output(document, chain(lines, *map(_overlap_lines, overlaps)))
 
 
-def _run_lines(run: OwnRun) -> Iterator[str]:
+def _run_lines(run: "OwnRun") -> Iterator[str]:
     yield f"{run.n_clusters} clusters; your rows: {', '.join(map(str, run.own_sizes))}"
     for line in () if run.profile is None else profile_lines([run.profile]):
         yield f"  {line}"
 
 
-def _overlap_lines(overlap: RunOverlap) -> Iterator[str]:
+def _overlap_lines(overlap: "RunOverlap") -> Iterator[str]:
     yield f"your rows, from {overlap.first} to {overlap.second} clusters:"
     heads = ["", *(f"cluster {k}" for k in range(overlap.second))]
     rows = [
@@ -192,23 +201,17 @@ def _overlap_lines(overlap: RunOverlap) -> Iterator[str]:
 # New rows
 
 
-@click.command()
-@session_argument
-@slot_argument
-@data_options
-@labels_option
-@choice_option
-@here_options(maps=True)
-@json_output
+@command()
 def predict(
-    session_id: str,
-    slot: str,
-    rows: TableSpec,
-    labels: Path,
-    choices: Mapping[str, Any],
-    here: Home,
+    session: Joined,
+    slot: Slot,
     *,
-    force: bool,
+    table: TableOptions,
+    labels: Labels = Path("labels.csv"),
+    force: Force = False,
+    choices: Choices,
+    new_mapping: Annotated[bool, _NEW_MAPPING] = False,
+    home: HomeOptions,
 ) -> Output:
     """Label new rows at home, where the terms release what that takes.
 
@@ -218,8 +221,10 @@ def predict(
     """
     from party_sdk.cli.terminal.asker import confirm_units
 
+    rows = table.require([labels], force=force)
+    here = home.open(new_mapping=new_mapping)
     keep_others([labels], None, force=force)
-    found = here.label(session_id, slot, rows, choices=choices, agree=confirm_units)
+    found = here.label(session, slot, rows, choices=choices, agree=confirm_units)
     path, summary = found.save(labels), found.summary
     said = {} if summary is None else summary.model_dump(mode="json")
     lines = () if summary is None else summary_lines(summary)
@@ -227,7 +232,7 @@ def predict(
     return Output(document, chain(label_lines(path, len(found.labels)), lines))
 
 
-def summary_lines(summary: NewRowsSummary) -> Iterator[str]:
+def summary_lines(summary: "NewRowsSummary") -> Iterator[str]:
     """Yield what is said of new rows as a whole."""
     from coterie_pages.formatting import percent
 
@@ -255,7 +260,7 @@ def summary_lines(summary: NewRowsSummary) -> Iterator[str]:
         yield f"and {left} columns that moved less"
 
 
-def _variable(each: VariableDrift) -> list[str]:
+def _variable(each: "VariableDrift") -> list[str]:
     from coterie_pages.formatting import drift_value, percent
 
     return [

@@ -1,14 +1,11 @@
 """`coterie session …`: what a coordinator does."""
 
-from __future__ import annotations
-
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
@@ -18,28 +15,28 @@ from clustering_protocols.wire.states import (
     SlotState,
     summarise_stop,
 )
-from party_sdk.cli.options.arguments import opened_argument, opened_sessions
-from party_sdk.cli.options.common import (
+from party_sdk.cli.options import (
+    FILE,
     MOMENT,
+    OUT,
+    Force,
+    Mail,
+    MaybeOpened,
+    Opened,
+    Remove,
     home_option,
     key_option,
-    pass_coordinator,
     url_option,
 )
-from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
-from party_sdk.cli.session.create import create, invitations_option
-from party_sdk.cli.session.notify import (
-    address_options,
-    change_receivers,
-    receiver_lines,
-)
+from party_sdk.cli.parameters import command, option
+from party_sdk.cli.session.create import Invitations, create
 from party_sdk.cli.terminal.output import (
     Output,
     align_columns,
     audit_lines,
-    json_option,
-    json_output,
+    change_receivers,
     progress_line,
+    receiver_lines,
     report_lines,
     roster_document,
     roster_lines,
@@ -48,8 +45,14 @@ from party_sdk.cli.terminal.output import (
     show_progress,
     show_silence,
 )
-from party_sdk.cli.terminal.output_files import force_option, report_summary, write_page
-from party_sdk.cli.terminal.run_table import table_lines
+from party_sdk.cli.terminal.result_lines import (
+    documents,
+    outcome_lines,
+    profile_lines,
+    report_summary,
+    table_lines,
+    write_page,
+)
 from party_sdk.coordinator.letters import write_letters
 from party_sdk.home.files import read_secret_variable
 from party_sdk.results.output_files import keep_others, write_whole
@@ -58,8 +61,6 @@ if TYPE_CHECKING:
     from clustering_protocols.records.record import Record
     from clustering_protocols.wire.answers import SessionLine, SessionStatus, SlotStatus
     from party_sdk.coordinator.coordinator import Coordinator
-
-_SECONDS = click.IntRange(1, 366 * 86_400)
 
 
 @click.group()
@@ -75,7 +76,7 @@ def session(
 ) -> None:
     """Open, watch and end sessions (for the coordinator)."""
 
-    def open_coordinator() -> Coordinator:
+    def open_coordinator() -> "Coordinator":
         from party_sdk.analyst_client.http_analyst import connect
         from party_sdk.analyst_client.transport import Listeners
         from party_sdk.coordinator.coordinator import Coordinator
@@ -98,52 +99,41 @@ def session(
 session.add_command(create)
 
 
-@session.command()
-@opened_argument
-@click.option(
-    "--party",
-    "slots",
-    multiple=True,
-    help="A party to invite; again for several. By default all that have not joined.",
-)
-@invitations_option
-@json_option
-@pass_coordinator
+@command(session)
 def invite(
-    coordinator: Coordinator,
-    session_id: str,
-    slots: tuple[str, ...],
-    letters: Path | None,
+    coordinator: "Coordinator",
+    session: Opened,
     *,
+    slots: Annotated[
+        tuple[str, ...],
+        option(
+            "A party to invite; again for several. By default all that have not joined.",
+            "--party",
+        ),
+    ] = (),
+    letters: Invitations = None,
     as_json: bool,
-) -> None:
+) -> Output:
     """Make new invitations; earlier ones of the same slots end."""
-    opened = coordinator.session(session_id)
+    opened = coordinator.session(session)
     invitations = opened.invite(slots or None)
-    letters = letters or (None if as_json else Path())
-    if letters is not None:
+    named, letters = letters, letters or Path()
+    if named is not None or not as_json:
         write_letters(letters, opened.terms, invitations)
-    if as_json:
-        say(json.dumps(invitations if letters is None else sorted(invitations)))
-        return
     if not invitations:
         say("No slot is free: all parties have joined.", err=True)
-    for slot in invitations:
-        say(f"{slot}  {(letters or Path()) / f'{slot}.invitation'}")
+    lines = [f"{slot}  {letters / f'{slot}.invitation'}" for slot in invitations]
+    return Output(invitations if named is None else sorted(invitations), lines)
 
 
-@session.command()
-@opened_argument
-@click.option("--follow", is_flag=True, help="Wait for the end of the session first.")
-@address_options
-@json_output
-@pass_coordinator
+@command(session)
 def show(
-    coordinator: Coordinator,
-    session_id: str,
+    coordinator: "Coordinator",
+    session: Opened,
     *,
-    follow: bool,
-    **receivers: str | None,
+    follow: Annotated[bool, option("Wait for the end of the session first.")] = False,
+    mail: Mail = None,
+    remove: Remove = None,
 ) -> Output:
     """Say where a session stands and for whom it waits.
 
@@ -152,9 +142,9 @@ def show(
     """
     from coterie_pages.views.result_views import outcomes_in
 
-    opened = coordinator.session(session_id)
-    if any(receivers.values()):
-        return change_receivers(opened.receivers, receivers)
+    opened = coordinator.session(session)
+    if mail or remove:
+        return change_receivers(opened.receivers, mail, remove)
     status = opened.wait(show_progress) if follow else opened.status()
     roster = opened.roster() if status.all_joined and opened.is_ours else None
     profiles = opened.profiles()
@@ -185,23 +175,19 @@ def show(
     return Output(document, lines)
 
 
-@session.command()
-@opened_argument
-@click.option(
-    "--n-clusters",
-    type=click.IntRange(1),
-    required=True,
-    help="Of the run whose labels parties shall get; 'session show' prints all runs.",
-)
-@click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
-@json_output
-@pass_coordinator
+@command(session)
 def choose(
-    coordinator: Coordinator,
-    session_id: str,
-    n_clusters: int,
+    coordinator: "Coordinator",
+    session: Opened,
     *,
-    yes: bool,
+    n_clusters: Annotated[
+        int,
+        option(
+            "Of the run whose labels parties shall get; 'session show' prints all runs.",
+            low=1,
+        ),
+    ],
+    yes: Annotated[bool, option("Do not ask whether you are sure.")] = False,
 ) -> Output:
     """Choose the run whose labels parties get.
 
@@ -209,29 +195,28 @@ def choose(
     terminal you are asked once more.
     """
     if not yes and sys.stdin.isatty():
-        for line in status_lines(coordinator.session(session_id).status()):
+        for line in status_lines(coordinator.session(session).status()):
             say(line)
         question = f"{n_clusters} clusters, for good?"
         if not click.confirm(question, err=True):
             raise click.Abort
-    status = coordinator.session(session_id).choose(n_clusters)
+    status = coordinator.session(session).choose(n_clusters)
     return Output(status, [progress_line(status)])
 
 
-@session.command()
-@opened_argument
-@click.option(
-    "--receipts",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    multiple=True,
-    help="What a party's 'party audit --json' printed: the audit has to agree with it.",
-)
-@json_output
-@pass_coordinator
+@command(session)
 def audit(
-    coordinator: Coordinator,
-    session_id: str,
-    receipts: tuple[Path, ...],
+    coordinator: "Coordinator",
+    session: Opened,
+    *,
+    receipts: Annotated[
+        tuple[Path, ...],
+        option(
+            "What a party's 'party audit --json' printed: the audit has to agree with "
+            "it.",
+            type=FILE,
+        ),
+    ] = (),
 ) -> Output:
     """Print and check a session's audit.
 
@@ -241,40 +226,43 @@ def audit(
     """
     from clustering_protocols.terms.signed_logs import SignedLog, compare
 
-    log = coordinator.session(session_id).audit()
+    log = coordinator.session(session).audit()
     for path in receipts:
         compare(log, SignedLog.read(path.read_bytes()))
     return Output(log, audit_lines(log.entries()))
 
 
-@session.command()
-@opened_argument
-@click.option(
-    "--days",
-    type=click.FloatRange(0, 366, min_open=True),
-    required=True,
-    help="Days more; .5 is twelve hours.",
-)
-@json_output
-@pass_coordinator
-def extend(coordinator: Coordinator, session_id: str, days: float) -> Output:
+@command(session)
+def extend(
+    coordinator: "Coordinator",
+    session: Opened,
+    *,
+    days: Annotated[
+        float,
+        option(
+            "Days more; .5 is twelve hours.",
+            type=click.FloatRange(0, 366, min_open=True),
+        ),
+    ],
+) -> Output:
     """Wait longer for those that have not answered."""
-    status = coordinator.session(session_id).extend(86_400 * days)
+    status = coordinator.session(session).extend(86_400 * days)
     return Output(status, [progress_line(status)])
 
 
-@session.command()
-@opened_argument
-@click.option("--reason", default="", help="What the parties read, in one line.")
-@json_output
-@pass_coordinator
-def cancel(coordinator: Coordinator, session_id: str, reason: str) -> Output:
+@command(session)
+def cancel(
+    coordinator: "Coordinator",
+    session: Opened,
+    *,
+    reason: Annotated[str, option("What the parties read, in one line.")] = "",
+) -> Output:
     """End a session; parties read why."""
-    status = coordinator.session(session_id).cancel(reason)
+    status = coordinator.session(session).cancel(reason)
     return Output(status, [progress_line(status)])
 
 
-def summary_lines(summary: Record) -> Iterator[str]:
+def summary_lines(summary: "Record") -> Iterator[str]:
     """Yield what the coordinator may read of the result: numbers and short lists."""
     yield from report_lines(summary.values, between=" ")
     for name, array in summary.arrays.items():
@@ -282,7 +270,7 @@ def summary_lines(summary: Record) -> Iterator[str]:
             yield f"{name} {', '.join(map(str, array.tolist()))}"
 
 
-def result_document(summary: Record | None) -> dict[str, Any]:
+def result_document(summary: "Record | None") -> dict[str, Any]:
     """Return the whole result that the coordinator may read, once it is there.
 
     Labels are not in it: parties alone have them.
@@ -293,14 +281,14 @@ def result_document(summary: Record | None) -> dict[str, Any]:
     return {"result": {**summary.values, **arrays}}
 
 
-def _absence(slot: SlotStatus) -> str:
+def _absence(slot: "SlotStatus") -> str:
     """Return why a party has not joined, as far as it has said."""
     if slot.state is SlotState.INVITED:
         return "has not joined"
     return f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
 
 
-def status_lines(status: SessionStatus) -> Iterator[str]:
+def status_lines(status: "SessionStatus") -> Iterator[str]:
     """Yield where a session stands, for whom it waits, and what its runs are like."""
     yield f"{status.title or status.id}: {status.protocol}"
     yield progress_line(status)
@@ -320,7 +308,7 @@ def status_lines(status: SessionStatus) -> Iterator[str]:
         yield said
 
 
-def suggestion_line(status: SessionStatus) -> str:
+def suggestion_line(status: "SessionStatus") -> str:
     """Return which run is suggested and why; empty where nothing compares runs."""
     from coterie_pages.result_texts import suggest_run
 
@@ -336,25 +324,22 @@ _HEADER: Final = ("SESSION", "STATE", "ROUND", "METHOD", "OWNER", "WAITING FOR")
 _TIMES: Final = ("SINCE (UTC)", "OPENED (UTC)", "TITLE")
 
 
-@session.command("list")
-@click.option(
-    "--state",
-    type=click.Choice(["open", "over", *(each.value for each in SessionState)]),
-    help="In this state; open: not ended, over: ended.",
-)
-@click.option(
-    "--owner", default="", help="Of this owner: the label of a key, or its id."
-)
-@click.option("--since", type=MOMENT, help="Changed since: 2026-11-01, 3d, 12h.")
-@click.option("--limit", type=click.IntRange(1), help="So many at most.")
-@json_output
-@pass_coordinator
+@command(session, "list")
 def list_sessions(
-    coordinator: Coordinator,
-    state: str | None,
-    owner: str,
-    since: datetime | None,
-    limit: int | None,
+    coordinator: "Coordinator",
+    *,
+    state: Annotated[
+        str | None,
+        option(
+            "In this state; open: not ended, over: ended.",
+            type=click.Choice(["open", "over", *(each.value for each in SessionState)]),
+        ),
+    ] = None,
+    owner: Annotated[str, option("Of this owner: the label of a key, or its id.")] = "",
+    since: Annotated[
+        datetime | None, option("Changed since: 2026-11-01, 3d, 12h.", type=MOMENT)
+    ] = None,
+    limit: Annotated[int | None, option("So many at most.", low=1)] = None,
 ) -> Output:
     """List the sessions of this key, the last to change first.
 
@@ -377,30 +362,28 @@ def list_sessions(
     return Output(document, align_columns(rows) if rows else ())
 
 
-@session.command()
-@click.argument("session_id", required=False, shell_complete=opened_sessions)
-@click.option(
-    "--ended-before",
-    type=MOMENT,
-    help="Instead: all sessions that ended before a time: 2026-11-01, 90d.",
-)
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_coordinator
+@command(session)
 def delete(
-    coordinator: Coordinator,
-    session_id: str | None,
-    ended_before: datetime | None,
+    coordinator: "Coordinator",
+    session: MaybeOpened = None,
     *,
-    yes: bool,
+    ended_before: Annotated[
+        datetime | None,
+        option(
+            "Instead: all sessions that ended before a time: 2026-11-01, 90d.",
+            type=MOMENT,
+        ),
+    ] = None,
+    yes: Annotated[bool, option("Do not ask.")] = False,
 ) -> None:
     """Remove all of a session but its audit.
 
     A session that runs is cancelled first. The id is never free again.
     """
-    if (session_id is None) == (ended_before is None):
+    if (session is None) == (ended_before is None):
         raise click.UsageError("Give the id of a session, or --ended-before.")
     if ended_before is None:
-        ids = [session_id or ""]
+        ids = [session or ""]
         whose = "Delete results and all else but the audit"
     else:
         ids = _find_ended(coordinator, ended_before)
@@ -416,7 +399,7 @@ def delete(
         say(f"Deleted {len(ids)} sessions.", err=True)
 
 
-def _find_ended(coordinator: Coordinator, before: datetime) -> list[str]:
+def _find_ended(coordinator: "Coordinator", before: datetime) -> list[str]:
     """Return the ids of sessions that ended before a time."""
     found = coordinator.sessions(state="over", before=before)
     return [
@@ -426,7 +409,7 @@ def _find_ended(coordinator: Coordinator, before: datetime) -> list[str]:
     ]
 
 
-def _cells(line: SessionLine) -> list[str]:
+def _cells(line: "SessionLine") -> list[str]:
     return [
         line.id,
         line.state.value,
@@ -453,22 +436,21 @@ def _minute(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
-@session.command()
-@opened_argument
-@click.option(
-    "--out",
-    "outs",
-    multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a file. .html: the report as a page. .zip: all that you may read of the "
-    "session: the exact texts of terms and agreement, its state, the result, the signed "
-    "audit and the report; no secret. Again for both.",
-)
-@force_option
-@json_output
-@pass_coordinator
+@command(session)
 def report(
-    coordinator: Coordinator, session_id: str, outs: tuple[Path, ...], *, force: bool
+    coordinator: "Coordinator",
+    session: Opened,
+    *,
+    out: Annotated[
+        tuple[Path, ...],
+        option(
+            "Write a file. .html: the report as a page. .zip: all that you may read of "
+            "the session: the exact texts of terms and agreement, its state, the result, "
+            "the signed audit and the report; no secret. Again for both.",
+            type=OUT,
+        ),
+    ] = (),
+    force: Force = False,
 ) -> Output:
     """Report what came of a session, on a page to file.
 
@@ -477,11 +459,11 @@ def report(
     """
     from party_sdk.reports.session_reports import archive, audited_report
 
-    keep_others(outs, None, force=force)
-    opened = coordinator.session(session_id)
+    keep_others(out, None, force=force)
+    opened = coordinator.session(session)
     status = opened.status()
     made, log = audited_report(coordinator, opened, status)
-    for path in outs:
+    for path in out:
         if path.suffix.lower() == ".zip":
             from coterie_pages.pages import page
 
@@ -490,5 +472,5 @@ def report(
             write_page(made, path)
     state = ": ".join(filter(None, (made.state, made.reason)))
     audited = f"{len(made.audit)} lines in the audit"
-    written = [f"{path} is written" for path in outs]
+    written = [f"{path} is written" for path in out]
     return Output(made, chain(report_summary(made, state), [audited], written))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import sys
@@ -21,7 +20,8 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.cli.terminal.progress import StatusLine
 
 if TYPE_CHECKING:
-    from clustering_protocols.wire.answers import SessionStatus
+    from clustering_protocols.wire.answers import Receivers, SessionStatus
+    from party_sdk.party.notifications import OwnReceivers
     from party_sdk.party.roster import Roster
 
 _GROUP = "coterie.commands"
@@ -59,41 +59,29 @@ _INPUT = frozenset(
     }
 )
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON on standard output."
-)
-
 
 class Output(NamedTuple):
     """What a command prints: a document with --json, lines without.
 
     document: a JSON value, a model, or a function without arguments that returns one.
-    code: with which the command ends.
+    code: with which the command ends, or a function that returns it once all is printed.
     """
 
     document: Any
     lines: Iterable[str] = ()
-    code: int = 0
+    code: int | Callable[[], int] = 0
 
 
-def json_output(command: Callable[..., Output | None]) -> Callable[..., None]:
-    """Add --json to a command, and print what it returns."""
-
-    @json_option
-    @functools.wraps(command)
-    def run_and_print(*args: Any, as_json: bool, **options: Any) -> None:
-        output = command(*args, **options)
-        if output is None:
-            return
-        if as_json:
-            say(_to_json(output.document))
-        else:
-            for line in output.lines:
-                say(line)
-        if output.code:
-            click.get_current_context().exit(output.code)
-
-    return run_and_print
+def print_output(output: Output, *, as_json: bool) -> None:
+    """Print what a command returned, and end with its code."""
+    if as_json:
+        say(_to_json(output.document))
+    else:
+        for line in output.lines:
+            say(line)
+    code = output.code() if callable(output.code) else output.code
+    if code:
+        click.get_current_context().exit(code)
 
 
 def _to_json(document: Any) -> str:
@@ -344,12 +332,19 @@ def audit_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     say(f"The chain of {len(entries)} lines holds.", err=True)
 
 
-def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield rows of cells as lines in which columns stand under each other."""
+def align_columns(
+    rows: Sequence[Sequence[str]], *, are_numbers: bool = False
+) -> Iterator[str]:
+    """Yield rows of cells as lines in which columns stand under each other.
+
+    are_numbers: whether all columns but the first are aligned on the right.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = zip(row, widths, strict=True)
-        yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
+        first, *rest = zip(row, widths, strict=True)
+        align = str.rjust if are_numbers else str.ljust
+        cells = [str.ljust(*first), *(align(cell, width) for cell, width in rest)]
+        yield "  ".join(cells).rstrip()
 
 
 def show_outage(outage: str) -> None:
@@ -370,3 +365,30 @@ def show_silence(host: str) -> None:
 
 def _now() -> str:
     return time.strftime("%H:%M:%S")
+
+
+def change_receivers(
+    receivers: OwnReceivers, mail: str | None, removed: str | None
+) -> Output:
+    """Add or remove an address; return who is notified, and which notices failed."""
+    if removed:
+        receivers.remove(removed)
+    if mail:
+        receivers.add(mail)
+    found = receivers.list()
+    return Output(found, receiver_lines(found))
+
+
+def receiver_lines(found: Receivers) -> Iterator[str]:
+    """Yield who is notified, and which notices failed."""
+    from clustering_protocols.wire.answers import SENTENCES
+
+    for each in found.receivers:
+        told = f"{each.sent} sent"
+        if each.retrying:
+            told += f", {each.retrying} tried again"
+        if each.given_up:
+            told += f", {each.given_up} given up"
+        if each.failure is not None:
+            told += f". {SENTENCES.get(each.failure, each.failure)}"
+        yield f"{each.id}  {each.address}  {told}"

@@ -25,7 +25,7 @@ from clustering_protocols.terms.roster_entries import sign_terms
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import transport
 from party_sdk.cli import main
-from party_sdk.cli.options.common import LongCommand
+from party_sdk.cli.parameters import LongCommand
 from party_sdk.cli.terminal import asker as asker_module
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.cli.terminal.output import exit_code, progress_line, report_lines

@@ -8,8 +8,8 @@ from pathlib import Path
 from support.terminal import Terminal, accepting, opened
 
 from party_sdk.home.store import store_of
+from party_sdk.party.party_index import all_parties
 from party_sdk.party.party_session import Identity, PartySession
-from party_sdk.supervisor.orders import all_parties
 
 
 def test_a_home_lists_its_sessions_with_what_is_next(

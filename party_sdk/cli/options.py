@@ -1,0 +1,563 @@
+"""Arguments and options that several commands share, and what a shell completes.
+
+Completion asks no analyst and reads no file: sessions and slots are those of this home.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+
+import click
+from click.core import ParameterSource
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.terms.captions import CHOOSE, PREPARATION
+from party_sdk.cli.parameters import argument, of_caption, option
+from party_sdk.cli.terminal.output import say, show_outage, show_silence
+from party_sdk.coordinator.option_parsing import read_values
+from party_sdk.home.addresses import mistaken
+from party_sdk.home.files import default_home
+from party_sdk.home.own_packages import use_home
+from party_sdk.results.output_files import keep_others, try_outputs
+
+if TYPE_CHECKING:
+    from clustering_protocols.numerics.data_source import DataSource
+    from clustering_protocols.terms.terms import Terms
+    from party_sdk.admission.table_files import TableSpec
+    from party_sdk.application.home import Home
+    from party_sdk.home.policy import Policy
+    from party_sdk.tables import How
+
+Context = click.Context
+FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
+OUT: Final = click.Path(path_type=Path, dir_okay=False)
+FOLDER: Final = click.Path(path_type=Path, file_okay=False)
+
+
+# What a shell completes
+
+
+def complete_protocols(_: Context, __: click.Parameter, begun: str) -> list[str]:
+    """Return the protocols."""
+    from clustering_protocols import catalogue
+
+    return _select_by_prefix(begun, catalogue.catalogue())
+
+
+def _complete_joined(context: Context, _: click.Parameter, begun: str) -> list[str]:
+    from party_sdk.party.party_index import sessions_in
+
+    return _select_by_prefix(begun, sessions_in(_home_in(context)))
+
+
+def _complete_invited(
+    context: Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    files = _complete_invitations(context, parameter, begun)
+    return [*files, *_complete_joined(context, parameter, begun)]
+
+
+def _complete_slots(context: Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the slots of the session that was typed before."""
+    from party_sdk.party.party_index import slots_of
+
+    named = context.params.get("session") or ""
+    return _select_by_prefix(begun, slots_of(_home_in(context), named))
+
+
+def complete_opened(context: Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the sessions that were opened from this home."""
+    from party_sdk.coordinator.session import opened_in
+
+    return _select_by_prefix(begun, opened_in(_home_in(context)))
+
+
+def _complete_invitations(_: Context, __: click.Parameter, begun: str) -> list[str]:
+    """Return files that may hold an invitation, and folders."""
+    sign = "@" if begun.startswith("@") else ""
+    start = Path(begun.removeprefix("@"))
+    folder = start if begun.endswith("/") else start.parent
+    found = [f"{sign}{path}" for path in folder.glob("*.invitation")]
+    deeper = [f"{sign}{path}/" for path in folder.glob("[!.]*") if path.is_dir()]
+    return _select_by_prefix(begun, [*found, *deeper])
+
+
+def _select_by_prefix(begun: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(begun))
+
+
+def _home_in(context: Context) -> Path:
+    """Return the home that was typed, also before the sub-command."""
+    place: Context | None = context
+    while place is not None:
+        if typed := place.params.get("home"):
+            return Path(typed)
+        place = place.parent
+    return default_home()
+
+
+# Arguments
+
+
+def _not_empty(context: Context, parameter: click.Parameter, value: str) -> str:
+    if not value.strip():  # as of a variable that is not set
+        raise click.UsageError(f"{parameter.human_readable_name} is empty.", context)
+    return value
+
+
+_TYPED: Final = "coterie.invitation"
+
+
+def typed_invitation() -> str:
+    """Return what was typed for the invitation of the command that runs."""
+    return str(click.get_current_context().meta[_TYPED])
+
+
+def read_invitation(context: Context, _: click.Parameter, value: str | None) -> str:
+    """Return an invitation: of a file, of standard input for -, or as it was typed."""
+    if value is None:  # an argument that may be left out
+        return ""
+    if context.resilient_parsing:  # a shell completes: nothing is read from anywhere
+        return value
+    context.meta[_TYPED] = value
+    if value == "-":
+        return sys.stdin.readline().strip()
+    if not value.startswith("@") and not value.endswith(".invitation"):
+        return value
+    path = value.removeprefix("@")
+    try:
+        return Path(path).read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        raise click.BadParameter(f"cannot read the file {path!r}.") from None
+
+
+Joined: TypeAlias = Annotated[
+    str, argument(shell_complete=_complete_joined, callback=_not_empty)
+]
+MaybeJoined: TypeAlias = Annotated[
+    str | None, argument(shell_complete=_complete_joined)
+]
+Slot: TypeAlias = Annotated[str, argument(shell_complete=_complete_slots)]
+MaybeSlot: TypeAlias = Annotated[str | None, argument(shell_complete=_complete_slots)]
+Opened: TypeAlias = Annotated[
+    str, argument(shell_complete=complete_opened, callback=_not_empty)
+]
+MaybeOpened: TypeAlias = Annotated[str | None, argument(shell_complete=complete_opened)]
+Invited: TypeAlias = Annotated[
+    str, argument(callback=read_invitation, shell_complete=_complete_invited)
+]
+AnInvitation: TypeAlias = Annotated[
+    str, argument(callback=read_invitation, shell_complete=_complete_invitations)
+]
+
+
+# Options
+
+
+def read_address(
+    context: Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    """Return the address of an analyst; say what to write where it is none."""
+    if value and (wrong := mistaken(value)):
+        name = parameter.human_readable_name.lower()
+        from_shell = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
+        raise click.UsageError(
+            f"{'COTERIE_URL' if from_shell else '--url'} {wrong}", context
+        )
+    return value
+
+
+def _follow_home(_: Context, __: click.Parameter, home: Path | None) -> Path | None:
+    """Let the policy of the home name the protocol packages of this command."""
+    use_home(home)
+    return home
+
+
+def _read_entropy(_: Context, __: click.Parameter, path: Path | None) -> bytes | None:
+    """Return the 32 bytes in a file of 64 hex digits."""
+    if path is None:
+        return None
+    try:
+        entropy = bytes.fromhex(path.read_text().strip())
+    except ValueError:
+        entropy = b""
+    if len(entropy) != 32:
+        raise InvalidParameters("The entropy file must hold 64 hex digits.")
+    return entropy
+
+
+class _Moment(click.ParamType[datetime]):
+    """A time that a person writes: a date, a time or an age."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: Context | None
+    ) -> datetime:
+        from coterie_pages.formatting import read_moment
+
+        try:
+            return read_moment(str(value), datetime.now(UTC))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}.", param, ctx)
+
+
+MOMENT: Final = _Moment()
+SEED: Final = click.IntRange(0, 2**53 - 1)
+
+url_option = click.option(
+    "--url",
+    envvar="COTERIE_URL",
+    default="http://127.0.0.1:8443",
+    callback=read_address,
+    help="Address of the analyst: https://…, by default port 8443 here. [COTERIE_URL]",
+)
+key_option = click.option(
+    "--key", help="A coordinator's key. [COTERIE_KEY_FILE; COTERIE_KEY]"
+)
+_HOME: Final[Mapping[str, Any]] = {
+    "type": FOLDER,
+    "envvar": "COTERIE_HOME",
+    "callback": _follow_home,
+    "help": "Folder of secrets and memory. [COTERIE_HOME; ~/.coterie]",
+}
+home_option = click.option("--home", **_HOME)
+
+HomeFolder: TypeAlias = Annotated[Path | None, option("", **_HOME)]
+Entropy: TypeAlias = Annotated[
+    bytes | None,
+    option(
+        "File of 64 hex digits to draw from instead of the operating system: repeats a "
+        "run, for tests alone.",
+        "--entropy-file",
+        type=FILE,
+        callback=_read_entropy,
+    ),
+]
+Param: TypeAlias = Annotated[
+    tuple[str, ...],
+    option(
+        "A parameter of the protocol, its value as JSON, e.g. n_clusters=3; may be given "
+        "several times.",
+        "--param",
+        metavar="NAME=VALUE",
+    ),
+]
+Rows: TypeAlias = Annotated[
+    int | None,
+    option(
+        "About how many rows all parties have together: says what will be large. "
+        "Nothing of it stands in the terms.",
+        low=1,
+    ),
+]
+Choices: TypeAlias = Annotated[
+    Mapping[str, Any],
+    option(
+        "What this party decides alone, e.g. rebuild_limit=0.05 for dc.",
+        "--choice",
+        multiple=True,
+        default=(),
+        metavar="NAME=VALUE",
+        callback=lambda _, __, given: read_values(given),
+    ),
+]
+Force: TypeAlias = Annotated[bool, option("Overwrite the files that are written.")]
+Labels: TypeAlias = Annotated[
+    Path,
+    option(
+        "Where to write the labels (CSV, Parquet or Excel, by its ending). Ids stay as "
+        "they are, also where a spreadsheet takes one for a formula."
+    ),
+]
+Choose: TypeAlias = Annotated[str | None, of_caption(CHOOSE)]
+Missing: TypeAlias = Annotated[
+    Literal["drop", "mean", "median"] | None, of_caption(PREPARATION)
+]
+Preparations: TypeAlias = Annotated[
+    tuple[Path, ...],
+    option(
+        "With --schema: what becomes of each variable (JSON): missing values, weights, "
+        "logarithms; of a session once for each column group.",
+        "--preparation",
+        type=FILE,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class HomeOptions:
+    """The home of a command."""
+
+    home: HomeFolder = None
+
+    @property
+    def folder(self) -> Path:
+        """Return its folder."""
+        return self.home or default_home()
+
+    @property
+    def words(self) -> list[str]:
+        """Return the options that another command of this home needs as well."""
+        is_usual = self.folder == default_home()
+        return [] if is_usual else ["--home", str(self.folder)]
+
+    def open(self, **known: Any) -> "Home":
+        """Return the home, whose person sits at this terminal.
+
+        known: what that person knows already; see :class:`Home`.
+        """
+        # not above: anyone who asks for help waits for no client
+        from party_sdk.analyst_client.transport import Listeners
+        from party_sdk.application.home import Home
+        from party_sdk.cli.terminal.asker import TerminalAsker
+
+        return Home(
+            path=self.folder,
+            listeners=Listeners(on_outage=show_outage, on_silence=show_silence),
+            asker=TerminalAsker(),
+            **known,
+        )
+
+
+# How a table is read
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a table is read."""
+
+    id_columns: Annotated[
+        tuple[str, ...],
+        option(
+            "Names the rows; it is never sent. Again for a name of several columns.",
+            "--id-column",
+        ),
+    ] = ()
+    columns: Annotated[
+        str | None,
+        option(
+            "Columns to cluster, comma-separated; by default all but the id columns."
+        ),
+    ] = None
+    dialect: Annotated[
+        tuple[str, ...],
+        option(
+            "How a text file is written, instead of finding it out: delimiter=; "
+            "decimal=, encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; again "
+            "for several.",
+            "--csv",
+            metavar="NAME=VALUE",
+        ),
+    ] = ()
+    schema: Annotated[
+        Path | None, option("A data dictionary (Table Schema): what columns mean.")
+    ] = None
+    allow: Annotated[
+        tuple[str, ...],
+        option(
+            "Switch a guard off: running-number, large-integers, totals-row, cell-lines "
+            "or large-file.",
+            metavar="GUARD",
+        ),
+    ] = ()
+    mapping: Annotated[
+        Path | None,
+        option(
+            "A file that says how the table becomes what the dictionary describes: "
+            "names, levels, units. 'table --propose' writes its draft there."
+        ),
+    ] = None
+
+    def how(self, *, mapped: bool = True) -> "How":
+        """Return how the table is read; files of dictionary and mapping are read now."""
+        from party_sdk.tables import Dialect, How
+        from party_sdk.tables.mapping import read_mapping
+        from party_sdk.tables.variables import read_schema
+
+        columns = self.columns
+        return How(
+            id_column=self.id_columns,
+            columns=[n.strip() for n in columns.split(",")] if columns else None,
+            dialect=Dialect.parse(self.dialect),
+            schema=None if self.schema is None else read_schema(self.schema),
+            mapping=read_mapping(self.mapping) if self.mapping and mapped else None,
+            allow=self.allow,
+        )
+
+
+_LONG: Final = option(
+    "The file has one line per object and item: the names of these columns.",
+    metavar="OBJECT,ITEM[,COUNT]",
+)
+_OBJECTS: Final = option(
+    "With --long: text file with the ids of all objects, one a line, the same at every "
+    "site."
+)
+
+
+@dataclass(frozen=True)
+class TableOptions(ReadingOptions):
+    """A party's own rows, and how they are read."""
+
+    data: Annotated[
+        Path | None,
+        option(
+            "This party's rows: a file of text, Excel, Parquet, SPSS, SAS or Stata."
+        ),
+    ] = None
+    long: Annotated[str | None, _LONG] = None
+    objects: Annotated[Path | None, _OBJECTS] = None
+
+    def spec(
+        self, outputs: Sequence[Path | None] = (), *, force: bool = False
+    ) -> "TableSpec | None":
+        """Return the table, to be opened; None where none is named.
+
+        outputs: files that will be written: refused here, where they cannot be.
+        """
+        if self.data is None:
+            return None
+        from party_sdk.admission.table_files import TableSpec
+
+        try_outputs(outputs, self.data, force=force)
+        return TableSpec(
+            path=str(self.data),
+            how=self.how(),
+            long_form=self.long,
+            objects_file=self.objects,
+            on_open=_say_rows,
+            name_ids=_name_ids(),
+        )
+
+    def require(
+        self, outputs: Sequence[Path | None] = (), *, force: bool = False
+    ) -> "TableSpec":
+        """Return the same; wrong usage where none is named."""
+        found = self.spec(outputs, force=force)
+        if found is None:
+            raise click.UsageError("Missing option '--data'.")
+        return found
+
+
+def _name_ids() -> Callable[[Sequence[str], str | None], str | None]:
+    """Return what says, or asks at a terminal, which column names the rows: once."""
+    answers: list[str | None] = []
+
+    def answer(columns: Sequence[str], found: str | None) -> str | None:
+        if not answers:
+            if found is None and columns and sys.stdin.isatty():
+                shown = ", ".join(map(repr, columns))
+                say(f"No id column is named (--id-column). Columns: {shown}", err=True)
+                found = click.prompt(
+                    "Which one names the rows? none: their numbers do",
+                    default="none",
+                    type=click.Choice(["none", *columns]),
+                    show_choices=False,
+                    err=True,
+                )
+            answers.append(None if found == "none" else found)
+        return answers[0]
+
+    return answer
+
+
+def _say_rows(table: "TableSpec", data: "DataSource") -> None:
+    """Say how many rows a table has, what names them, and what to look at."""
+    from party_sdk.tables import Table
+
+    named = f"named by {(table.long_form or '').partition(',')[0]!r}"
+    warnings: tuple[str, ...] = ()
+    if isinstance(data, Table):
+        names, warnings = ", ".join(map(repr, data.naming)), data.report.warnings
+        named = f"named by {names}" if names else "not named"
+        if table.how.mapping is not None:
+            say("read by a mapping of this table", err=True)
+    shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
+    say(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)
+    for warning in warnings:
+        say(f"warning: {warning}", err=True)
+
+
+def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
+    """Return the terms in a file, and the slot that is named, or the only one.
+
+    Raises InvalidParameters if the file cannot be read, or has other slots.
+    """
+    from clustering_protocols.terms.terms import read_terms
+
+    try:
+        terms = read_terms(path.read_bytes())
+    except OSError:
+        raise InvalidParameters(f"{path.name!r} cannot be read.") from None
+    names = terms.layout.names
+    if slot is None and len(names) == 1:
+        return terms, names[0]
+    if slot not in names:
+        raise InvalidParameters(f"Name your slot (--slot): {', '.join(names)}.")
+    return terms, slot
+
+
+# Files that are written
+
+
+def prepare_files(paths: Sequence[Path | None], source: Path, *, force: bool) -> None:
+    """Refuse files that cannot be written, or are there already."""
+    try_outputs(paths, source, force=force)
+    keep_others(paths, None, force=force)
+
+
+# What a party decides alone, and whom the analyst notifies
+
+Guards: TypeAlias = Annotated[
+    Mapping[str, Any],
+    option(
+        "A guard of policy.toml with another value for this command, e.g. least_known=0; "
+        "may be given several times.",
+        "--guard",
+        multiple=True,
+        default=(),
+        metavar="NAME=VALUE",
+        callback=lambda _, __, given: read_values(given),
+    ),
+]
+
+
+def policy_of(home: Path, guards: Mapping[str, Any]) -> "Policy":
+    """Return the policy of a home, with what guards say instead."""
+    from party_sdk.home.policy_files import check_guards, read_policy
+
+    return replace(read_policy(home), **check_guards(guards))
+
+
+def _read_addresses(
+    _: Context, __: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    from party_sdk.party.notifications import check_address
+
+    for value in values:
+        try:
+            check_address(value)
+        except InvalidParameters as error:
+            raise click.BadParameter(error.detail) from None
+    return values
+
+
+Notify: TypeAlias = Annotated[
+    tuple[str, ...],
+    option(
+        "Have the analyst notify you when it waits for somebody, and of the end. ADDRESS "
+        "is a mail address; may be given several times.",
+        metavar="ADDRESS",
+        callback=_read_addresses,
+    ),
+]
+Mail: TypeAlias = Annotated[
+    str | None, option("Notify this mail address.", metavar="ADDRESS")
+]
+Remove: TypeAlias = Annotated[
+    str | None, option("Stop notifying this id, which the list shows.", metavar="ID")
+]

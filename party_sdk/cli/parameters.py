@@ -1,0 +1,230 @@
+"""Commands made of functions: annotations declare what the command line takes.
+
+    @command(session)
+    def extend(
+        coordinator: "Coordinator",
+        session: Opened,
+        *,
+        days: Annotated[float, option("Days more; .5 is twelve hours.", high=366)],
+    ) -> Output: ...
+
+Type and default say what an option takes, and whether it has to be there. A parameter
+whose type is a dataclass stands for the options that its fields declare. One that is
+annotated by a text (a type that is not imported here) is given what the group connects to.
+"""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+import click
+
+from clustering_protocols.terms.captions import Caption, Group, find_captions
+from party_sdk.cli.terminal.output import Output, print_output
+
+_NOTHING: Final = inspect.Parameter.empty
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What the command line knows of a parameter beside its type and default."""
+
+    kind: type[click.Parameter]
+    flag: str
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Captioned:
+    """The options of groups of fields of a request, as one mapping by option."""
+
+    groups: tuple[Group, ...]
+
+
+def argument(**attributes: Any) -> Declared:
+    """Return an argument; ``attributes`` are those of :class:`click.Argument`."""
+    return Declared(click.Argument, "", attributes)
+
+
+def option(text: str, flag: str = "", **attributes: Any) -> Declared:
+    """Return an option.
+
+    text: what its help says.
+    flag: by default the name of the parameter.
+    attributes: those of :class:`click.Option`; and ``low`` and ``high``, the least and
+        the largest number.
+    """
+    return Declared(click.Option, flag, {"help": text, **attributes})
+
+
+def of_caption(caption: Caption) -> Declared:
+    """Return the option of a field of a request."""
+    choices = {}
+    if caption.choices and caption.metavar is None:
+        choices["type"] = click.Choice(list(caption.choices))
+    return option(
+        caption.help,
+        caption.flag,
+        metavar=caption.metavar,
+        low=caption.least,
+        high=caption.most,
+        **choices,
+    )
+
+
+def command(
+    group: click.Group | None = None, name: str | None = None, shown: str = ""
+) -> Callable[[Callable[..., Output | None]], click.Command]:
+    """Make a command of a function; one that returns an :class:`Output` takes ``--json``.
+
+    shown: names of the options that --help shows, where --help-all shows the others.
+    """
+
+    def make(function: Callable[..., Output | None]) -> click.Command:
+        signature = inspect.signature(function)
+        takes = signature.parameters.values()
+        declared = [made for each in takes for made in _declare(each)]
+        if signature.return_annotation is Output:
+            text = "Print JSON on standard output."
+            declared.append(
+                click.Option(["--json", "as_json"], is_flag=True, help=text)
+            )
+
+        @click.pass_context
+        @functools.wraps(function)
+        def run(context: click.Context, /, **values: Any) -> None:
+            output = function(**{p.name: _fill(p, values, context) for p in takes})
+            if output is not None:
+                print_output(output, as_json=values["as_json"])
+
+        levels: dict[str, Any] = {"shown": shown} if shown else {}
+        made = (LongCommand if shown else click.Command)(
+            name or function.__name__.replace("_", "-"),
+            callback=run,
+            params=declared,
+            help=function.__doc__,
+            **levels,
+        )
+        if group is not None:
+            group.add_command(made)
+        return made
+
+    return make
+
+
+def _declare(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
+    """Yield what the command line takes for a parameter."""
+    hint = parameter.annotation
+    if is_dataclass(hint):
+        for each in fields(hint):
+            default = _NOTHING if each.default is MISSING else each.default
+            yield _build(each.name, each.type, default)
+    elif get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Captioned):
+        for group in get_args(hint)[1].groups:
+            for caption in find_captions(group):
+                yield _build("", Annotated[str | None, of_caption(caption)], None)
+    elif get_origin(hint) is Annotated:
+        yield _build(parameter.name, hint, parameter.default)
+
+
+def _build(name: str, hint: Any, default: Any) -> click.Parameter:
+    kind, declared = get_args(hint)
+    attributes = {**_describe_type(kind), **declared.attributes}
+    default = attributes.pop("default", default)
+    low, high = attributes.pop("low", None), attributes.pop("high", None)
+    if low is not None or high is not None:
+        ranged = click.FloatRange if attributes.get("type") is float else click.IntRange
+        attributes["type"] = ranged(low, high)
+    if default is _NOTHING:
+        attributes["required"] = True
+    elif declared.kind is click.Option:
+        attributes.setdefault("show_default", bool(default) and default != Path())
+        attributes["default"] = default
+    else:
+        attributes["required"] = False
+    if declared.kind is click.Argument:
+        if attributes.pop("multiple", False):
+            attributes["nargs"] = -1
+        return click.Argument([name], **attributes)
+    flag = declared.flag or f"--{name.replace('_', '-')}"
+    return click.Option([flag, *([name] if name else [])], **attributes)
+
+
+def _describe_type(kind: Any) -> dict[str, Any]:
+    """Return what a type says of an option: ``X | None`` takes what ``X`` takes."""
+    if get_origin(kind) is types.UnionType:
+        kind = next(each for each in get_args(kind) if each is not types.NoneType)
+    if get_origin(kind) is tuple:
+        return {**_describe_type(get_args(kind)[0]), "multiple": True}
+    if get_origin(kind) is Literal:
+        return {"type": click.Choice(get_args(kind))}
+    if kind is bool:
+        return {"is_flag": True}
+    if kind is Path:
+        return {"type": click.Path(path_type=Path)}
+    return {"type": kind} if kind in {int, float, str} else {}
+
+
+def _fill(
+    parameter: inspect.Parameter, values: Mapping[str, Any], context: click.Context
+) -> Any:
+    """Return the value of a function's parameter."""
+    hint = parameter.annotation
+    if is_dataclass(hint) and isinstance(hint, type):
+        return hint(**{each.name: values[each.name] for each in fields(hint)})
+    if hint is click.Context:
+        return context
+    if isinstance(hint, str):
+        return context.obj()
+    if parameter.name == "as_json":
+        return values["as_json"]
+    if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Captioned):
+        return values
+    return values[parameter.name]
+
+
+class LongCommand(click.Command):
+    """A command of many options: --help shows some of them, --help-all shows all."""
+
+    def __init__(self, *args: Any, shown: str, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self._shown = frozenset(f"--{name}" for name in shown.split())
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with --help-all before --help."""
+        *others, usual = super().get_params(ctx)
+        everything = click.Option(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=self._show_all,
+            help="Show every option, and exit.",
+        )
+        return [*others, everything, usual]
+
+    def _show_all(
+        self, context: click.Context, parameter: click.Parameter, value: object
+    ) -> None:
+        if value and not context.resilient_parsing:
+            context.meta[parameter.human_readable_name] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        """Write the options that are shown."""
+        everything = "help_all" in ctx.meta
+        records = [
+            record
+            for parameter in self.get_params(ctx)
+            if (record := parameter.get_help_record(ctx)) is not None
+            and (everything or self._shown.intersection(parameter.opts))
+        ]
+        with formatter.section("Options"):
+            formatter.write_dl(records)
