@@ -18,7 +18,7 @@ from analyst_service.contribution_endpoints import router as contributions
 from analyst_service.database import Clock, Database
 from analyst_service.driver import Driver
 from analyst_service.member_endpoints import router as members
-from analyst_service.metrics import Found, Gauges, Metrics, end_if_readable
+from analyst_service.metrics import Figure, Gauges, Metrics, expiry_if_readable
 from analyst_service.middleware import RequestLimits, RequestLog
 from analyst_service.notice_endpoints import router as notices
 from analyst_service.notices import Sender
@@ -49,9 +49,9 @@ ROUTERS = (
 )
 
 
-# What collects traces on a machine would be told of every request, and of every failure
-# with its text, which may hold what nobody is to read. Figures are at /metrics.
-_TOLD_TO_COLLECTORS: Final[TelemetryConfig] = {
+# A trace collector on the machine would see every request, and the text of every error,
+# which may hold values. Figures are at /metrics.
+_NO_TELEMETRY: Final[TelemetryConfig] = {
     "tracing": False,
     "metrics": False,
     "logs": False,
@@ -65,9 +65,9 @@ def create_app(
     clock: Clock | None = None,
     certificate_ends: datetime | None = None,
 ) -> FastAPI:
-    """Return the application; database and driver live while it runs.
+    """Return the application; the database and the driver live while it runs.
 
-    ``certificate_ends``: when the certificate does that this process shows itself.
+    ``certificate_ends``: the expiry of the certificate that this process itself serves.
     """
 
     @asynccontextmanager
@@ -90,13 +90,14 @@ def create_app(
             metrics.registry.unregister(gauges)
             database.close()
 
-    def look_ups(service: Service) -> dict[str, tuple[str, Callable[[], Found]]]:
+    def look_ups(service: Service) -> dict[str, tuple[str, Callable[[], Figure]]]:
         database, mark = service.database, settings.backup_mark
 
         def certificate_days() -> float | None:
-            ends = certificate_ends or end_if_readable(settings.certificate_file)
-            left = None if ends is None else ends - service.clock.now()
-            return None if left is None else left / timedelta(days=1)
+            ends = certificate_ends or expiry_if_readable(settings.certificate_file)
+            if ends is None:
+                return None
+            return (ends - service.clock.now()) / timedelta(days=1)
 
         return {
             "coterie_sessions": (
@@ -104,7 +105,7 @@ def create_app(
                 partial(database.query, count_sessions),
             ),
             "coterie_longest_wait_seconds": (
-                "Seconds since the session moved that has stood longest in a state.",
+                "Seconds that any session has been in its state, at most.",
                 partial(database.query, longest_waits),
             ),
             "coterie_free_bytes": ("Room left for blobs.", service.blobs.free_bytes),
@@ -113,7 +114,7 @@ def create_app(
                 lambda: float(service.is_ready()),
             ),
             "coterie_certificate_days": (
-                "Days until the certificate ends that parties are shown.",
+                "Days until the certificate that parties see expires.",
                 certificate_days,
             ),
             "coterie_last_backup_timestamp_seconds": (
@@ -128,7 +129,7 @@ def create_app(
         summary="Clusters over data that institutions may not pool.",
         version=version("coterie"),
         lifespan=lifespan,
-        telemetry=_TOLD_TO_COLLECTORS,
+        telemetry=_NO_TELEMETRY,
         openapi_url=None,  # the catalogue has a route that is counted and cheap
         generate_unique_id_function=_operation_id,
         responses={
@@ -144,7 +145,7 @@ def create_app(
     )
     errors.install(app)
     _describe(app)
-    # each wraps those above it
+    # each one wraps those added before it
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
     for router in ROUTERS:
@@ -153,8 +154,8 @@ def create_app(
 
 
 def _describe(app: FastAPI) -> None:
-    """Let the document say what the framework does not know: see ``described``."""
-    written = app.openapi
+    """Add to the OpenAPI document what the framework does not know."""
+    generate = app.openapi
     routes = [route for router in ROUTERS for route in router.routes]
     with_caller = frozenset(
         route.name
@@ -164,7 +165,7 @@ def _describe(app: FastAPI) -> None:
 
     @cache
     def openapi() -> dict[str, Any]:
-        document = written()
+        document = generate()
         schema = errors.ProblemDocument.model_json_schema()
         document["components"]["schemas"]["ProblemDocument"] = schema
         describe(document, with_caller)

@@ -1,7 +1,7 @@
 """The audit of a session: who sent or received which digest when, as a chain of lines.
 
-A line is written in the transaction of what it records, so neither stands without the
-other. No payload, token or id of a row is in it.
+A line is written in the same transaction as what it records, so neither exists without
+the other. It holds no payload, token or row id.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ class AuditEntry(NamedTuple):
 def append(
     db: Transaction, session_id: str, event: str, at: datetime, **fields: Any
 ) -> None:
-    """Write what happened; the session is locked until the transaction ends.
+    """Append a line; the session is locked until the transaction ends.
 
-    **fields: slot, round, attempt, digest, reason: what there is to say; None is left
-        out.
+    **fields: slot, round, attempt, digest, reason, …; those that are None are left out.
     """
     extend(db, event, at, {session_id: [fields]})
 
@@ -41,12 +40,12 @@ def extend(
     at: datetime,
     entries: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, list[AuditEntry]]:
-    """Write what happened to several, of several sessions; see :func:`append`."""
+    """Append lines to the audits of several sessions; see :func:`append`."""
     if not entries:
         return {}
     lock_sessions(db, entries)
     written: dict[str, list[AuditEntry]] = {}
-    # behind the lock: a statement sees what was committed when it began
+    # after locking: a statement sees what was committed before it began
     rows = db.execute(_LAST, {"session_ids": list(entries)})
     for session_id, name, number, last_line in rows:
         common = {"session": name, "event": event, "at": at.isoformat()}
@@ -61,42 +60,45 @@ def extend(
             written[session_id].append(AuditEntry(at_number, last))
     lines = [
         {"session_id": session_id, **entry._asdict()}
-        for session_id, noted in written.items()
-        for entry in noted
+        for session_id, session_entries in written.items()
+        for entry in session_entries
     ]
-    db.execute(_LINES, lines)
+    db.execute(_INSERT, lines)
     return written
 
 
 def lock_sessions(db: Transaction, session_ids: Collection[str]) -> None:
-    """Let nobody else write of these sessions until the transaction ends.
+    """Lock these sessions' rows until the transaction ends.
 
-    They are locked in one order for all: transactions that wait for each other could
-    wait in a circle. On SQLite one transaction writes at a time anyway.
+    Everybody locks in the same order, so that transactions cannot deadlock. On SQLite
+    only one transaction writes at a time anyway.
     """
-    free = set(session_ids) - _held_sessions(db)
-    if free and db.connection().dialect.name == "postgresql":
-        db.execute(_LOCKED, {"session_ids": list(free)})
-        hold(db, free)
+    unlocked = set(session_ids) - _locked_sessions(db)
+    if unlocked and db.connection().dialect.name == "postgresql":
+        db.execute(_LOCK, {"session_ids": list(unlocked)})
+        note_locked(db, unlocked)
 
 
-def hold(db: Transaction, session_ids: Iterable[str]) -> None:
-    """Remember which sessions' rows a transaction has locked: once is enough."""
-    _held_sessions(db).update(session_ids)
+def note_locked(db: Transaction, session_ids: Iterable[str]) -> None:
+    """Remember which sessions' rows a transaction has locked already."""
+    _locked_sessions(db).update(session_ids)
 
 
-def _held_sessions(db: Transaction) -> set[str]:
-    held: set[str] = db.info.setdefault("coterie_held_sessions", set())
-    return held
+def _locked_sessions(db: Transaction) -> set[str]:
+    locked: set[str] = db.info.setdefault("coterie_locked_sessions", set())
+    return locked
 
 
-# of every answer, so built once
+# Statements of every answer, built once.
 _SESSIONS, _AUDIT = table(Session), table(AuditLine)
-_LINES = sa.insert(_AUDIT)
+_INSERT = sa.insert(_AUDIT)
 _OTHER = _AUDIT.alias("other")
-_HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
-_LOCKED = (
-    sa.select(_SESSIONS.c.id).where(_HERE).order_by(_SESSIONS.c.id).with_for_update()
+_IN_SESSIONS = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
+_LOCK = (
+    sa.select(_SESSIONS.c.id)
+    .where(_IN_SESSIONS)
+    .order_by(_SESSIONS.c.id)
+    .with_for_update()
 )
 _IS_LAST = sa.and_(
     _AUDIT.c.session_id == _SESSIONS.c.id,
@@ -109,5 +111,5 @@ _IS_LAST = sa.and_(
 _LAST = (
     sa.select(_SESSIONS.c.id, _SESSIONS.c.name, _AUDIT.c.number, _AUDIT.c.line)
     .select_from(_SESSIONS.outerjoin(_AUDIT, _IS_LAST))
-    .where(_HERE)
+    .where(_IN_SESSIONS)
 )

@@ -2,7 +2,7 @@
 
 A folder holds ``database.db`` (SQLite's own backup) or ``tables/NAME`` (PostgreSQL's
 COPY), ``blobs``, the analyst's key and ``backup.json``, which says what wrote it. Blobs
-never change, so to copy them afterwards is consistent.
+never change, so copying them after the database is consistent.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from clustering_protocols.secrecy.identities import Institution
 _SLICE = 1 << 20
 _ATTEMPTS = 20
 _DAMAGED = "The database of the backup is damaged."
-_IS_HERE = (
+_NOT_EMPTY = (
     "There is an analyst here already: restore into an empty database and an empty data "
     "folder."
 )
 
 
 class BackupFailed(Exception):
-    """A backup could not be made, or is not used; the text says why, and shows no row."""
+    """A backup could not be made or restored; the text says why and quotes no row."""
 
 
 class Description(BaseModel):
@@ -55,16 +55,16 @@ class Description(BaseModel):
 def back_up(
     database: Database, blobs: FileBlobStore, key: Institution, folder: Path
 ) -> int:
-    """Write a new folder while the service works; return how many blobs are in it.
+    """Write a new backup while the service runs; return the number of its blobs.
 
-    The folder is there as a whole or not at all.
+    The folder appears complete or not at all.
     """
     if folder.exists():
         raise BackupFailed(f"{folder} exists already: name a new folder.")
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     draft.mkdir(mode=0o700)
     try:
-        said = Description(
+        description = Description(
             coterie=version("coterie"),
             database=database.engine.dialect.name,
             revision=str(database.revision()),
@@ -72,7 +72,7 @@ def back_up(
         )
         n_blobs = _copy(database, blobs, draft)
         write_identity(draft / "identity.json", key)
-        write_synced(draft / "backup.json", [said.model_dump_json().encode()])
+        write_synced(draft / "backup.json", [description.model_dump_json().encode()])
         sync_folder(draft)
         draft.rename(folder)
         sync_folder(folder.parent)
@@ -82,7 +82,7 @@ def back_up(
 
 
 def _copy(database: Database, blobs: FileBlobStore, draft: Path) -> int:
-    """Copy the database, then its blobs; anew where the end of a session removed one."""
+    """Copy the database, then its blobs; start again if a session's end removed one."""
     copies = FileBlobStore(draft / "blobs")
     is_file = database.engine.dialect.name == "sqlite"
     for _ in range(_ATTEMPTS):
@@ -102,7 +102,7 @@ def _dump_file(database: Database, draft: Path) -> set[str]:
     path = draft / "database.db"
     with _sqlite_of(database) as source, closing(sqlite3.connect(path)) as target:
         source.backup(target)
-        target.execute("PRAGMA journal_mode=DELETE")  # one file, that can be read only
+        target.execute("PRAGMA journal_mode=DELETE")  # one file, which may be read-only
     with Transaction(_engine_of(path)) as transaction:
         return live_digests(transaction)
 
@@ -120,23 +120,23 @@ def _dump_tables(database: Database, draft: Path) -> set[str]:
 
 
 def restore(folder: Path, database: Database, settings: Settings) -> Description:
-    """Bring a backup into an empty analyst, with the schema that it has.
+    """Restore a backup into an empty analyst, with the schema that the backup has.
 
-    Blobs and key are there before the one step after which the database is. What an end
-    by force leaves is named by nothing, and the same restore goes over it.
+    Blobs and key are written first, then the database in one step. If the process is
+    killed, nothing refers to what it left, and the same command may be run again.
     """
-    said = _read_description(folder, database)
+    description = _read_description(folder, database)
     if sa.inspect(database.engine).get_table_names():
-        raise BackupFailed(_IS_HERE)
-    if said.database == "sqlite":
+        raise BackupFailed(_NOT_EMPTY)
+    if description.database == "sqlite":
         _load_file(folder, database, settings)
     else:
         with database.begin_filling() as connection:
-            migrate(connection, said.revision)
+            migrate(connection, description.revision)
             _load_tables(folder / "tables", connection)
             with Transaction(connection) as transaction:
-                _place_rest(folder, transaction, settings)
-    return said
+                _copy_blobs_and_key(folder, transaction, settings)
+    return description
 
 
 def _load_file(folder: Path, database: Database, settings: Settings) -> None:
@@ -146,7 +146,7 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
             for check, sound in {"integrity": [("ok",)], "foreign_key": []}.items():
                 if transaction.execute(sa.text(f"PRAGMA {check}_check")).all() != sound:
                     raise BackupFailed(_DAMAGED)
-            _place_rest(folder, transaction, settings)
+            _copy_blobs_and_key(folder, transaction, settings)
     except sa.exc.DatabaseError:
         raise BackupFailed(_DAMAGED) from None
     with _sqlite_of(database) as target, closing(sqlite3.connect(path)) as source:
@@ -154,7 +154,7 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
 
 
 def _load_tables(folder: Path, connection: sa.Connection) -> None:
-    import psycopg  # an analyst over SQLite has none
+    import psycopg  # not installed where an analyst uses SQLite
 
     for name, columns in _tables(connection):
         try:
@@ -167,27 +167,29 @@ def _load_tables(folder: Path, connection: sa.Connection) -> None:
             raise BackupFailed(f"{_DAMAGED} Its table {name} is refused.") from None
 
 
-def _place_rest(folder: Path, transaction: Transaction, settings: Settings) -> None:
-    """Copy what the database names: blobs, the analyst's key and the mark of its store."""
+def _copy_blobs_and_key(
+    folder: Path, transaction: Transaction, settings: Settings
+) -> None:
+    """Copy what the database refers to: blobs, the analyst's key, its store's mark."""
     store, path = settings.blob_place.open(), settings.identity_path
-    named = transaction.get(Installation, 1)
+    installation = transaction.get(Installation, 1)
     try:
         key = read_identity(folder / "identity.json")
     except (Malformed, ValueError):
         raise BackupFailed("identity.json of the backup is no analyst's key.") from None
-    if named is not None and named.key != key.key:
+    if installation is not None and installation.key != key.key:
         raise BackupFailed(
             "identity.json of the backup is not the key of its database."
         )
     if path.exists() and read_identity(path).key != key.key:
-        raise BackupFailed(f"{_IS_HERE} The key in {path} is another's.")
-    if store.mark() not in {None, named and named.store}:
-        raise BackupFailed(f"{_IS_HERE} The store of arrays is another database's.")
+        raise BackupFailed(f"{_NOT_EMPTY} The key in {path} is another's.")
+    if store.mark() not in {None, installation and installation.store}:
+        raise BackupFailed(f"{_NOT_EMPTY} The store of arrays is another database's.")
     for digest in live_digests(transaction):
         _copy_blob(map_file(folder / "blobs" / digest[:2] / digest), digest, store)
     write_identity(path, key)
-    if named is not None:
-        store.set_mark(named.store)
+    if installation is not None:
+        store.set_mark(installation.store)
 
 
 def _copy_blob(content: Buffer, digest: str, store: FileBlobStore) -> None:
@@ -199,7 +201,8 @@ def _copy_blob(content: Buffer, digest: str, store: FileBlobStore) -> None:
             draft.write(piece)
         if draft.seal() != digest:
             raise BackupFailed(
-                "A blob is not what its name says: a disk is failing, or it was changed."
+                "A blob does not match its digest: a disk is failing, or the file was "
+                "changed."
             )
         draft.ready()
         draft.keep()
@@ -209,34 +212,34 @@ def _copy_blob(content: Buffer, digest: str, store: FileBlobStore) -> None:
 
 def _read_description(folder: Path, database: Database) -> Description:
     try:
-        said = Description.model_validate_json((folder / "backup.json").read_bytes())
+        backup = Description.model_validate_json((folder / "backup.json").read_bytes())
     except (FileNotFoundError, ValidationError):
         raise BackupFailed(f"{folder} is no backup of an analyst.") from None
-    if said.database != database.engine.dialect.name:
+    if backup.database != database.engine.dialect.name:
         raise BackupFailed(
-            f"The backup is of {said.database}: COTERIE_DATABASE_URL has to name an empty "
-            "database of that kind."
+            f"The backup is of {backup.database}: COTERIE_DATABASE_URL has to name an "
+            "empty database of that kind."
         )
-    if not database.knows(said.revision):
+    if not database.knows(backup.revision):
         raise BackupFailed(
-            f"The backup has schema {said.revision}, which this release does not know: "
-            f"install the one that wrote it ({said.coterie})."
+            f"The backup has schema {backup.revision}, which this release does not know: "
+            f"install the one that wrote it ({backup.coterie})."
         )
-    return said
+    return backup
 
 
 @contextmanager
 def _copy_rows(
-    connection: sa.Connection, name: str, columns: str, how: str
+    connection: sa.Connection, name: str, columns: str, direction: str
 ) -> Iterator[Any]:
-    """Lend what COPY of psycopg reads or takes of a table."""
-    statement = f'COPY "{name}" ({columns}) {how}'
+    """Open psycopg's COPY of a table, in one of its directions."""
+    statement = f'COPY "{name}" ({columns}) {direction}'
     with connection.connection.cursor() as cursor, cursor.copy(statement) as rows:  # type: ignore[attr-defined]  # psycopg's own
         yield rows
 
 
 def _tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
-    """Yield names and columns of tables, those that others point to first."""
+    """Yield names and columns of the tables, in the order of their foreign keys."""
     metadata = sa.MetaData()
     metadata.reflect(connection)
     for table in metadata.sorted_tables:

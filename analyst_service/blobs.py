@@ -1,9 +1,8 @@
 """Blobs as files named by their digest.
 
-A file appears under its name by one rename, after its bytes are synced; the folder is
-synced after the rename, and the folder that holds it before a store's first rename into
-it. So a crash leaves either the whole blob or a stray file in ``tmp``, which the sweep
-removes once it is old.
+A file gets its name by one rename, after its bytes are synced; then its folder is synced,
+and a new folder is synced into the root before its first use. So a crash leaves either
+the whole blob or a stray file in ``tmp``, which the sweep removes once it is old.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MARK: Final = "mark"
 _SMALL_BYTES: Final = 16 << 20
 _SECONDS: Final = 0.001
-_IN_USE_SECONDS: Final = 60.0  # between being looked up and being opened
+_IN_USE_SECONDS: Final = 60.0  # at most, between looking a blob up and opening it
 
 
 class FileBlobStore:
-    """Blobs in a folder of a local file system; equal bytes are kept once.
+    """Blobs in a folder of a local file system; equal bytes are stored once.
 
-    Where the bytes lie elsewhere (:mod:`analyst_service.object_store`), every method may
-    raise :class:`Unavailable`.
+    With an object store (:mod:`analyst_service.object_store`) every method may raise
+    :class:`Unavailable`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -51,7 +50,7 @@ class FileBlobStore:
         return FileDraft(self.draft_path(), self)
 
     def draft_path(self) -> Path:
-        """Return where a new draft may lie."""
+        """Return the path of a new draft."""
         return self._tmp / secrets.token_hex(16)
 
     def put(self, content: bytes) -> str:
@@ -74,22 +73,22 @@ class FileBlobStore:
             raise KeyError(digest) from None
 
     def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
-        """Return some bytes of a blob, without the others where they lie elsewhere.
+        """Return a range of a blob; an object store fetches only that range.
 
-        ``check`` is their SHA-256: without it they are had with the whole blob alone, and
-        held against its digest. :class:`KeyError` if there is no such blob,
-        :class:`Unavailable` if it ends before them.
+        ``check`` is the SHA-256 of the range; without it the whole blob is fetched and
+        checked against its own digest. :class:`KeyError` if there is no such blob,
+        :class:`Unavailable` if it ends before the range does.
         """
-        del check  # what lies here was held against its digest when it came
-        with suppress(OSError):  # a folder that is only read, or nothing there
-            os.utime(self.path(digest))  # what was used last stays in a cache
-        found = memoryview(self.map(digest))[begin : begin + size]
-        if len(found) < size:
+        del check  # a local blob was checked against its digest when it arrived
+        with suppress(OSError):  # a read-only folder, or no such blob
+            os.utime(self.path(digest))  # a cache keeps what was used last
+        part = memoryview(self.map(digest))[begin : begin + size]
+        if len(part) < size:
             raise Unavailable("A blob is shorter than it was.")
-        return found
+        return part
 
     def path(self, digest: str) -> Path:
-        """Return where the blob of a digest lies or would lie."""
+        """Return the path of a blob, whether or not it exists."""
         if not self.is_digest(digest):
             raise ValueError("not a digest")
         return self._root / digest[:2] / digest
@@ -100,15 +99,15 @@ class FileBlobStore:
         return _DIGEST.fullmatch(name) is not None
 
     def file(self, digest: str) -> Path:
-        """Return a file of this machine that holds a blob; :class:`KeyError` if none."""
+        """Return a local file that holds a blob; :class:`KeyError` if there is none."""
         if not self.has(digest):
             raise KeyError(digest)
         return self.path(digest)
 
     def place(self, digest: str) -> Path:
-        """Return where the blob of a digest shall lie: a folder that outlasts a crash.
+        """Return the path of a blob, in a folder that survives a crash.
 
-        A folder that is there need not be synced: anyone who made it may be about to.
+        A folder that exists may not be synced yet: whoever made it may be about to.
         """
         path = self.path(digest)
         folder = path.parent
@@ -120,19 +119,19 @@ class FileBlobStore:
         return path
 
     def has(self, digest: str) -> bool:
-        """Return whether there is such a blob, for all who share the store."""
+        """Return whether the store has a blob."""
         return self.path(digest).exists()
 
     def have(self, digests: Collection[str]) -> bool:
-        """Return whether there are all these blobs."""
+        """Return whether the store has all these blobs."""
         return all(map(self.has, digests))
 
     def remove(self, digest: str) -> None:
-        """Remove a blob; who has mapped it may read on."""
+        """Remove a blob; whoever has mapped it may read on."""
         self.path(digest).unlink(missing_ok=True)
 
     def free_bytes(self) -> int:
-        """Return how much room is left for blobs."""
+        """Return the free bytes of the disk that holds the blobs."""
         return shutil.disk_usage(self._root).free
 
     def older(self, before: float) -> Iterator[str]:
@@ -142,38 +141,38 @@ class FileBlobStore:
                 yield path.name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove what a crash left before a time, and copies of blobs nobody names."""
-        del live  # there are no copies here
+        """Remove drafts that a crash left before a time; of a cache, unnamed copies too."""
+        del live  # only a cache holds copies
         for stray in self._tmp.iterdir():
             if _is_older(stray, before):
                 stray.unlink(missing_ok=True)
 
     def shrink(self, most_bytes: int) -> None:
-        """Remove blobs until so many bytes are left, the longest unused first.
+        """Remove the least recently used blobs until at most so many bytes remain.
 
         Those of the last minute stay: somebody may be about to open them.
         """
-        self._tmp.touch()  # the time by the clock that dates files
-        found, recent = [], self._tmp.stat().st_mtime - _IN_USE_SECONDS
+        self._tmp.touch()  # tells the time by the file system's clock
+        entries, recent = [], self._tmp.stat().st_mtime - _IN_USE_SECONDS
         for path in self._root.glob("??/*"):
             with suppress(FileNotFoundError):
-                found.append((path.stat().st_mtime, path.stat().st_size, path))
-        left = sum(size for _, size, _ in found)
-        for used, size, path in sorted(found):
-            if left <= most_bytes or used > recent:
+                entries.append((path.stat().st_mtime, path.stat().st_size, path))
+        total = sum(size for _, size, _ in entries)
+        for last_used, size, path in sorted(entries):
+            if total <= most_bytes or last_used > recent:
                 return
             path.unlink(missing_ok=True)
-            left -= size
+            total -= size
 
     def mark(self) -> str | None:
-        """Return the name that the folder was given."""
+        """Return the mark that says whose store it is; None without one."""
         try:
             return (self._root / _MARK).read_text()
         except FileNotFoundError:
             return None
 
     def set_mark(self, name: str) -> None:
-        """Give the folder a name, by one rename."""
+        """Write the mark, by one rename."""
         draft = self.draft()
         try:
             draft.write(name.encode())
@@ -184,7 +183,7 @@ class FileBlobStore:
             draft.discard()
 
     def check(self) -> None:
-        """Raise :class:`StorageFull`, or what the file system says, if it is of no use."""
+        """Raise :class:`StorageFull` or OSError if the folder cannot be written."""
         self.draft().discard()
 
 
@@ -216,7 +215,7 @@ class FileDraft:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of what arrived."""
+        """Return the SHA-256 (hex) of the bytes so far."""
         return self._hash.hexdigest()
 
     def map(self) -> Buffer:
@@ -224,10 +223,9 @@ class FileDraft:
         return map_file(self.path)
 
     def ready(self) -> None:
-        """Bring sealed bytes to where they will lie, as far as that takes long.
+        """Do the slow part of :meth:`keep`, for which others may be waiting.
 
-        Apart from :meth:`keep`, which others may be waiting for. Here they are on their
-        disk already.
+        Nothing, where the bytes are on their disk already.
         """
 
     def keep(self) -> None:
@@ -243,7 +241,7 @@ class FileDraft:
         """Close and remove, unless it is kept."""
         if self.is_kept:
             return
-        with suppress(OSError):  # on a full disk closing fails as writing did
+        with suppress(OSError):  # closing flushes, and fails on a full disk
             self._file.close()
         self.path.unlink(missing_ok=True)
 
@@ -295,10 +293,10 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def trim_pages(mapping: Buffer) -> Iterator[None]:
-    """Let go of a mapping's pages every millisecond while it is read.
+    """Drop a mapping's pages every millisecond while it is read.
 
-    The kernel counts every page that was read to this process until it needs the room;
-    a limit on its memory counts them too. What is read again comes from the file.
+    The kernel charges every page that was read to this process, and so does a limit on
+    its memory, until the room is needed. A page that is read again comes from the file.
     """
     if not isinstance(mapping, mmap.mmap) or len(mapping) < _SMALL_BYTES:
         yield
@@ -321,11 +319,11 @@ def _trim(mapping: mmap.mmap, done: threading.Event) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobPlace:
-    """Where blobs lie; it may go to another process, which opens the same.
+    """Where blobs are stored; another process may open the same place.
 
-    folder: of the files, or of the cache.
-    url: of the object store; empty for files alone.
-    cache_bytes: how much of the cache stays.
+    folder: of the files, or of the cache in front of an object store.
+    url: of the object store; empty without one.
+    cache_bytes: the size to which a sweep shrinks the cache.
     """
 
     folder: Path
@@ -333,7 +331,7 @@ class BlobPlace:
     cache_bytes: int = 0
 
     def open(self) -> FileBlobStore:
-        """Return the store; :class:`Unavailable` if the address is none."""
+        """Return the store; :class:`Unavailable` if the address is not valid."""
         if not self.url:
             return FileBlobStore(self.folder)
         from analyst_service.object_store import ObjectBlobStore, open_objects

@@ -1,7 +1,7 @@
 """Tasks and contributions over HTTP.
 
-A body is bounded, streamed and hashed; then it is stored, or was before. What is kept in
-memory does not grow with the body.
+A body is bounded, streamed and hashed, then stored once. Memory does not grow with the
+size of the body.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ from clustering_protocols.wire.http_headers import (
 
 StepAside = Callable[[], AbstractContextManager[bool]]
 MAX_WAIT_SECONDS: Final = 25.0  # of a long poll: under the timeouts of proxies
-_LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
+_LOOK_SECONDS = 5.0  # a request looks for its task this often, even if nobody wakes it
 
 
 def open_tasks(
-    service: Service, asking: Sequence[TaskRequest]
+    service: Service, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
-    """Return the open tasks of all who ask, and audit those given the first time."""
-    tasks = service.database.query(find_tasks, asking)
+    """Return the open task of each request; those handed out first are audited."""
+    tasks = service.database.query(find_tasks, requests)
     fresh = {
         task for task in tasks if isinstance(task, OpenTask) and task.sent_at is None
     }
@@ -89,20 +89,20 @@ def open_tasks(
 
 async def wait_for_task(
     service: Service,
-    asking: TaskRequest,
+    request: TaskRequest,
     waiter: Waiter,
     seconds: float,
     step_aside: StepAside,
     *,
     looks: bool = True,
 ) -> OpenTask | None:
-    """Return the caller's open task; None if there is none for so long.
+    """Return the caller's open task; None if there is none for so many seconds.
 
-    Nobody waits for a process that is about to end: another one has the next task. A
-    place among the requests under way is for those that are served: who waits steps
-    aside, and is sent away where too many do.
+    A process that is about to end holds nobody: another process has the next task. A
+    request that waits gives up its place among those that are served; where too many
+    wait, it returns at once.
 
-    waiter: of the session, since before the caller's last answer was stored.
+    waiter: subscribed before the caller's last answer was stored.
     looks: whether there may be a task already.
     """
     loop = asyncio.get_running_loop()
@@ -110,14 +110,14 @@ async def wait_for_task(
     look, task = partial(open_tasks, service), None
     while True:
         if looks:
-            task = await service.handing_out.do(look, asking)
-        left = 0 if service.draining.is_set() else until - loop.time()
-        if task is not None or left <= 0:
+            task = await service.handing_out.do(look, request)
+        remaining = 0 if service.draining.is_set() else until - loop.time()
+        if task is not None or remaining <= 0:
             return task
-        with step_aside() as is_held:
-            if not is_held:
+        with step_aside() as may_wait:
+            if not may_wait:
                 return None
-            await waiter.wait(min(left, _LOOK_SECONDS))
+            await waiter.wait(min(remaining, _LOOK_SECONDS))
         looks = True
 
 
@@ -134,13 +134,13 @@ class Body(NamedTuple):
 
 
 async def open_body(request: Request, settings: Settings) -> Body:
-    """Return the arrays of a request; those that come as JSON are encoded here.
+    """Return the arrays of a request; arrays that come as JSON are encoded here.
 
     Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
         of the body is read.
-    Raises DigestMismatch, InvalidArray if a body of JSON is not what was announced, or
-        not arrays. Clients that are made from the OpenAPI document do not see its
-        bytes, so it may go unannounced.
+    Raises DigestMismatch, InvalidArray if a JSON body does not match its digest, or
+        holds no arrays. Clients generated from the OpenAPI document cannot compute a
+        digest of the body's bytes, so JSON may come without one.
     """
     headers = request.headers
     if media_type(headers) != json_form.MEDIA_TYPE:
@@ -166,7 +166,7 @@ async def _whole(content: bytes) -> AsyncIterator[bytes]:
 
 
 def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
-    """Return announced length and SHA-256 (hex) of a body of arrays.
+    """Return the announced length and SHA-256 (hex) of a body of arrays.
 
     Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
         of the body is read.
@@ -197,19 +197,19 @@ async def receive_and_store(
 ) -> Stored:
     """Receive a contribution and store it; return it and whether it is new.
 
-    What cannot be stored is refused before the body is read; a body that was stored
-    before is read all the same, for it may not be what it says it is.
+    What cannot be stored is refused before the body is read. The body of a repeat is
+    read too, because it may not be what its digest announces.
     """
     draft = None if body.length < ROW_BYTES else service.blobs.draft()
     upload = Upload(caller, session, round_, attempt, body.announced, body.length)
     try:
         admitted = await service.admitting.do(partial(_admit, service), upload)
-        asked = admitted if isinstance(admitted, UploadRequirements) else None
-        if asked is not None:
+        requirements = admitted if isinstance(admitted, UploadRequirements) else None
+        if requirements is not None:
             service.require_room(body.length)
         last = await receive(body, draft)
         await run_in_threadpool(
-            check_body, draft, last, body.announced, asked, service.blobs.map
+            check_body, draft, last, body.announced, requirements, service.blobs.map
         )
         if isinstance(admitted, Contribution):
             return admitted, False
@@ -231,7 +231,7 @@ def _admit(
 
 
 def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieError]:
-    """Store checked contributions, and make blobs of long ones: one transaction for all."""
+    """Store checked contributions, long ones as blobs, all in one transaction."""
 
     def keep(db: Transaction) -> tuple[list[Stored | CoterieError], bool]:
         claim(db, [upload.digest for upload in uploads if upload.draft])
@@ -244,12 +244,12 @@ def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieE
 
 
 async def receive(body: Body, draft: FileDraft | None) -> bytes:
-    """Write a body to a draft but for its last bytes, and return these.
+    """Write a body into a draft, except for its last bytes, which are returned.
 
-    Without a draft, which only a short body does without, that is all of it.
+    A short body has no draft and is returned whole.
 
-    Pieces of 256 KiB go to a thread: hashing and writing hold up no other request, and a
-    thousand uploads at once wait in little memory.
+    A thread hashes and writes pieces of 256 KiB, so that no other request is held up
+    and a thousand simultaneous uploads need little memory.
     """
     pending: list[bytes] = []
     waiting = arrived = 0
@@ -274,28 +274,31 @@ def check_body(
     draft: FileDraft | None,
     last: bytes,
     announced: str,
-    asked: UploadRequirements | None,
+    requirements: UploadRequirements | None,
     read: Callable[[str], Buffer],
 ) -> None:
-    """Write the last bytes of a draft; check all bytes, before anything is stored.
+    """Write the last bytes of a draft and check the whole, before anything is stored.
 
-    All of it in one thread: to go to one and back costs more than each of these takes.
+    One function for one visit to a thread: the way there and back costs more than each
+    of these steps.
     """
     if draft is not None:
         draft.write(last)
     check_digest(announced, draft.seal() if draft else sha256(last).hexdigest())
-    if asked is None:
+    if requirements is None:
         return
     content = draft.map() if draft else last
     with trim_pages(content):
-        check_contribution(asked.agreement, read(asked.task_digest), content)
+        check_contribution(
+            requirements.agreement, read(requirements.task_digest), content
+        )
     if draft is not None:
         draft.ready()
 
 
-def check_digest(announced: str, found: str) -> None:
+def check_digest(announced: str, actual: str) -> None:
     """Refuse a body that is not the announced one."""
-    if announced != found:
+    if announced != actual:
         raise DigestMismatch("The SHA-256 of the body is another.")
 
 
@@ -342,9 +345,10 @@ async def get_task(
 ) -> Response:
     """Return the caller's open task; hold the request for a while if there is none."""
     step_aside = Visit.of(request.scope).step_aside
-    asking = caller, session_id
     with service.notifier.subscribe(caller.session_id or "") as waiter:
-        task = await wait_for_task(service, asking, waiter, wait, step_aside)
+        task = await wait_for_task(
+            service, (caller, session_id), waiter, wait, step_aside
+        )
     if task is None:
         return Response(status_code=204, headers={"Retry-After": "1"})
     return await send_task(service, task.digest, request.headers)
@@ -368,11 +372,11 @@ async def put_contribution(
 ) -> Receipt | Response:
     """Store the caller's answer: 201; the same bytes again: 200, the same receipt.
 
-    One request a round is enough for who prefers to wait for the next task.
+    With ``Prefer: wait`` the response also carries the next task: one request a round.
     """
     body = await open_body(request, service.settings)
     step_aside = Visit.of(request.scope).step_aside
-    # before the answer is stored: what follows may follow at once
+    # before the answer is stored: the next task may follow at once
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         stored, is_new = await receive_and_store(
             service, caller, session_id, round_, attempt, body
@@ -382,8 +386,8 @@ async def put_contribution(
         if (seconds := wait_seconds(prefer)) is None:
             return receipt
         task = None
-        with suppress(SessionOver):  # the answer is stored: its receipt is due
-            # behind a new answer there is no task yet, and a ring says when there may be
+        with suppress(SessionOver):  # the answer is stored, so its receipt is due
+            # after a new answer there is no task yet; the driver wakes the waiter
             task = await wait_for_task(
                 service,
                 (caller, session_id),
@@ -395,10 +399,10 @@ async def put_contribution(
     headers = receipt_headers(receipt)
     if task is None:
         return Response(status_code=204, headers=headers)
-    sent = await send_task(service, task.digest, request.headers)
-    sent.status_code = response.status_code
-    sent.headers.update(headers)
-    return sent
+    answer = await send_task(service, task.digest, request.headers)
+    answer.status_code = response.status_code
+    answer.headers.update(headers)
+    return answer
 
 
 def _receipt_of(contribution: Contribution, session: str) -> Receipt:

@@ -1,6 +1,6 @@
 """Handing out tasks and taking contributions.
 
-Requests that come together share a transaction: each session is read once for all.
+Simultaneous requests share a transaction, which reads each session once.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.wire.states import SessionState
 
 ROW_BYTES: Final = 64 << 10
-"""A contribution below this size lies in its row, in place of a blob."""
+"""A contribution below this size is stored in its row instead of a blob."""
 
 
 class SlotAttempt(NamedTuple):
-    """A slot's place in an attempt: the key of its task and of its answer."""
+    """A slot in an attempt of a round: the key of its task and of its answer."""
 
     session_id: str
     round: int
@@ -49,7 +49,7 @@ class SlotAttempt(NamedTuple):
 
 
 class OpenTask(NamedTuple):
-    """What a slot is asked in the open attempt of its session."""
+    """A slot's task in the open attempt of its session."""
 
     place: SlotAttempt
     digest: str
@@ -63,11 +63,11 @@ TaskRequest = tuple[Caller, str]
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An answer on its way: the slot comes from the credential, never from the path.
+    """A contribution being received; its slot comes from the credential, not the path.
 
-    session: its name, as its parties know it.
-    digest, size: SHA-256 (hex) and bytes, as announced.
-    content: the checked bytes of a short one.
+    session: the name that its parties use.
+    digest, size: the announced SHA-256 (hex) and number of bytes.
+    content: the checked bytes of a short contribution.
     draft: the checked bytes of a long one.
     """
 
@@ -82,7 +82,7 @@ class Upload:
 
 
 class UploadRequirements(NamedTuple):
-    """What an upload is checked against."""
+    """The agreement and the task that an upload is checked against."""
 
     agreement: bytes
     task_digest: str
@@ -91,7 +91,7 @@ class UploadRequirements(NamedTuple):
 Stored = tuple[Contribution, bool]  # and whether it is new
 
 
-# of every answer, so built once
+# Statements of every answer, built once.
 _SESSIONS, _TASKS, _CONTRIBUTIONS = map(table, (Session, Task, Contribution))
 _PLACE = tuple(_TASKS.c[name] for name in SlotAttempt._fields)
 _HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
@@ -142,7 +142,7 @@ _MARK_SENT = (
 def _open_tasks(
     db: Transaction, session_ids: Iterable[str]
 ) -> dict[SlotAttempt, OpenTask]:
-    """Return what is asked in the open attempts of sessions, and where."""
+    """Return the tasks of the open attempts of sessions."""
     rows = db.execute(_OPEN_TASKS, {"session_ids": list(session_ids)})
     tasks = (OpenTask(SlotAttempt(*row[:4]), *row[4:]) for row in rows)
     return {task.place: task for task in tasks}
@@ -159,7 +159,7 @@ def _own(
 def find_tasks(
     db: Transaction, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
-    """Return each one's open task, None if it has to wait, or why it is refused."""
+    """Return the open task of each request, None if it has to wait, or the refusal."""
     callers = [caller for caller, _ in requests]
     valid, sessions = still_valid(db, callers), _own(db, callers)
     collecting = [
@@ -172,7 +172,7 @@ def find_tasks(
     def find_task(request: TaskRequest) -> OpenTask | None:
         caller, name = request
         _check_valid(caller, valid)
-        session = visible(db, caller, name, known=sessions)
+        session = visible(db, caller, name, loaded=sessions)
         slot = _slot_of(caller)
         require_alive(session)
         place = SlotAttempt(session.id, session.round, session.attempt, slot)
@@ -183,33 +183,33 @@ def find_tasks(
 
 
 def note_sent(db: Transaction, tasks: Collection[OpenTask]) -> None:
-    """Write into the audits which slots are given their tasks, the first time."""
+    """Audit the tasks that are handed out for the first time."""
     now = db.now()
     digests = {task.place: task.digest for task in tasks}
     audit.lock_sessions(db, {place.session_id for place in digests})
     marked = db.execute(_MARK_SENT, {"places": list(digests), "now": now})
-    sent: dict[str, list[dict[str, Any]]] = {}
+    lines: dict[str, list[dict[str, Any]]] = {}
     for place in sorted(SlotAttempt(*row) for row in marked):
-        sent.setdefault(place.session_id, []).append(_line(place, digests[place]))
-    audit.extend(db, "task-sent", now, sent)
+        lines.setdefault(place.session_id, []).append(_line(place, digests[place]))
+    audit.extend(db, "task-sent", now, lines)
 
 
 def admit(
     db: Transaction, uploads: Sequence[Upload], quota: int | None
 ) -> list[Contribution | UploadRequirements | CoterieError]:
-    """Return what each is asked; or, of a repeat, what is stored; or the refusal.
+    """Return the requirements of each upload, the stored row of a repeat, or a refusal.
 
-    ContributionDiffers if other bytes are stored; NotReady, RoundClosed or SessionOver
-    if nothing is, and this attempt is not open for the caller; QuotaReached if they do
-    not fit.
+    A refusal is ContributionDiffers if other bytes are stored; NotReady, RoundClosed or
+    SessionOver if none are and this attempt is not open for the caller; QuotaReached if
+    the bytes do not fit.
 
-    quota: how many bytes the open sessions of one owner may hold; None: any number.
+    quota: bytes that the open sessions of one owner may hold; None for no limit.
     """
     sessions = _own(db, (upload.caller for upload in uploads))
     tasks = _open_tasks(db, sessions)
 
     def admit_one(upload: Upload) -> Contribution | UploadRequirements:
-        session = visible(db, upload.caller, upload.session, known=sessions)
+        session = visible(db, upload.caller, upload.session, loaded=sessions)
         place = _place_of(session, upload)
         task = tasks.get(place)
         if task is None or task.is_answered:
@@ -226,9 +226,9 @@ def admit(
 def store(
     db: Transaction, uploads: Sequence[Upload], quota: int | None
 ) -> tuple[list[Stored | CoterieError], bool]:
-    """Store checked contributions; return each, or why it is refused.
+    """Store checked contributions; return each, or the refusal.
 
-    Also whether a session has now an answer of every slot that was asked.
+    The second value says whether some session now has all its answers.
     """
     valid = still_valid(db, (upload.caller for upload in uploads))
     now = db.now()
@@ -238,7 +238,7 @@ def store(
 
     def store_one(upload: Upload) -> Stored:
         _check_valid(upload.caller, valid)
-        session = visible(db, upload.caller, upload.session, known=sessions)
+        session = visible(db, upload.caller, upload.session, loaded=sessions)
         place = _place_of(session, upload)
         task, stored = tasks.get(place), fresh.get(place)
         if stored is None and (task is None or task.is_answered):
@@ -267,10 +267,10 @@ def store(
     lines: dict[str, list[dict[str, Any]]] = {}
     for place, row in fresh.items():
         lines.setdefault(place.session_id, []).append(_line(place, row.digest))
-    noted = audit.extend(db, "contribution", now, lines)
+    entries = audit.extend(db, "contribution", now, lines)
     for place, row in fresh.items():
-        line = noted[place.session_id].pop(0)
-        row.sequence, row.entry = line.number, hash_chain.digest(line.line)
+        entry = entries[place.session_id].pop(0)
+        row.sequence, row.entry = entry.number, hash_chain.digest(entry.line)
     db.add_all(fresh.values())
     db.flush()
     missing = {
@@ -282,7 +282,7 @@ def store(
 
 
 def _line(place: SlotAttempt, digest: str) -> dict[str, Any]:
-    """Return what an audit says of a task or a contribution."""
+    """Return the fields of an audit line about a task or a contribution."""
     of_session = {name: getattr(place, name) for name in ("slot", "round", "attempt")}
     return of_session | {"digest": digest}
 
@@ -307,7 +307,7 @@ def _check_valid(caller: Caller, valid: Container[str]) -> None:
 
 
 def _same_bytes(stored: Contribution, digest: str) -> Contribution:
-    """Return what is stored, if it is the same bytes."""
+    """Return the stored contribution, if it has the same bytes."""
     if stored.digest != digest:
         raise ContributionDiffers(
             f"Round {stored.round}, attempt {stored.attempt} was answered before."
@@ -318,7 +318,7 @@ def _same_bytes(stored: Contribution, digest: str) -> Contribution:
 def _require_open(
     db: Transaction, session: Session, place: SlotAttempt, task: OpenTask | None
 ) -> UploadRequirements:
-    """Return what is asked, if this round and attempt are open for the slot."""
+    """Return the requirements, if this round and attempt are open for the slot."""
     require_alive(session)
     if session.state == SessionState.RECRUITING:
         raise NotReady("The session is recruiting; no round is open yet.")

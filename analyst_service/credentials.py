@@ -37,7 +37,7 @@ _REFUSED = "It is missing, unknown, expired or revoked."
 
 
 class Role(StrEnum):
-    """What a credential is for."""
+    """The role of a credential."""
 
     ADMINISTRATOR = "administrator"
     COORDINATOR = "coordinator"
@@ -46,7 +46,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking."""
+    """Who sends a request."""
 
     credential_id: str
     role: Role
@@ -61,9 +61,9 @@ class Caller:
 
 
 class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
-    """A credential that was shown and does not count.
+    """A credential that is not valid.
 
-    credential_id: its id, where it did once; None for what is unknown.
+    credential_id: its id, if it was valid once; None if it is unknown.
     """
 
     def __init__(self, credential_id: str | None = None) -> None:
@@ -71,12 +71,12 @@ class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
         self.credential_id = credential_id
 
 
-# of every request, so built once
+# Statements of every request, built once.
 _CREDENTIALS, _PRINCIPALS = table(Credential), table(Principal)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 
 
-def _select_shown(
+def _select_by_digest(
     digest: sa.Column[Any], *conditions: sa.ColumnElement[bool]
 ) -> sa.Select[Any]:
     return (
@@ -84,7 +84,7 @@ def _select_shown(
             digest.label("digest"),
             *_CREDENTIALS.c["id", "principal_id", "session_id", "slot"],
             *_CREDENTIALS.c["expires_at", "revoked_at"],
-            _PRINCIPALS.c.role,  # none of a party's token, which has no principal
+            _PRINCIPALS.c.role,  # NULL for a party's token, which has no principal
         )
         .select_from(_CREDENTIALS.outerjoin(_PRINCIPALS))
         .where(digest.in_(sa.bindparam("digests", expanding=True)), *conditions)
@@ -92,8 +92,10 @@ def _select_shown(
 
 
 _BY_DIGEST = sa.union_all(
-    _select_shown(_CREDENTIALS.c.secret_digest),
-    _select_shown(_CREDENTIALS.c.previous_digest, _CREDENTIALS.c.previous_until > _NOW),
+    _select_by_digest(_CREDENTIALS.c.secret_digest),
+    _select_by_digest(
+        _CREDENTIALS.c.previous_digest, _CREDENTIALS.c.previous_until > _NOW
+    ),
 )
 _ARE_VALID = sa.select(_CREDENTIALS.c.id).where(
     _CREDENTIALS.c.id.in_(sa.bindparam("credential_ids", expanding=True)),
@@ -103,15 +105,15 @@ _ARE_VALID = sa.select(_CREDENTIALS.c.id).where(
 
 
 def digest_of(secret: str) -> str:
-    """Return what is kept of a secret. It is random, so a plain hash suffices."""
+    """Return what is stored of a secret. It is random, so a plain hash suffices."""
     return sha256(secret.encode()).hexdigest()
 
 
-def _digest_shown(header: str | None) -> str | None:
+def _bearer_digest(header: str | None) -> str | None:
     """Return the digest of the secret in an Authorization header, if there is one."""
     scheme, _, secret = (header or "").partition(" ")
-    shown = scheme.lower() == "bearer" and secret
-    return digest_of(secret.strip()) if shown else None
+    is_bearer = scheme.lower() == "bearer" and secret
+    return digest_of(secret.strip()) if is_bearer else None
 
 
 def authenticate(
@@ -119,11 +121,11 @@ def authenticate(
 ) -> list[Caller | CoterieError]:
     """Return the caller of each Authorization header, or why it is refused."""
     now = db.now()
-    digests = [_digest_shown(header) for header in headers]
-    shown = {digest for digest in digests if digest is not None}
+    digests = [_bearer_digest(header) for header in headers]
+    present = {digest for digest in digests if digest is not None}
     records = {}
-    if shown:  # who shows nothing costs no query
-        rows = db.execute(_BY_DIGEST, {"digests": list(shown), "now": now})
+    if present:  # requests without credentials cost no query
+        rows = db.execute(_BY_DIGEST, {"digests": list(present), "now": now})
         records = {row.digest: row for row in rows}
 
     def caller(digest: str | None) -> Caller:
@@ -140,23 +142,23 @@ def authenticate(
 
 
 def still_valid(db: Transaction, callers: Iterable[Caller]) -> set[str]:
-    """Return the ids of those credentials of callers that have not ended since.
+    """Return the ids of the callers' credentials that are still valid; takes no lock.
 
-    A request may take minutes: a long poll, or the body of an upload. Takes no lock.
+    A request may take minutes: a long poll, or the body of an upload.
     """
     ids = {caller.credential_id for caller in callers}
     return set(db.scalars(_ARE_VALID, {"credential_ids": list(ids), "now": db.now()}))
 
 
 def actor(db: Transaction, caller: Caller) -> Actor:
-    """Return whom the log names for a caller."""
+    """Return the actor that the log names for a caller."""
     credential = db.get(Credential, caller.credential_id)
     label = "" if credential is None else credential.label
     return Actor(caller.principal_id or caller.credential_id, label)
 
 
 def note_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
-    """Write when credentials were last shown; another process may know later."""
+    """Write when credentials were last used, unless a later use is stored already."""
     for credential_id, at in sorted(last.items()):
         earlier = sa.or_(
             Credential.last_used_at.is_(None), Credential.last_used_at < at
@@ -169,15 +171,15 @@ def note_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
         )
 
 
-# Keys. Anyone who makes, renews or ends one is named in the log: ``by``.
+# Keys. The log names whoever makes, renews or revokes one (``by``).
 
 
 def create_key(
     db: Transaction, role: Role, label: str, seconds: int, by: Actor = SERVICE
 ) -> tuple[str, str]:
-    """Return the id and the secret of a new key; the secret is shown only here.
+    """Return the id and the secret of a new key; the secret is returned only here.
 
-    Its principal is known by this key alone, and is named by it.
+    The key's new principal has the same id.
     """
     key_id = _new_id()
     db.add(Principal(id=key_id, issuer=_ISSUER, subject=key_id, role=role.value))
@@ -197,12 +199,13 @@ def rotate_key(
     overlap: int,
     by: Actor = SERVICE,
 ) -> str:
-    """Return a new secret of a key; what the key owns stays its own.
+    """Return a new secret of a key, whose owner keeps its sessions.
 
-    seconds: how long the new secret is valid.
-    overlap: seconds for which the old secret is valid still; 0 ends it at once.
+    seconds: for how long the new secret is valid.
+    overlap: for how long (seconds) the old secret stays valid; 0 ends it at once.
 
-    Raises NotFound if no valid key has this id; tokens are rotated by joining again.
+    Raises NotFound if no valid key has this id; a party renews its token by joining
+        again.
     """
     now = db.now()
     key = db.scalar(
@@ -229,7 +232,7 @@ def rotate_key(
 def list_keys(
     db: Transaction, role: Role | None = None
 ) -> list[tuple[Credential, Role]]:
-    """Return all keys, the newest first; where a role is given, those of it."""
+    """Return all keys, or those of one role, the newest first."""
     query = sa.select(Credential, Principal.role).join(Principal)
     rows = db.execute(query.order_by(Credential.created_at.desc()))
     return [(row[0], Role(row[1])) for row in rows if role in {None, row[1]}]
@@ -238,7 +241,7 @@ def list_keys(
 def revoke(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
     """Revoke a credential; :class:`NotFound` if there is no valid one.
 
-    A party's token alone would be renewed by joining again: see
+    A party could get another token by joining again; to prevent that use
     :func:`analyst_service.members.shut_out`.
     """
     if not _revoke(db, Credential.id == credential_id):
@@ -247,7 +250,7 @@ def revoke(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
 
 
 def _revoke(db: Transaction, *conditions: sa.ColumnElement[bool]) -> int:
-    """Revoke credentials; return how many were valid so far."""
+    """Revoke credentials; return how many there were to revoke."""
     revoked = db.execute(
         sa.update(Credential)
         .where(*conditions, Credential.revoked_at.is_(None))
@@ -265,8 +268,8 @@ def create_party_token(
 ) -> str:
     """Return a new token of a slot.
 
-    Earlier ones stay valid for a while: of a join that was sent twice, either response
-    may be the one that arrives.
+    Earlier tokens stay valid for a while: if a join was sent twice, either response may
+    be the one that arrives.
     """
     until = db.now() + _TOKENS_OVERLAP
     db.execute(
@@ -284,7 +287,7 @@ def create_party_token(
 
 
 def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
-    """Return the tokens of parties, the newest first; not of deleted sessions."""
+    """Return the parties' tokens, the newest first, without those of deleted sessions."""
     query = (
         sa.select(Credential)
         .join(Session, Session.id == Credential.session_id)
@@ -295,21 +298,22 @@ def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
 
 
 def revoke_tokens(db: Transaction, session_id: str, slot: str | None = None) -> int:
-    """Revoke a slot's tokens, or all of a session; return how many there were."""
+    """Revoke the tokens of a slot, or of a whole session; return their number."""
     own = sa.true() if slot is None else Credential.slot == slot
     return _revoke(db, Credential.session_id == session_id, own)
 
 
 def remove_old_tokens(db: Transaction, before: datetime) -> None:
-    """Forget the tokens of sessions that were deleted by a time.
+    """Delete the tokens of sessions that were deleted before a time.
 
-    Where one left an address, that goes first: a notice may be on its way.
+    A token that left a mail address waits until the address is removed: a notice may be
+    on its way.
     """
-    gone = sa.select(Session.id).where(Session.deleted_at <= before)
-    holds = sa.exists().where(Receiver.credential_id == Credential.id)
+    deleted = sa.select(Session.id).where(Session.deleted_at <= before)
+    has_receiver = sa.exists().where(Receiver.credential_id == Credential.id)
     db.execute(
         sa.delete(Credential)
-        .where(Credential.session_id.in_(gone), ~holds)
+        .where(Credential.session_id.in_(deleted), ~has_receiver)
         .execution_options(synchronize_session=False)
     )
 

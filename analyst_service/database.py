@@ -6,34 +6,28 @@ because a session is something else in this project.
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.orm import Session
 
 from coterie.build import find_migrations, find_schema
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-
-import math
-import threading
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, closing, nullcontext
-from typing import Any, Concatenate, ParamSpec, TypeVar
-
-from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.orm import Session
-
-# Time as an argument: the one place that reads the clock.
+# Clocks: nothing else in the service reads the time.
 
 
 class Clock(Protocol):
-    """Whatever tells the time."""
+    """A source of the time."""
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
@@ -52,15 +46,15 @@ class SystemClock:
         return datetime.now(UTC)
 
     def skew(self) -> timedelta:
-        """Return zero: it is the machine's own."""
+        """Return zero: this is the machine's own clock."""
         return timedelta(0)
 
 
 class ServerClock:
     """The clock of a database server, which several analysts share.
 
-    The server is asked by :meth:`skew`. From its last answer on, the monotonic clock of
-    this machine counts, which nobody sets.
+    :meth:`skew` asks the server. After that this machine's monotonic clock, which nobody
+    can set, measures the time since the answer.
 
     ask: returns the server's time, in UTC; its errors are the caller's.
     own: the clock of the machine, whose skew is measured.
@@ -73,8 +67,8 @@ class ServerClock:
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
-        time_there, at = self._answer or self._synchronise()
-        return time_there + timedelta(seconds=time.monotonic() - at)
+        server_time, at = self._answer or self._synchronise()
+        return server_time + timedelta(seconds=time.monotonic() - at)
 
     def skew(self) -> timedelta:
         """Ask the server, and return how far this machine's clock is ahead of it."""
@@ -82,21 +76,20 @@ class ServerClock:
         return self._own.now() - self.now()
 
     def _synchronise(self) -> tuple[datetime, float]:
-        asked = time.monotonic()
-        time_there = self._ask()
-        # the answer was given between question and arrival
-        self._answer = time_there, (asked + time.monotonic()) / 2
+        begin = time.monotonic()
+        server_time = self._ask()
+        # the server answered somewhere between the question and its arrival
+        self._answer = server_time, (begin + time.monotonic()) / 2
         return self._answer
 
 
-# The schema of a database: its revision, and the way to another one.
+# The schema of a database: its revision, which Alembic stores in a table, and migrations.
 
-# the table in which alembic keeps where a database stands
 _REVISIONS = sa.table("alembic_version", sa.column("version_num", sa.String))
 
 
 def alembic_config(on: sa.Engine | sa.Connection) -> Config:
-    """Return what Alembic's commands take, to work on an engine or a connection."""
+    """Return the configuration with which Alembic's commands use our connection."""
     from alembic.config import Config
 
     config = Config()
@@ -107,7 +100,7 @@ def alembic_config(on: sa.Engine | sa.Connection) -> Config:
 
 def migrate(on: sa.Engine | sa.Connection, revision: str = "head") -> None:
     """Bring the schema to a revision, within the transaction of a connection."""
-    from alembic import command  # a service that serves never loads it
+    from alembic import command  # only commands load it, never a running service
 
     command.upgrade(alembic_config(on), revision)
 
@@ -123,9 +116,9 @@ def revision_of(connection: sa.Connection) -> str | None:
 def changing_schema(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction that may alter tables; it is committed at the end.
 
-    SQLite drops and copies a table to which others point. Its foreign keys rest
-    meanwhile, and are checked before the commit. It listens outside of transactions
-    alone, so the driver is asked.
+    To alter a table SQLite copies and drops it, so foreign keys are off meanwhile and
+    checked before the commit. The pragma works only outside of a transaction, so it
+    goes to the driver.
     """
     if engine.dialect.name != "sqlite":
         with engine.begin() as connection:
@@ -134,7 +127,7 @@ def changing_schema(engine: sa.Engine) -> Iterator[sa.Connection]:
     with engine.connect() as connection:
         driver = connection.connection.driver_connection
         if driver is None:
-            raise AssertionError("a connection that was just opened")
+            raise AssertionError("an open connection has a driver")
         driver.execute("PRAGMA foreign_keys=OFF")
         try:
             with connection.begin():
@@ -147,7 +140,7 @@ def changing_schema(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 class BrokenLinks(Exception):
-    """Rows point to rows that are not there."""
+    """A migration left foreign keys that point to no row."""
 
 
 def head() -> str:
@@ -156,7 +149,7 @@ def head() -> str:
 
 
 def known_revisions() -> set[str]:
-    """Return all that this release knows: files begin with them, and are in order."""
+    """Return the revisions that this release knows, from the names of their files."""
     files = (find_migrations() / "versions").glob("[0-9]*.py")
     return {path.name.partition("_")[0] for path in files}
 
@@ -165,23 +158,23 @@ _WRITES = "coterie_writes"
 _TAKEN_AT, _USED_AT = "coterie_taken_at", "coterie_used_at"
 _BUSY_MILLISECONDS = 30_000
 _CONNECT_SECONDS = 5
-_IDLE_SECONDS = 1.0  # after that a connection is asked whether it lives
+_IDLE_SECONDS = 1.0  # a connection that was idle for longer is tested before use
 _REPEATS = 5
 _MOST_CONNECTIONS = 20
-_KEPT_CONNECTIONS = 10  # of these; others are closed once they are given back
-_FREE_SECONDS = 30  # how long a connection is waited for, of the pool or of the server
+_POOLED_CONNECTIONS = 10  # of these; others are closed when they are returned
+_FREE_SECONDS = 30  # to wait for a connection of the pool or of the server
 _FULL = ("too many clients", "too many connections", "connection slots are reserved")
 _ASK_AGAIN_SECONDS = 0.1
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _SERVER_TIME = sa.select(sa.func.clock_timestamp(type_=sa.DateTime(timezone=True)))
-_FILLING = 0x636F_7465_7269_66  # one number that all lock who fill a database
+_FILLING = 0x636F_7465_7269_66  # the advisory lock of whoever fills a database
 _FILL = sa.text("SELECT pg_advisory_xact_lock(:key)")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Transaction(Session):
-    """A transaction, with the clock that dates what it writes."""
+    """A transaction, and the clock that dates what it writes."""
 
     def __init__(self, engine: sa.Engine, clock: Clock, *, autoflush: bool) -> None:
         super().__init__(engine, expire_on_commit=False, autoflush=autoflush)
@@ -195,9 +188,9 @@ class Transaction(Session):
 class Database:
     """One database; hands out read and write transactions.
 
-    connections: the most that are open at once; who needs one more waits.
-    clock: by default that of all who share the database: PostgreSQL's, or this host's,
-        for a file of SQLite is of one host.
+    connections: the most that are open at once; a thread that needs another one waits.
+    clock: by default the one that all users of the database share: PostgreSQL's, or this
+        host's for a SQLite file, which belongs to one host.
     """
 
     def __init__(
@@ -206,25 +199,25 @@ class Database:
         connections: int = _MOST_CONNECTIONS,
         clock: Clock | None = None,
     ) -> None:
-        kept = min(connections, _KEPT_CONNECTIONS)
+        pooled = min(connections, _POOLED_CONNECTIONS)
         self.engine = sa.create_engine(
             url,
-            pool_size=kept,
-            max_overflow=connections - kept,
+            pool_size=pooled,
+            max_overflow=connections - pooled,
             pool_timeout=_FREE_SECONDS,
             hide_parameters=True,  # no row in an error
-            **_at(url),
+            **_server_options(url),
         )
         self._reading = self.engine
         self._turn: AbstractContextManager[object] = nullcontext()
         if self.engine.dialect.name == "sqlite":
             _set_up_sqlite(self.engine)
-            # one writes at a time; SQLite itself lets who waits try again and again
+            # one thread writes at a time: SQLite's own waiting is polling
             self._turn = threading.Lock()
         else:
-            _ask_whether_connections_live(self.engine)
-            # each query sees what was committed when it began, in a transaction or
-            # none: to begin and end one is two ways to the server and back
+            _test_idle_connections(self.engine)
+            # each query sees what was committed before it began, with or without a
+            # transaction; BEGIN and COMMIT would be two more round trips
             self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = self.engine.execution_options(**{_WRITES: True})
         is_file = self.engine.dialect.name == "sqlite"
@@ -233,16 +226,16 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Open a transaction that nothing is written in: for queries."""
+        """Open a transaction for queries only."""
         with Transaction(self._reading, self.clock, autoflush=False) as db:
             yield db
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a transaction that is committed, unless an exception leaves it.
+        """Open a transaction that is committed unless an exception leaves it.
 
-        On SQLite it takes the write lock when it begins: a transaction that reads first
-        and writes later would fail as soon as two of them meet.
+        On SQLite it takes the write lock at once: of two transactions that read first
+        and write later, one would fail.
         """
         writing = Transaction(self._writing, self.clock, autoflush=True)
         with self._turn, writing as db, db.begin():
@@ -251,18 +244,17 @@ class Database:
     def query(
         self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
-        """Return what work reads, given a transaction and the other arguments."""
+        """Call work with a transaction for queries, and return its result."""
         with self.read() as db:
             return work(db, *a, **k)
 
     def transact(
         self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
-        """Return what work returns, once its transaction is committed.
+        """Call work in a transaction, and return its result after the commit.
 
-        Work gets the transaction and the other arguments. It is repeated after a
-        conflict with another transaction, so it must change nothing but what it may
-        change again.
+        It is called again after a conflict with another transaction, so any effect
+        outside of the database must be repeatable.
         """
         for _ in range(_REPEATS):
             try:
@@ -276,11 +268,11 @@ class Database:
 
     def _server_time(self) -> datetime:
         with self._reading.connect() as connection:
-            time_there = connection.scalars(_SERVER_TIME).one()
-        return time_there.astimezone(UTC)
+            server_time = connection.scalars(_SERVER_TIME).one()
+        return server_time.astimezone(UTC)
 
     def truncate_log(self) -> None:
-        """Empty SQLite's log, which holds removed rows still; not while somebody reads."""
+        """Empty SQLite's log, which still holds deleted rows, unless somebody reads."""
         if self.engine.dialect.name != "sqlite":
             return
         with self._turn, closing(self.engine.raw_connection()) as connection:
@@ -303,8 +295,7 @@ class Database:
     def begin_filling(self) -> Iterator[sa.Connection]:
         """Open the one transaction in which an empty database gets schema and rows.
 
-        Others who want to fill it wait for its end. See
-        :mod:`analyst_service.database` for what works on its connection.
+        Other processes that want to fill it wait for its end.
         """
         with self._turn, changing_schema(self._writing) as connection:
             if connection.dialect.name == "postgresql":
@@ -316,55 +307,55 @@ class Database:
         return self.revision() == head()
 
     def knows(self, revision: str) -> bool:
-        """Return whether a revision is this release's, or that of one before it."""
+        """Return whether a revision belongs to this release or an earlier one."""
         return revision in known_revisions()
 
     def revision(self) -> str | None:
-        """Return the revision of the schema; None where there is none."""
+        """Return the revision of the schema; None for an empty database."""
         with self.engine.connect() as connection:
             return revision_of(connection)
 
 
 def claim(db: Transaction, digests: Iterable[str]) -> None:
-    """Claim digests of blobs until the transaction ends; waits for other claims.
+    """Lock digests of blobs until the transaction ends.
 
-    Blobs are content-addressed and belong to nobody, so an upload may bring the very
-    bytes that the sweep is removing. Who commits a row that names a digest, and who
-    removes a blob, claims the digest first: the one then sees what the other did. On
-    SQLite write transactions exclude each other already.
+    Blobs are content-addressed, so an upload may bring the very bytes that the sweep is
+    removing. Both lock the digest first, the upload before it commits a row that names
+    it, so that each sees what the other did. On SQLite write transactions exclude each
+    other already.
     """
     if db.connection().dialect.name != "postgresql":
-        return  # to connect is to begin
+        return
     keys = sorted({int(digest[:16], 16) - (1 << 63) for digest in digests})
     db.execute(_CLAIM, {"keys": keys})
 
 
-# in one order for all: claims that wait for each other could wait in a circle
+# sorted above: everybody locks in the same order, so that claims cannot deadlock
 _CLAIM = sa.text(
     "SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(:keys AS bigint[])) AS each(key)"
 )
 
 
-def _at(url: str) -> dict[str, Any]:
-    """Return how to connect: to a server, which is not waited for while it is away."""
+def _server_options(url: str) -> dict[str, Any]:
+    """Return the engine's options for a server; none for SQLite."""
     if sa.make_url(url).get_backend_name() == "sqlite":
         return {}
-    connecting = {"connect_timeout": _CONNECT_SECONDS}
-    return {"connect_args": connecting, "poolclass": _SharingPool}
+    timeout = {"connect_timeout": _CONNECT_SECONDS}
+    return {"connect_args": timeout, "poolclass": _SharingPool}
 
 
 def _is_conflict(error: DBAPIError) -> bool:
-    """Return whether the same again may succeed: others were faster, or in the way."""
+    """Return whether a repeat may succeed: another transaction was in the way."""
     state = getattr(error.orig, "sqlstate", None)
     return isinstance(error, IntegrityError) or state in _CONFLICTS
 
 
-def _ask_whether_connections_live(engine: sa.Engine) -> None:
-    """Ask those that nobody has used for a second, or since before anything failed.
+def _test_idle_connections(engine: sa.Engine) -> None:
+    """Test connections before use if they were idle for a second, or since an error.
 
-    The pool could ask each time, which is one more way to the server and back for each
-    transaction. So one that ends within a second of its use may fail the first request
-    that gets it; the next ones get none of its like.
+    SQLAlchemy's ``pool_pre_ping`` tests at every use, which costs one more round trip
+    per transaction. Here a connection that breaks within a second of its use may fail
+    one request; after that error all others are tested.
     """
     failed_at = -math.inf
 
@@ -375,13 +366,13 @@ def _ask_whether_connections_live(engine: sa.Engine) -> None:
 
     @sa.event.listens_for(engine, "checkin")
     def _checkin(_connection: Any, record: Any) -> None:
-        lives = record.info.get(_TAKEN_AT, -math.inf) > failed_at
-        record.info[_USED_AT] = time.monotonic() if lives else -math.inf
+        is_alive = record.info.get(_TAKEN_AT, -math.inf) > failed_at
+        record.info[_USED_AT] = time.monotonic() if is_alive else -math.inf
 
     @sa.event.listens_for(engine, "checkout")
     def _checkout(connection: Any, record: Any, _proxy: Any) -> None:
         now = record.info[_TAKEN_AT] = time.monotonic()
-        used_at = record.info.get(_USED_AT, now)  # a new one lives
+        used_at = record.info.get(_USED_AT, now)  # a new connection is alive
         if used_at > max(now - _IDLE_SECONDS, failed_at):
             return
         try:
@@ -391,11 +382,11 @@ def _ask_whether_connections_live(engine: sa.Engine) -> None:
 
 
 class _SharingPool(sa.QueuePool):
-    """A pool that waits where the server has as many clients as it takes.
+    """A pool that waits while the server has as many clients as it accepts.
 
-    All analysts and tools share that limit (``max_connections``), and each gives
-    connections back within moments. A server says no SQLSTATE to who is not connected:
-    what it says in words is all there is.
+    All analysts and tools share that limit (``max_connections``), and each returns its
+    connections within moments. A refused connection has no SQLSTATE, so the text of the
+    error decides.
     """
 
     def _do_get(self) -> sa.pool.ConnectionPoolEntry:
@@ -407,18 +398,18 @@ class _SharingPool(sa.QueuePool):
                 is_full = any(words in str(error) for words in _FULL)
                 if not is_full or time.monotonic() > until:
                     raise
-            time.sleep(_ASK_AGAIN_SECONDS)  # or one of our own is given back
+            time.sleep(_ASK_AGAIN_SECONDS)
 
 
 def _set_up_sqlite(engine: sa.Engine) -> None:
     @sa.event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
+        connection.isolation_level = None  # BEGIN is ours, below
         for pragma in (
             "journal_mode=WAL",
             "synchronous=FULL",  # a commit survives a loss of power
             "foreign_keys=ON",
-            "secure_delete=ON",  # of what was removed no byte stays in the file
+            "secure_delete=ON",  # deleted rows are overwritten
             f"busy_timeout={_BUSY_MILLISECONDS}",
         ):
             connection.execute(f"PRAGMA {pragma}")

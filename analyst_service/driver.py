@@ -1,8 +1,8 @@
 """The driver: a thread that steps complete rounds in worker processes.
 
-It keeps nothing that the database does not hold. Several may run, in one process or in
-many: a lease says which of them has a step. Killed anywhere, its leases run out, and
-another driver repeats the steps, with the same outcome.
+All its state is in the database. Several drivers may run, in one process or in many: a
+lease decides which of them has a step. If one is killed, its leases run out and another
+driver repeats the steps, with the same outcome.
 """
 
 from __future__ import annotations
@@ -109,16 +109,15 @@ class Driver:
     def _run_part(self, part: Callable[[], None]) -> None:
         try:
             part()
-        except _DATABASE_AWAY as error:  # said once, however often it is tried
+        except _DATABASE_AWAY as error:  # logged once per outage
             if not self._is_away:
                 log.error("driver: the database is away: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
             self._is_away = True
-        except Exception as error:  # noqa: BLE001  the sessions of tomorrow need it
-            # the text of an error may hold values: only its kind and place
+        except Exception as error:  # noqa: BLE001  the thread serves all sessions
             log.error("driver: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
 
     def _compare_clocks(self) -> None:
-        """Hold this machine's clock against the others' now and then."""
+        """Compare this machine's clock with the database's now and then."""
         now = time.monotonic()
         if now < self._compared + _CLOCK_SECONDS:
             return
@@ -135,7 +134,7 @@ class Driver:
             self._is_off = False
 
     def _start_processes(self) -> None:
-        """Let there be as many as were asked for; some may have died."""
+        """Start worker processes up to the number in the settings; some may have died."""
         if self._service.draining.is_set():
             return
         busy = len(self._running)
@@ -143,20 +142,19 @@ class Driver:
             self._free.append(self._new_process())
 
     def _start_steps(self) -> None:
-        # writing only where there is something to write: on SQLite a write
-        # transaction holds up all others
+        # read first: on SQLite a write transaction holds up all others
         while self._free and self._takes_steps and self._read(has_work, self._span):
-            taken = self._write(close_and_take, self._service)
-            if taken is None:
+            step = self._write(close_and_take, self._service)
+            if step is None:
                 return
-            self._running.append(self._begin(*taken))
+            self._running.append(self._begin(*step))
 
     @property
     def _takes_steps(self) -> bool:
         return not (self._is_off or self._service.draining.is_set())
 
     def _renew(self) -> None:
-        """Tell that steps still run; let go of those that another driver has now."""
+        """Renew the leases of running steps; end steps that another driver has now."""
         now = self._service.clock.now()
         for step in [s for s in self._running if now >= s.renewed + self._span / 3]:
             if self._write(renew, step.lease, self._span):
@@ -167,7 +165,7 @@ class Driver:
                 step.process.end()
 
     def _look_around(self) -> None:
-        """Look now and then for what nobody rings for."""
+        """Look now and then for moves and deadlines that no notification announces."""
         now = time.monotonic()
         if now < self._looked + POLL_SECONDS:
             return
@@ -176,17 +174,16 @@ class Driver:
         self._close_rounds()
 
     def _close_rounds(self) -> None:
-        """Let deadlines pass while nobody takes a step: who takes one does this first."""
+        """Close rounds while no process is free: taking a step closes them anyway."""
         if self._free or not self._takes_steps:
             return
         if self._read(has_rounds_to_close):
             self._write(close_rounds)
 
     def _announce_moves(self) -> None:
-        """Ring for the requests whose session has moved, whichever process moved it.
+        """Wake the requests whose session has moved, whichever process moved it.
 
-        One query for all that wait: each of them asking would be most of the load. What
-        this driver has moved was announced when it did.
+        One query for all of them: if each request asked, that would be most of the load.
         """
         awaited = self._service.notifier.waited_for
         if not awaited:
@@ -194,9 +191,8 @@ class Driver:
         for session, position in self._read(find_positions, awaited).items():
             self._announce(session, position)
         while len(self._announced) > max(len(awaited), _MOST_ANNOUNCED):
-            self._announced.popitem(
-                last=False
-            )  # who waits for it is notified once more
+            # its waiters, if any, are woken once more
+            self._announced.popitem(last=False)
 
     def _announce(self, session: str, position: RoundPosition) -> None:
         if position == self._announced.get(session):
@@ -217,7 +213,7 @@ class Driver:
                 self._free.append(step.process)
 
     def _conclude(self, step: _RunningStep) -> None:
-        """Store what followed; a step that crashed is tried again a few times."""
+        """Store the outcome of a step; one that crashed is tried again a few times."""
         try:
             outcome = step.future.result()
             if isinstance(outcome, worker.Crashed):
@@ -232,8 +228,9 @@ class Driver:
     def _store(self, step: _RunningStep, followed: worker.Followed) -> None:
         stored = self._write(follow, self._service.blobs, step.lease, followed)
         if isinstance(followed, Opened) and stored:
-            here = SessionState.COLLECTING.value, followed.round, followed.attempt
-            self._announce(step.lease.name, RoundPosition(*here))
+            state = SessionState.COLLECTING.value
+            position = RoundPosition(state, followed.round, followed.attempt)
+            self._announce(step.lease.name, position)
         elif stored:
             self._service.notifier.notify_session(step.lease.name)
         else:
@@ -241,8 +238,8 @@ class Driver:
         self._count(step, type(followed).__name__ if stored else "TooLate")
 
     def _repeat(self, step: _RunningStep, crashed: worker.Crashed) -> None:
-        """Leave a step for another attempt: after a while if the machine is in trouble."""
-        log.error("step of %s: %s", step.lease.name, crashed.what)
+        """Release a step for another attempt, later if the machine is in trouble."""
+        log.error("step of %s: %s", step.lease.name, crashed.cause)
         if crashed.is_passing:
             self._write(give_back, step.lease, RETRY_SECONDS, counts=False)
         else:
@@ -257,7 +254,7 @@ class Driver:
         process = self._free.pop()
         try:
             future = process.submit(job)
-        except Exception:  # it may have died while it had nothing to do
+        except Exception:  # it may have died while idle
             process.end()
             self._write(give_back, lease, counts=True)
             raise
@@ -267,9 +264,9 @@ class Driver:
     def _read(
         self, query: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
-        found = self._service.database.query(query, *a, **k)
+        answer = self._service.database.query(query, *a, **k)
         self._note_answer()
-        return found
+        return answer
 
     def _write(
         self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
@@ -279,7 +276,7 @@ class Driver:
         return changed
 
     def _note_answer(self) -> None:
-        """Say that the database answers again, where it was away."""
+        """Log the end of an outage of the database."""
         if self._is_away:
             log.info("driver: the database answers again")
         self._is_away = False

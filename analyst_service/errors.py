@@ -42,12 +42,12 @@ _FRAMEWORK = (
 
 
 class ProblemDocument(BaseModel):
-    """What every refusal looks like."""
+    """The body of every refusal."""
 
     type: str = Field(examples=[Problem.ROUND_CLOSED.urn])
     title: str
     status: int
-    detail: str = Field(description="What was expected and what came.")
+    detail: str = Field(description="What was expected and what was received.")
     remedy: str = Field(description="What to do.")
     request_id: str
     state: str | None = Field(
@@ -62,16 +62,16 @@ def problem_response(
     extra: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return the document of a problem, and note it."""
-    note = current_request()
-    note.problem = problem.slug
+    """Return the response for a problem, and note the problem for the log."""
+    context = current_request()
+    context.problem = problem.slug
     more = {"remedy": problem.remedy, **(extra or {})}
     document = ProblemDocument(
         type=problem.urn,
         title=problem.title,
         status=problem.status,
         detail=detail,
-        request_id=note.request_id,
+        request_id=context.request_id,
         **more,
     )
     return JSONResponse(
@@ -87,8 +87,8 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(CoterieError, _handle_coterie_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
-    for gone in (OperationalError, InterfaceError, PoolTimeout):
-        app.add_exception_handler(gone, _database)
+    for outage in (OperationalError, InterfaceError, PoolTimeout):
+        app.add_exception_handler(outage, _database)
     app.add_exception_handler(IntegrityError, _collision)
 
 
@@ -103,20 +103,21 @@ def _invalid(_request: Request, error: Any) -> JSONResponse:
     """Name the field and the rule, never the value that came."""
     finding = error.errors()[0]
     place = ".".join(str(part) for part in finding["loc"])
-    said = f"{place}: {in_words(finding)}."
-    return problem_response(Problem.INVALID_PARAMETERS, said)
+    return problem_response(
+        Problem.INVALID_PARAMETERS, f"{place}: {in_words(finding)}."
+    )
 
 
 def _http(_request: Request, error: Any) -> JSONResponse:
-    """Turn what the framework itself refuses into the closed list."""
+    """Map the framework's own refusals to the catalogue of problems."""
     if error.status_code == 405:
         return problem_response(
             Problem.NOT_FOUND,
             "This address does not know that method.",
             headers=error.headers,
         )
-    known = {problem.status: problem for problem in _FRAMEWORK}
-    problem = known.get(error.status_code, Problem.MALFORMED)
+    by_status = {problem.status: problem for problem in _FRAMEWORK}
+    problem = by_status.get(error.status_code, Problem.MALFORMED)
     return problem_response(problem, f"{error.detail}.", headers=error.headers)
 
 
@@ -130,12 +131,12 @@ def _database(_request: Request, error: Exception) -> JSONResponse:
 
 
 def _collision(_request: Request, _error: Exception) -> JSONResponse:
-    """Two requests created the same thing at once; the repeat finds it."""
+    """Two requests created the same row at once; a repeat finds it."""
     return problem_response(Problem.UNAVAILABLE, "Another request was faster.")
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether an error of the database says that it has no room left."""
+    """Return whether an error of the database means that its disk is full."""
     cause = getattr(error, "orig", None)
     codes = (getattr(cause, "sqlstate", None), getattr(cause, "sqlite_errorname", None))
     return "53100" in codes or "SQLITE_FULL" in codes

@@ -1,7 +1,7 @@
 """Who this analyst is: the key under which it signs receipts and audits.
 
-Terms name it, so it stays the same: all processes of one analyst, on all hosts, read the
-same file (``COTERIE_IDENTITY_FILE``), and anyone who restores a backup restores it too.
+Terms name the key, so it never changes: all processes of one analyst, on all hosts, read
+the same file (``COTERIE_IDENTITY_FILE``), and a backup contains it.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from clustering_protocols.secrecy.identities import Institution
 
 
 def load_identity(path: Path) -> Institution:
-    """Return the analyst's identity; on first use of a file a new one.
+    """Return the analyst's identity, which is made if the file does not exist.
 
-    Of processes that start at once, all get the one that was written first.
+    Processes that start at the same time all get the one that was written first.
     """
     if not path.exists():
         write_identity(path, Institution("", secrets.token_bytes(32)))
@@ -24,12 +24,12 @@ def load_identity(path: Path) -> Institution:
 
 
 def read_identity(path: Path) -> Institution:
-    """Return the identity in a file; :class:`Malformed` if it holds none."""
+    """Return the identity in a file; :class:`Malformed` if there is none in it."""
     return Institution.read(path.read_bytes())
 
 
 def write_identity(path: Path, institution: Institution) -> None:
-    """Write an identity into a file for this user alone; one that is there stays."""
+    """Write an identity into a file that only this user may read, if there is none."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -48,5 +48,5 @@ def _put(fresh: Path, path: Path) -> None:
         path.hardlink_to(fresh)
     except FileExistsError:
         pass  # another process was faster
-    except OSError:  # the file system has no such links: the last one wins
+    except OSError:  # a file system without hard links: the last one wins
         fresh.replace(path)

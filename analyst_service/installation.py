@@ -1,9 +1,9 @@
 """What belongs to a database: one key of an analyst, and one store of arrays.
 
-A process with another of either would sign what nobody can check, or miss the arrays of
-sessions. So the database names both. It draws a name for the store and has it written
-there as a mark, which moves with the arrays. Until the database knows that the mark is
-there, the store may still be any.
+With another key a process would sign what nobody can check; with another store it would
+miss the sessions' arrays. So the database names both. It draws a random name for the
+store, which is written there as a mark and moves with the arrays. Until the database has
+noted that the mark is written, any unmarked store is accepted.
 """
 
 from __future__ import annotations
@@ -25,37 +25,38 @@ _OF_ANOTHER: Final = "it has the mark of another database"
 
 
 class ForeignPart(Exception):
-    """What a process was given is not what belongs to its database."""
+    """A process was started with a key or a store that is not its database's."""
 
 
 class ForeignKey(ForeignPart):
-    """The analyst's key is another one; the public halves are in hex."""
+    """The analyst's key is not the database's; public keys are in hex."""
 
-    def __init__(self, expected: str, found: str) -> None:
+    def __init__(self, expected: str, actual: str) -> None:
         super().__init__("another key")
-        self.expected, self.found = expected, found
+        self.expected, self.actual = expected, actual
 
 
 class ForeignStore(ForeignPart):
-    """The store has another mark, has none any more, or lacks arrays of sessions."""
+    """The store has another mark or none, or lacks arrays of sessions."""
 
-    def __init__(self, found: str) -> None:
-        super().__init__(found)
-        self.found = found
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a process was given: the public key (hex) and its store."""
+    """The public key (hex) and the store that a process was started with."""
 
     key: str
     store: FileBlobStore
 
 
 def check_parts(database: Database, parts: Parts) -> None:
-    """Check what a process was given; on the first start it becomes the database's own.
+    """Check a process's key and store; on the first start the database adopts them.
 
-    Of processes that start at once, one finds nothing here and the others what it wrote.
+    Of processes that start at the same time one is first, and the others are checked
+    against it.
 
     Raises ForeignPart if the database has another key or another store.
     """
@@ -70,13 +71,13 @@ def check_parts(database: Database, parts: Parts) -> None:
 
 
 def adopt_key(database: Database, key: str) -> None:
-    """Make another key the database's own, after :func:`check_parts` wrote the first."""
+    """Replace the database's key, after :func:`check_parts` has written the first."""
     change = sa.update(Installation).values(key=key)
     database.transact(lambda transaction: transaction.execute(change))
 
 
 def adopt_store(database: Database, parts: Parts) -> None:
-    """Make a store the database's own: it gets a new mark, and no other store fits now.
+    """Replace the database's store: this one gets a new mark, which no other store has.
 
     Raises ForeignStore if it lacks arrays that sessions name.
     """
@@ -97,16 +98,16 @@ def _new(key: str) -> Installation:
 
 
 def _adopt(transaction: Transaction, parts: Parts) -> None:
-    """Write what belongs here, before any mark: so no mark is of a name that is lost."""
+    """Write the row before the mark, so that no mark names a row that was lost."""
     if transaction.get(Installation, _ONLY) is not None:
         return
     if parts.store.mark() is not None:
         raise ForeignStore(_OF_ANOTHER)
-    transaction.add(_new(parts.key))  # anyone who comes second finds the first one's
+    transaction.add(_new(parts.key))
 
 
 def _mark(transaction: Transaction, parts: Parts) -> None:
-    """Mark the store. The row is locked, so that one store alone gets the mark."""
+    """Mark the store; the row is locked, so that only one store gets the mark."""
     row = transaction.get_one(Installation, _ONLY, with_for_update=True)
     if row.key == parts.key and not row.is_marked and parts.store.mark() is None:
         parts.store.set_mark(row.store)
@@ -117,9 +118,9 @@ def _mark(transaction: Transaction, parts: Parts) -> None:
 def _check(row: Installation, parts: Parts) -> None:
     if row.key != parts.key:
         raise ForeignKey(row.key, parts.key)
-    found = parts.store.mark()
-    if found != row.store:
-        raise ForeignStore("it has no mark" if found is None else _OF_ANOTHER)
+    mark = parts.store.mark()
+    if mark != row.store:
+        raise ForeignStore("it has no mark" if mark is None else _OF_ANOTHER)
 
 
 def _check_arrays(transaction: Transaction, store: FileBlobStore) -> None:

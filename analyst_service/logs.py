@@ -1,7 +1,7 @@
 """Logs, one line per event, as JSON or as text, without values and secrets.
 
-Exceptions are named by kind, code and place alone: their text, and a traceback's lines,
-may hold a value.
+An exception is logged by type, code and place only: its text and its traceback may hold
+a value.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RequestContext:
-    """What is noted of a request while it runs: for the log, metrics and problems.
+    """What the log, metrics and problem documents need to know about a request.
 
     Nothing in it is secret: a credential is named by its id.
     """
@@ -40,50 +40,50 @@ _request: ContextVar[RequestContext | None] = ContextVar(
 
 
 def begin_request() -> RequestContext:
-    """Return the context of a request that begins now."""
+    """Return the context of a new request."""
     context = RequestContext()
     _request.set(context)
     return context
 
 
 def current_request() -> RequestContext:
-    """Return the context of the running request; outside of any, a new one."""
+    """Return the context of the current request, or a new one outside of any."""
     return _request.get() or RequestContext()
 
 
 class OwnWords(Exception):
-    """An exception whose text is ours, and holds no value: it may be logged."""
+    """An exception whose text is our own and holds no value, so it may be logged."""
 
 
 def describe(error: BaseException) -> str:
-    """Return kind, code and place of an exception; its text may hold a value.
+    """Return type, code and place of an exception, whose text may hold a value.
 
-    The code is the SQLSTATE of a database, or the name of the system's errno. A server
-    that lets nobody in gives no code: there its reason is told, which names role and
-    database, and comes before any statement.
+    The code is the SQLSTATE of a database or the name of an errno. A database server
+    that refuses a connection sends no code; its message, which can name only role and
+    database, is returned instead.
     """
     if isinstance(error, OwnWords):
         return f"{type(error).__name__}: {error}"
     place = traceback.extract_tb(error.__traceback__)[-1:]
-    where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
-    return f"{type(error).__name__}{_code(error)}{where}"
+    location = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
+    return f"{type(error).__name__}{_code(error)}{location}"
 
 
 def _code(error: BaseException) -> str:
-    cause = getattr(error, "orig", None)  # of SQLAlchemy's: what the driver raised
+    cause = getattr(error, "orig", None)  # the driver's exception, within SQLAlchemy's
     if isinstance(error, OSError) and error.errno is not None:
         return f" {errno.errorcode.get(error.errno, f'errno {error.errno}')}"
-    for name, shown in (("sqlstate", "SQLSTATE "), ("sqlite_errorname", "")):
+    for name, prefix in (("sqlstate", "SQLSTATE "), ("sqlite_errorname", "")):
         if code := getattr(cause, name, None):
-            return f" {shown}{code}"
+            return f" {prefix}{code}"
     if getattr(error, "statement", "") is None and hasattr(cause, "pgconn"):
-        said = str(cause).splitlines()[:1]
-        return "".join(f" ({line.rpartition(' failed: ')[2]})" for line in said)
+        first = str(cause).splitlines()[:1]
+        return "".join(f" ({line.rpartition(' failed: ')[2]})" for line in first)
     return ""
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one line of JSON; ``extra={"fields": …}`` adds to it."""
+    """Formats a record as one line of JSON, with the fields of ``extra={"fields": …}``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -97,12 +97,12 @@ class JsonLines(logging.Formatter):
             "error": _error(record),
             **getattr(record, "fields", {}),
         }
-        known = {name: value for name, value in entry.items() if value is not None}
-        return json.dumps(known, default=str)
+        present = {name: value for name, value in entry.items() if value is not None}
+        return json.dumps(present, default=str)
 
 
 class TextLines(logging.Formatter):
-    """Writes a record as one line for people: local time, level, message, fields."""
+    """Formats a record as one line for people: local time, level, message, fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
@@ -116,7 +116,7 @@ class TextLines(logging.Formatter):
 
 
 def write_logs(form: Literal["json", "text"] = "json", level: str = "info") -> None:
-    """Let all loggers of this process write lines to standard output."""
+    """Send all logs of this process to standard output."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -127,8 +127,8 @@ def _error(record: logging.LogRecord) -> str | None:
     return describe(error) if error else None
 
 
-# Who did what to this analyst: each act is one line. It names people by the id and the
-# label of their principal; no key, token, row or payload is in it.
+# Administrative acts, one line each, which names people by the id and the label of their
+# principal. No key, token, row or payload is in it.
 
 LOGGER: Final = "coterie.administration"
 log = logging.getLogger(LOGGER)
@@ -138,7 +138,7 @@ Field = str | int | bool | None
 
 
 class Act(StrEnum):
-    """What is logged."""
+    """An administrative act."""
 
     KEY_MADE = "key-made"
     KEY_ROTATED = "key-rotated"
@@ -153,31 +153,31 @@ class Act(StrEnum):
 
 
 class Actor(NamedTuple):
-    """Who did it: the id of a principal, or a name below; and a label for people."""
+    """Who acted: the id of a principal or a name below, and a label for people."""
 
     id: str
     label: str = ""
 
 
 COMMAND: Final = "command"
-"""The id of anyone who runs commands on the analyst's machine; the label is their login."""
+"""The id for commands on the analyst's machine; the label is the user's login."""
 
 SERVICE: Final = Actor("service")
 STRANGER: Final = Actor("stranger")
 
 
 def log_act(act: Act, actor: Actor, **fields: Field) -> None:
-    """Log what somebody did; fields that are None are left out."""
-    who = {"actor": actor.id, "label": actor.label or None}
-    present = {k: v for k, v in {**who, **fields}.items() if v is not None}
+    """Log an act; fields that are None are left out."""
+    named = {"actor": actor.id, "label": actor.label or None, **fields}
+    present = {name: value for name, value in named.items() if value is not None}
     log.info(act.value, extra={"fields": present})
 
 
 def log_when_committed(
     transaction: Transaction, act: Act, actor: Actor, **fields: Field
 ) -> None:
-    """Log what somebody did once its transaction is committed, and else nothing."""
-    from sqlalchemy import event  # a worker process logs, and has no database
+    """Log an act when its transaction is committed, and not otherwise."""
+    from sqlalchemy import event  # worker processes log, and need no database
 
     event.listen(
         transaction,

@@ -35,7 +35,7 @@ _CODE = Field(min_length=16, max_length=128, description="From the invitation.")
 
 
 class InvitationWrite(BaseModel):
-    """For whom to make invitations."""
+    """The slots to invite."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -53,7 +53,7 @@ class CodeWrite(BaseModel):
 
 
 class DeclineWrite(BaseModel):
-    """A code, and why its party does not join."""
+    """A code, and the reason why its party does not join."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -85,7 +85,7 @@ _REFUSALS: Final = (NotFound, InvitationExpired, InvitationUsed, KeyNotAuthentic
 
 @contextmanager
 def _log_refusals(code: str, service: ServiceDep) -> Iterator[None]:
-    """Log an invitation that is refused, or a signature that does not fit it."""
+    """Log an invalid invitation, or a signature that does not match it."""
     try:
         yield
     except _REFUSALS as refused:
@@ -115,7 +115,7 @@ def post_invitations(
 
 @router.post("/v1/join/preview")
 def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
-    """Show what an invitation is for; nothing is used up."""
+    """Show what an invitation is for; it stays valid."""
     code = body.read().code
     with _log_refusals(code, service):
         session, slot = service.database.query(members.preview, code)
@@ -139,7 +139,7 @@ def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
 
 @router.post("/v1/join")
 def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Joined:
-    """Take the slot; with the same keys and a new proof again, for another token."""
+    """Take the slot; again with the same keys and a new proof, for another token."""
     form = body.read()
     with _log_refusals(form.code, service):
         session, token = service.database.transact(

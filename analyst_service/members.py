@@ -52,26 +52,26 @@ def invite(
 ) -> dict[str, str]:
     """Return a new one-time code per slot; earlier unused codes end.
 
-    Without a list of slots: for all that nobody has taken.
+    slots: by default all that nobody has taken.
     """
     caller.require(*_COORDINATORS)
     session = visible(db, caller, session_id, lock=True)
     require_alive(session)
     members = members_of(db, session.id)
     free = {m.slot: m for m in members if m.state != SlotState.JOINED}
-    wanted = list(free) if slots is None else slots
-    if unknown := set(wanted) - {member.slot for member in members}:
+    invited = list(free) if slots is None else slots
+    if unknown := set(invited) - {member.slot for member in members}:
         raise InvalidParameters(
             f"There is no slot {', '.join(sorted(unknown))}; there are "
             f"{', '.join(member.slot for member in members)}."
         )
-    if taken := set(wanted) - set(free):
+    if taken := set(invited) - set(free):
         raise InvalidParameters(f"Taken already: {', '.join(sorted(taken))}.")
-    revoke_unused(db, session.id, set(wanted))
-    for slot in wanted:
+    revoke_unused(db, session.id, set(invited))
+    for slot in invited:
         _set_state(db, free[slot], SlotState.INVITED)
     now = db.now()
-    codes = {slot: secrets.token_urlsafe(24) for slot in wanted}
+    codes = {slot: secrets.token_urlsafe(24) for slot in invited}
     db.add_all(
         Invitation(
             code_digest=digest_of(code),
@@ -87,7 +87,7 @@ def invite(
 
 
 def revoke_unused(db: Transaction, session_id: str, slots: Collection[str]) -> None:
-    """End earlier invitations of slots that were not used."""
+    """Revoke the unused invitations of slots."""
     db.execute(
         sa.update(Invitation)
         .where(
@@ -101,25 +101,25 @@ def revoke_unused(db: Transaction, session_id: str, slots: Collection[str]) -> N
 
 
 def preview(db: Transaction, code: str) -> tuple[Session, Member]:
-    """Return the session of a code, and its slot; nothing is used up."""
+    """Return the session and the slot of a code, which stays valid."""
     invitation = _require_valid(db, code)
     session = _session_of(db, invitation)
     return session, _slots(db, session)[invitation.slot]
 
 
 def place_of(db: Transaction, code: str) -> tuple[str | None, str | None]:
-    """Return the session's id and the slot of a code; None for one of nobody."""
+    """Return the session's id and the slot of a code; None for an unknown code."""
     invitation = _by_code(db, code)
     return (invitation.session_id, invitation.slot) if invitation else (None, None)
 
 
 def shut_out(db: Transaction, session_id: str, slot: str | None = None) -> int:
-    """Revoke the tokens of a slot, by default of all; return how many there were.
+    """Revoke the tokens of a slot, or of all slots; return their number.
 
-    The invitations with which slots were taken end too: a join that was recorded, or
-    that the party repeats, gives no new token.
+    The invitations of these slots are revoked too, so that neither the party nor
+    somebody who recorded its request gets another token by joining again.
     """
-    if find(db, session_id, lock=True) is None:  # joins wait, and find it done
+    if find(db, session_id, lock=True) is None:  # the lock makes joins wait
         return 0
     now = db.now()
     ended = db.scalars(
@@ -143,12 +143,12 @@ def join(
 ) -> tuple[Session, str]:
     """Take the slot of a code; return the session and the party's token.
 
-    Code and roster are known to others, so the holder of the private key signs.
+    Others know the code and the roster, so the party proves its private key by signing.
 
-    With the same keys and a proof that has not counted yet it succeeds again and gives a
-    fresh token: the response to an earlier request may have been lost.
+    With the same keys and a new proof a party may join again, for another token: the
+    response to its earlier request may have been lost.
 
-    max_bytes: of a message of this service; the labels have to fit.
+    max_bytes: the largest message of this service, into which the labels have to fit.
     """
     session, invitation = _lock_place(db, code)
     members = _slots(db, session)
@@ -167,9 +167,9 @@ def join(
 
 
 def decline(db: Transaction, code: str, state: SlotState, reason: str) -> None:
-    """Note why the party of a code does not join; it may join all the same, later.
+    """Note why the party of a code does not join; it may still join later.
 
-    Once is in the audit: who holds a code may say so again and again.
+    Only the first time is audited, because the holder of a code may repeat it.
     """
     session, invitation = _lock_place(db, code)
     if invitation.used_at is not None:
@@ -181,9 +181,9 @@ def decline(db: Transaction, code: str, state: SlotState, reason: str) -> None:
 
 
 def _set_state(db: Transaction, member: Member, state: SlotState, **more: str) -> None:
-    """Let a slot be in a state, and say so in the audit.
+    """Set the state of a slot and audit it.
 
-    A reason is not in it: the audit outlives the session, and people's words.
+    The audit has no reason in it: it outlives the session, and people's words should not.
     """
     member.state, member.reason = state.value, None
     audit.append(db, member.session_id, state.value, db.now(), slot=member.slot, **more)
@@ -197,7 +197,7 @@ def _take(
     joining: wire.Member,
     invitation: Invitation,
 ) -> None:
-    """Write a party's line into its slot; the last one makes the agreement."""
+    """Write a party's line of the roster; the last party completes the agreement."""
     now = db.now()
     invitation.used_at = own.joined_at = now
     line = joining.model_dump(exclude={"slot", "keys"}) | joining.keys.model_dump()
@@ -217,7 +217,7 @@ def _check_joining(
     joining: wire.Member,
     max_bytes: int,
 ) -> None:
-    """Refuse rows that the terms, the service or parties of the same groups exclude."""
+    """Refuse a shape that the terms, this service or an earlier party rule out."""
     if joining.n_rows < terms.guards.minimum_rows:
         raise GuardRefused(
             f"{joining.n_rows} rows; the terms ask for {terms.guards.minimum_rows}."
@@ -246,7 +246,7 @@ def _check_joining(
 
 
 def _line(member: Member) -> wire.Member:
-    """Return the roster's line of a slot that is taken."""
+    """Return the roster's line of a taken slot."""
     fields = {name: getattr(member, name, None) for name in wire.Member.model_fields}
     keys = PublicKeys.model_validate(member, from_attributes=True)
     return wire.Member.model_validate(fields | {"keys": keys})
@@ -256,10 +256,10 @@ def _line(member: Member) -> wire.Member:
 
 
 def _lock_place(db: Transaction, code: str) -> tuple[Session, Invitation]:
-    """Return a code's session, which nobody else changes now, and its invitation."""
+    """Return the session of a code, locked, and its invitation."""
     session = _session_of(db, _require_valid(db, code), lock=True)
     require_alive(session)
-    return session, _require_valid(db, code)  # while waiting it may have been used
+    return session, _require_valid(db, code)  # it may have been used while we waited
 
 
 def _slots(db: Transaction, session: Session) -> dict[str, Member]:
@@ -277,8 +277,8 @@ def _require_valid(db: Transaction, code: str) -> Invitation:
         raise NotFound("No invitation has this code.")
     if invitation.revoked_at is not None and invitation.used_at is not None:
         raise InvitationExpired(
-            "The administrator ended what was joined with it: this slot stays out, and "
-            "only a new session could take it in."
+            "The administrator revoked this slot: it stays out of this session, and only "
+            "a new session could include it."
         )
     expired = db.now() >= invitation.expires_at and invitation.used_at is None
     if invitation.revoked_at is not None or expired:

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: of this process, and of the database it shares.
+"""Prometheus metrics of this process and of the database that it shares.
 
 No label names a session, a party or a credential.
 """
@@ -19,7 +19,7 @@ _STEP_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3600)
 
 
 class Metrics:
-    """All figures of one service process."""
+    """All metrics of one service process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -54,71 +54,71 @@ class Metrics:
             buckets=_STEP_BUCKETS,
             registry=self.registry,
         )
-        # from 0: a first one is an increase
+        # present from the start as 0, so that the first failure is an increase
         for outcome in ("Failed", "Crashed"):
             self.step_seconds.labels(outcome)
         self.notices.labels("given-up")
 
     def text(self) -> bytes:
-        """Return all figures in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
-Found = float | Mapping[str, float] | None
+Figure = float | Mapping[str, float] | None
+"""A number, numbers by state, or nothing."""
 
 
 class Gauges(Collector):
-    """Figures that are looked up when they are scraped.
+    """Gauges that are looked up when they are scraped.
 
-    figures: by name, what each is, and how it is looked up: one number, numbers by
-        state, or None for no figure.
+    gauges: by name, a description and the function that looks the figure up.
     """
 
-    def __init__(self, figures: Mapping[str, tuple[str, Callable[[], Found]]]) -> None:
-        self._figures = figures
+    def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], Figure]]]) -> None:
+        self._gauges = gauges
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the figures."""
-        for name, (description, look_up) in self._figures.items():
-            found = look_up()
-            if isinstance(found, Mapping):
+        """Yield the gauges."""
+        for name, (description, look_up) in self._gauges.items():
+            figure = look_up()
+            if isinstance(figure, Mapping):
                 gauge = GaugeMetricFamily(name, description, labels=["state"])
-                for state, value in found.items():
+                for state, value in figure.items():
                     gauge.add_metric([state], value)
                 yield gauge
-            elif found is not None:
-                yield GaugeMetricFamily(name, description, found)
+            elif figure is not None:
+                yield GaugeMetricFamily(name, description, figure)
 
 
-# When the certificate ends that parties are shown
+# The expiry of the certificate that parties see
 
 SOON: Final = timedelta(days=14)
-"""How long before its end a certificate should have been renewed."""
+"""How long before its expiry a certificate should have been renewed."""
 
 
-def end_of(path: Path) -> datetime:
-    """Return when the certificate in a PEM file ends; of a chain, the first that does.
+def expiry_of(path: Path) -> datetime:
+    """Return the earliest expiry of the certificates in a PEM file.
 
-    Raises OSError, ValueError if the file cannot be read, or holds no certificate.
+    Raises OSError, ValueError if the file cannot be read or holds no certificate.
     """
     chain = x509.load_pem_x509_certificates(path.read_bytes())
-    return min(each.not_valid_after_utc for each in chain)
+    return min(certificate.not_valid_after_utc for certificate in chain)
 
 
-def end_if_readable(path: Path | None) -> datetime | None:
-    """Return the same; None without a file, or where it cannot be read."""
+def expiry_if_readable(path: Path | None) -> datetime | None:
+    """Return :func:`expiry_of`; None without a file or if it cannot be read."""
     try:
-        return None if path is None else end_of(path)
+        return None if path is None else expiry_of(path)
     except (OSError, ValueError):
         return None
 
 
 def describe_expiry(path: Path, ends: datetime, now: datetime) -> str:
-    """Return what to say of a certificate that has ended or will soon; empty else."""
+    """Return a warning if a certificate has expired or will soon, else an empty text."""
     if ends > now + SOON:
         return ""
     verb = "ended" if ends <= now else "ends"
     return (
         f"the certificate in {path} {verb} on {ends:%Y-%m-%d %H:%M} UTC; parties refuse it "
-        "from then on. Renew it, and start again what shows it."
+        "from then on. Renew it, and restart the server that uses it."
     )

@@ -1,8 +1,8 @@
-"""What every request passes before it reaches a route.
+"""Middleware: limits on every request before it reaches a route, and the request log.
 
-Bounds on headers, on bodies, and on how many requests are under way: in all, and of each
-sender. Strangers have one pot and callers who show a credential another, so that neither
-can use up what the others need. All of it runs in the event loop.
+The limits are on headers, on bodies, and on the number of requests under way, in all and
+per sender. Requests with and without a credential have separate pools, so that neither
+can exhaust the other. All of it runs in the event loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CREDENTIALED = "/v1/sessions"
 
 
 def is_strangers(scope: Scope) -> bool:
-    """Return whether a request shows no credential, or asks where none is needed."""
+    """Return whether a request has no credential, or goes where none is needed."""
     path: str = scope["path"]
     return not path.startswith(_CREDENTIALED) or "authorization" not in Headers(
         scope=scope
@@ -42,17 +42,17 @@ def is_strangers(scope: Scope) -> bool:
 
 
 def address(scope: Scope) -> str:
-    """Return by what name a stranger is counted."""
+    """Return the name under which a request without a credential is counted."""
     client = scope.get("client")
     return f"address {client[0] if client else ''}"
 
 
 class Pot:
-    """Counts of requests under way.
+    """Counts requests under way.
 
-    most: of all senders together.
-    most_each, most_waiting: of one sender: that are served, and that wait for news in a
-        long poll.
+    most: the limit for all senders together.
+    most_each: the limit for one sender.
+    most_waiting: the limit for long polls of one sender, which are counted apart.
     """
 
     def __init__(self, most: int, most_each: int, most_waiting: int = 0) -> None:
@@ -76,19 +76,19 @@ class Pot:
             self.leave(visit.sender)
 
     def name(self, sender: str) -> None:
-        """Count a request that has its place as one of a sender's."""
+        """Count a request that has a place as one of a sender's."""
         if self._served[sender] >= self._most_each:
             raise TooManyRequests(f"More than {self._most_each} at once.")
         self._served[sender] += 1
 
     def leave(self, sender: str | None) -> None:
-        """Give a place up."""
+        """Give up a place."""
         self._number -= 1
         if sender is not None:
             self._less(self._served, sender)
 
     def come_back(self, sender: str) -> None:
-        """Take a place again after waiting; those who waited are not turned away."""
+        """Take a place again after waiting, even if there is none left."""
         self._number += 1
         self._served[sender] += 1
         self._less(self.waiting, sender)
@@ -97,7 +97,7 @@ class Pot:
     def _less(counts: Counter[str], sender: str) -> None:
         counts[sender] -= 1
         if not counts[sender]:
-            del counts[sender]  # senders come and go: nothing is kept of them
+            del counts[sender]  # senders come and go
 
 
 class Visit:
@@ -114,15 +114,15 @@ class Visit:
         return visit
 
     def name(self, sender: str) -> None:
-        """Say who sends; :class:`TooManyRequests` if he has too many under way."""
+        """Name the sender; :class:`TooManyRequests` if it has too many under way."""
         self._pot.name(sender)
         self.sender = sender
 
     @contextmanager
     def step_aside(self) -> Iterator[bool]:
-        """Give the place up while the request only waits for news.
+        """Give up the place while the request only waits for news.
 
-        False, and the place is kept, if the sender has enough of them waiting.
+        Yields False and keeps the place if too many of the sender's requests wait.
         """
         sender, pot = self.sender, self._pot
         if sender is None or pot.waiting[sender] >= pot.most_waiting:
@@ -137,12 +137,12 @@ class Visit:
 
 
 class Shares(NamedTuple):
-    """How many requests may be under way at once.
+    """Limits on the requests under way at the same time.
 
-    callers: with a credential; a long poll that waits is none of them.
-    strangers: without one.
-    each: of one credential, or of one stranger's address.
-    waiting: long polls of one credential that are held; more are answered at once.
+    callers: with a credential; waiting long polls do not count.
+    strangers: without a credential.
+    each: per credential, or per address without one.
+    waiting: held long polls per credential; further ones are answered at once.
     """
 
     callers: int
@@ -152,22 +152,22 @@ class Shares(NamedTuple):
 
 
 def share_out(max_requests: int) -> Shares:
-    """Return who may have how many of the requests that a process takes at once."""
+    """Divide the requests that a process takes at the same time."""
     return Shares(
         max_requests, max(1, max_requests // 2), max(1, max_requests // 10), 32
     )
 
 
 BODY_SECONDS: Final = 30.0
-"""Head start of a body before its rate counts."""
+"""Time for a body before its rate is limited."""
 
 STRANGER_SECONDS: Final = 5.0
-"""Head start of a body without a credential."""
+"""The same for a body without a credential."""
 
 STRANGER_BYTES: Final = 16 << 10
 """Largest body without a credential."""
 
-_BYTES_PER_SECOND: Final = 16 << 10  # on average; slower ones get 408
+_BYTES_PER_SECOND: Final = 16 << 10  # on average; a slower body gets 408
 _UPLOAD = re.compile(
     r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution(/upload)?"
 )
@@ -176,10 +176,10 @@ _UPLOAD = re.compile(
 class RequestLimits:
     """Refuses at once what this process cannot take; nothing is queued.
 
-    Bodies over a limit are refused, and those that come too slowly. Uploads have a limit
-    of their own, and strangers narrower ones. The path decides, not the Content-Type: the
-    framework reads whatever is sent to a JSON endpoint. A connection whose body was not
-    read to its end is closed: what is left of it is no second request.
+    Bodies that are too large or too slow are refused. Uploads have their own limit, and
+    requests without a credential narrower ones. The path decides, not the Content-Type,
+    because the framework reads whatever is sent to a JSON endpoint. A connection whose
+    body was not read to the end is closed, so that the rest is not taken for a request.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -189,7 +189,7 @@ class RequestLimits:
         self._strangers = Pot(strangers, each)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, if there is room for it, counting and timing its body."""
+        """Pass a request on if there is room for it, and limit its body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -206,7 +206,7 @@ class RequestLimits:
         with ExitStack() as place:
             try:
                 visit = place.enter_context(pot.visit(scope))
-                if is_stranger:  # a caller is named by the route, once it is known
+                if is_stranger:  # the route names a caller, after authentication
                     visit.name(address(scope))
             except TooManyRequests as full:
                 refusal = problem_response(full.problem, full.detail)
@@ -216,15 +216,15 @@ class RequestLimits:
 
 
 def _refuse_size(scope: Scope, headers: Headers, limit: int | None) -> ASGIApp | None:
-    """Return the refusal of headers, or of an announced body, that are too large."""
+    """Return a refusal if the headers or the announced body are too large."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     if size + len(scope["path"]) + len(scope["query_string"]) > _HEADER_BYTES:
-        said = f"More than {_HEADER_BYTES} bytes."
-        return problem_response(Problem.HEADER_TOO_LARGE, said)
+        detail = f"More than {_HEADER_BYTES} bytes."
+        return problem_response(Problem.HEADER_TOO_LARGE, detail)
     length = headers.get("content-length", "0")
     if limit is not None and length.isdigit() and int(length) > limit:
-        said = f"{length} bytes; at most {limit}."
-        return problem_response(Problem.TOO_LARGE, said)
+        detail = f"{length} bytes; at most {limit}."
+        return problem_response(Problem.TOO_LARGE, detail)
     return None
 
 
@@ -244,26 +244,26 @@ class _Body:
         self._receive, self._send = receive, send
         self._limit, self._seconds = limit, seconds
         self._begin: float | None = None
-        self._seen = 0
+        self._received = 0
 
     async def receive(self) -> Message:
         if not self._is_open:
             return await self._receive()
         loop = asyncio.get_running_loop()
         self._begin = self._begin or loop.time()
-        allowed = self._seconds + self._seen / _BYTES_PER_SECOND
+        allowed = self._seconds + self._received / _BYTES_PER_SECOND
         try:
             async with asyncio.timeout_at(self._begin + allowed):
                 message = await self._receive()
         except TimeoutError:
-            # of other exceptions the framework makes a 400
+            # the framework turns any other exception into a 400
             raise HTTPException(
                 Problem.TIMEOUT.status,
                 f"Less than {_BYTES_PER_SECOND} bytes per second",
             ) from None
         self._is_open = message.get("more_body", False)
-        self._seen += len(message.get("body", b""))
-        if self._limit is not None and self._seen > self._limit:
+        self._received += len(message.get("body", b""))
+        if self._limit is not None and self._received > self._limit:
             raise HTTPException(
                 Problem.TOO_LARGE.status, f"More than {self._limit} bytes"
             )
@@ -277,7 +277,7 @@ class _Body:
 
 log = logging.getLogger("coterie.requests")
 
-# of every answer that says nothing else
+# unless a response sets them itself
 _USUAL: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -289,9 +289,9 @@ _USUAL_OVER_TLS: Final = {
 
 
 class RequestLog:
-    """The outermost part: names each request, and tells how it went.
+    """The outermost middleware: gives each request an id and logs its outcome.
 
-    A path may name people's projects, so the log has the route's pattern instead.
+    A path may name a project, so the log has the route's pattern instead.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -299,7 +299,7 @@ class RequestLog:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and write down what became of it."""
+        """Pass a request on and log its outcome."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -307,21 +307,21 @@ class RequestLog:
         begin = time.monotonic()
         try:
             await self._app(scope, exchange.receive, exchange.send)
-        except Exception as error:  # noqa: BLE001  whatever it is, the caller gets a document
+        except Exception as error:  # noqa: BLE001  the caller gets a problem document
             log.error("request failed: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
             if exchange.status is None:
                 refusal = problem_response(Problem.INTERNAL, "An unexpected error.")
                 await refusal(scope, exchange.receive, exchange.send)
-        self._tell(scope, exchange, time.monotonic() - begin)
+        self._record(scope, exchange, time.monotonic() - begin)
 
-    def _tell(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
-        note, metrics = exchange.note, self._metrics
+    def _record(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
+        context, metrics = exchange.context, self._metrics
         route = getattr(scope.get("route"), "path", "unknown")
         metrics.requests.labels(scope["method"], route, exchange.status).inc()
         metrics.received.inc(exchange.received)
         metrics.sent.inc(exchange.sent)
-        if note.problem is not None:
-            metrics.refusals.labels(note.problem).inc()
+        if context.problem is not None:
+            metrics.refusals.labels(context.problem).inc()
         fields = {
             "method": scope["method"],
             "route": route,
@@ -329,8 +329,8 @@ class RequestLog:
             "seconds": round(seconds, 4),
             "received_bytes": exchange.received,
             "sent_bytes": exchange.sent,
-            "caller": note.caller,
-            "problem": note.problem,
+            "caller": context.caller,
+            "problem": context.problem,
         }
         failed = exchange.status is None or exchange.status >= 500
         level = logging.ERROR if failed else logging.INFO
@@ -338,11 +338,11 @@ class RequestLog:
 
 
 class _Exchange:
-    """Counts what comes and goes of one request, and names it in its response."""
+    """Counts the bytes of one request and response, and adds headers to the response."""
 
     def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
         self._usual = _USUAL_OVER_TLS if is_tls else _USUAL
-        self.note = begin_request()
+        self.context = begin_request()
         self.status: int | None = None
         self.received = self.sent = 0
         self._receive, self._send = receive, send
@@ -356,7 +356,7 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
-            headers["X-Request-ID"] = self.note.request_id
+            headers["X-Request-ID"] = self.context.request_id
             for name, value in self._usual.items():
                 headers.setdefault(name, value)
         self.sent += len(message.get("body", b""))

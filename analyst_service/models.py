@@ -1,6 +1,6 @@
 """Tables. Arrays are blobs: rows hold their SHA-256 digests (64 hex digits).
 
-A short contribution lies in its row, so that one sync of the disk stores an answer.
+A short contribution is stored in its row, so that one sync of the disk is enough.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = sa.String(63)
 
 
 class UTCDateTime(sa.TypeDecorator[datetime]):
-    """A time in UTC: SQLite keeps no zone, so one is put back when it is read."""
+    """A time in UTC. SQLite stores no zone, so it is added again on reading."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
@@ -40,7 +40,7 @@ class UTCDateTime(sa.TypeDecorator[datetime]):
 
 
 class Base(DeclarativeBase):
-    """Base of all tables; names of constraints follow one convention."""
+    """Base of all tables, with the naming convention of constraints."""
 
     metadata = sa.MetaData(
         naming_convention={
@@ -55,26 +55,26 @@ class Base(DeclarativeBase):
 
 
 def table(kind: type[Base]) -> sa.Table:
-    """Return the table of a class, for statements that no object comes of.
+    """Return the table of a class, for statements that need no objects.
 
-    They go past the mapper, which takes as long as the database does.
+    The mapper would take as long as the database does.
     """
     return cast(sa.Table, kind.__table__)
 
 
 class Installation(Base):
-    """What belongs to this database: see :mod:`analyst_service.installation`."""
+    """The key and the store of this database; see :mod:`analyst_service.installation`."""
 
     __tablename__ = "installation"
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # always 1
     key: Mapped[str] = mapped_column(_DIGEST)
     store: Mapped[str] = mapped_column(sa.String(32))
-    is_marked: Mapped[bool]  # whether the store holds its name
+    is_marked: Mapped[bool]  # whether the store's mark is written
 
 
 class Principal(Base):
-    """Whose keys are whose: somebody as an issuer names them, and what they may do."""
+    """The owner of keys, as an issuer names it, and its role."""
 
     __tablename__ = "principals"
     __table_args__ = (sa.UniqueConstraint("issuer", "subject"),)
@@ -86,7 +86,7 @@ class Principal(Base):
 
 
 class Credential(Base):
-    """A principal's key or a slot's token: only its SHA-256 is kept."""
+    """A principal's key or a slot's token; only its SHA-256 is stored."""
 
     __tablename__ = "credentials"
 
@@ -105,16 +105,16 @@ class Credential(Base):
 
 
 class Session(Base):
-    """A session: its fixed terms, and where it stands.
+    """A session: its fixed terms and its state.
 
-    Its owner and its parties know it by its name. The id is the name where no other
-    owner's session has it already; administrators, who see all, use ids.
+    Its owner and its parties use its name. Its id, which administrators use, is the same
+    unless another owner's session has that id already.
     """
 
     __tablename__ = "sessions"
     __table_args__ = (
         sa.UniqueConstraint("owner_id", "name"),
-        # lists are by last change, of all sessions and of an owner's
+        # for lists by last change, of all sessions and of one owner's
         sa.Index("ix_sessions_changed_at", "changed_at", "id"),
         sa.Index("ix_sessions_owner_id_changed_at", "owner_id", "changed_at", "name"),
     )
@@ -136,7 +136,7 @@ class Session(Base):
     quorum: Mapped[int]
     progress: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
     figures: Mapped[list[dict[str, Any]] | None] = mapped_column(sa.JSON)
-    # read by itself: the row is read at every request
+    # deferred, because the row is read at every request
     profiles: Mapped[list[dict[str, Any]] | None] = mapped_column(
         sa.JSON, deferred=True
     )
@@ -150,7 +150,7 @@ class Session(Base):
     deadline: Mapped[datetime]
     created_at: Mapped[datetime]
     changed_at: Mapped[datetime]
-    # seconds after the end, where the terms say them
+    # seconds after the end, if the terms set them
     keep_contributions: Mapped[int | None]
     keep_session: Mapped[int | None]
     purged_at: Mapped[datetime | None]
@@ -158,7 +158,7 @@ class Session(Base):
 
 
 class Member(Base):
-    """A slot of a session, and who took it."""
+    """A slot of a session, and the party that took it."""
 
     __tablename__ = "members"
 
@@ -186,7 +186,7 @@ class Member(Base):
 
 
 class Invitation(Base):
-    """A one-time code for a slot: only its SHA-256 is kept."""
+    """A one-time code for a slot; only its SHA-256 is stored."""
 
     __tablename__ = "invitations"
 
@@ -210,7 +210,7 @@ class _PerAttempt:
 
 
 class Task(_PerAttempt, Base):
-    """What a slot is asked in an attempt of a round."""
+    """A slot's task in an attempt of a round."""
 
     __tablename__ = "tasks"
 
@@ -218,12 +218,12 @@ class Task(_PerAttempt, Base):
 
 
 class Contribution(_PerAttempt, Base):
-    """What a slot answered."""
+    """A slot's answer to a task."""
 
     __tablename__ = "contributions"
 
     size: Mapped[int] = mapped_column(sa.BigInteger)
-    # None: a blob holds the bytes, or they were removed after the end of the session
+    # None if a blob holds the bytes, or they were removed after the session's end
     content: Mapped[bytes | None] = mapped_column(deferred=True)
     received_at: Mapped[datetime]
     sequence: Mapped[int | None]
@@ -231,7 +231,7 @@ class Contribution(_PerAttempt, Base):
 
 
 class Result(Base):
-    """What a slot gets at the end."""
+    """A slot's result."""
 
     __tablename__ = "results"
 
@@ -256,20 +256,20 @@ class AuditLine(Base):
 
 
 class Receiver(Base):
-    """An address that somebody left, to be told about a session."""
+    """A mail address for notices about a session."""
 
     __tablename__ = "receivers"
 
     id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
     session_id: Mapped[str] = mapped_column(sa.ForeignKey("sessions.id"), index=True)
-    slot: Mapped[str | None] = mapped_column(_NAME)  # none: of the coordinator
+    slot: Mapped[str | None] = mapped_column(_NAME)  # None: the coordinator's
     credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
-    address: Mapped[str] = mapped_column(sa.String(320))  # empty: removed
+    address: Mapped[str] = mapped_column(sa.String(320))  # empty once removed
     created_at: Mapped[datetime]
 
 
 class Notice(Base):
-    """What a receiver is to be told, from when on, and what has become of it."""
+    """A message for a receiver: when it is due, and its delivery."""
 
     __tablename__ = "notices"
     __table_args__ = (sa.Index("ix_notices_state_due_at", "state", "due_at"),)

@@ -1,4 +1,4 @@
-"""Addresses of mail over HTTP: each caller's own."""
+"""A caller's own mail addresses over HTTP."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ router = APIRouter(
 
 
 class ReceiverWrite(BaseModel):
-    """An address to be told at."""
+    """An address for notices."""
 
     model_config = ConfigDict(extra="forbid")
 
     address: str = Field(
-        min_length=3, max_length=MAX_ADDRESS, description="An address of mail."
+        min_length=3, max_length=MAX_ADDRESS, description="A mail address."
     )
 
 
@@ -44,7 +44,7 @@ def post_receiver(
     caller: CallerDep,
     service: ServiceDep,
 ) -> ReceiverAdded:
-    """Leave an address to be told at; left again, it has a new id."""
+    """Add an address for notices; adding it again gives it a new id."""
     return service.database.transact(
         notices.add_receiver,
         caller,
@@ -58,7 +58,7 @@ def post_receiver(
 def list_receivers(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Receivers:
-    """List the caller's own addresses, and how telling them went."""
+    """List the caller's own addresses, and the delivery of their notices."""
     return service.database.query(
         notices.list_receivers,
         caller,
@@ -74,5 +74,5 @@ def delete_receiver(
     caller: CallerDep,
     service: ServiceDep,
 ) -> None:
-    """Tell an address no more, and forget it; a repeat changes nothing."""
+    """Remove an address; a repeat changes nothing."""
     service.database.transact(notices.remove_receiver, caller, session_id, receiver_id)

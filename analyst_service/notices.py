@@ -1,4 +1,4 @@
-"""Mail: who is told about a session and what, and the thread that sends it."""
+"""Mail about sessions: addresses, letters, and the thread that sends them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from clustering_protocols.wire.answers import (
 )
 from clustering_protocols.wire.states import SessionState
 
-_SECONDS = 10.0  # of each answer of the server
+_SECONDS = 10.0  # for each answer of the mail server
 _REFUSED_FOR_GOOD = 500
 _HEADLINES = {
     NoticeEvent.ADDED: "you will be told",
@@ -48,7 +48,7 @@ _HEADLINES = {
 
 
 class Undelivered(Exception):
-    """A notice did not arrive; ``is_final`` where it is of no use to try again."""
+    """A notice was not delivered; ``is_final`` if another attempt is pointless."""
 
     def __init__(self, failure: Failure, *, is_final: bool = False) -> None:
         super().__init__(failure.value)
@@ -57,7 +57,7 @@ class Undelivered(Exception):
 
 
 class Notification(NamedTuple):
-    """A notice, who gets it, and what it is about; ``awaited``: slots."""
+    """A notice, its receiver and its session; ``awaited``: the slots it waits for."""
 
     notice: Notice
     receiver: Receiver
@@ -65,28 +65,28 @@ class Notification(NamedTuple):
     awaited: Sequence[str]
 
 
-def letter(told: Notification, sender: str, at: datetime) -> EmailMessage:
-    """Return the mail of a notice: no title, and to a party no other institution.
+def letter(notification: Notification, sender: str, at: datetime) -> EmailMessage:
+    """Return the mail of a notice, without the session's title or other parties' names.
 
     Headers hold names of sessions and checked addresses; the library refuses the rest.
     """
-    headline = _HEADLINES[NoticeEvent(told.notice.event)]
+    notice, receiver, session, _ = notification
     mail = EmailMessage(policy=SMTP)
     mail["From"] = sender
-    mail["To"] = told.receiver.address
-    mail["Subject"] = f"Coterie: session {told.session.name}: {headline}"
+    mail["To"] = receiver.address
+    headline = _HEADLINES[NoticeEvent(notice.event)]
+    mail["Subject"] = f"Coterie: session {session.name}: {headline}"
     mail["Date"] = format_datetime(at)
-    mail["Message-ID"] = f"<{told.notice.id}@{sender.rpartition('@')[2]}>"
-    mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody answers by machine
-    mail.set_content(
-        "\n".join([*_lines(told), "", _footer(told.receiver, told.session)]) + "\n"
-    )
+    mail["Message-ID"] = f"<{notice.id}@{sender.rpartition('@')[2]}>"
+    mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: no automatic replies
+    lines = [*_lines(notification), "", _footer(receiver, session)]
+    mail.set_content("\n".join(lines) + "\n")
     return mail
 
 
-def send(settings: Settings, told: Notification, at: datetime) -> None:
-    """Send a notice; raise :class:`Undelivered` unless the server took it."""
-    mail, place = letter(told, settings.smtp_from, at), settings.mail_server
+def send(settings: Settings, notification: Notification, at: datetime) -> None:
+    """Send a notice; raise :class:`Undelivered` unless the mail server accepts it."""
+    mail, place = letter(notification, settings.smtp_from, at), settings.mail_server
     try:
         with smtplib.SMTP(place.host, place.port, timeout=_SECONDS) as server:
             if place.is_tls:
@@ -102,8 +102,9 @@ def send(settings: Settings, told: Notification, at: datetime) -> None:
         raise Undelivered(Failure.MAIL_SERVER) from None
 
 
-def _lines(told: Notification) -> Iterator[str]:
-    notice, slot, session = told.notice, told.receiver.slot, told.session
+def _lines(notification: Notification) -> Iterator[str]:
+    notice, receiver, session, awaited = notification
+    slot = receiver.slot
     where = f"session {session.name}" + (f", slot {slot}" if slot else "")
     until = f" until {session.deadline:%Y-%m-%d %H:%M} UTC"
     if notice.event == NoticeEvent.ADDED:
@@ -111,7 +112,7 @@ def _lines(told: Notification) -> Iterator[str]:
         yield "There is nothing to do."
     elif notice.event == NoticeEvent.ENDED:
         yield f"The end of {where}: {notice.session_state}."
-        yield from _reasons(told)
+        yield from _describe_end(notification)
     elif slot:
         still = " still" if notice.event == NoticeEvent.AWAITED else ""
         yield f"The analyst{still} waits for this party in {where}, round {notice.round}{until}."
@@ -120,7 +121,7 @@ def _lines(told: Notification) -> Iterator[str]:
         yield f"All runs of {where} are done; one is to be chosen{until}."
         yield f"What to do: coterie session choose {session.name} --n-clusters NUMBER"
     else:
-        since, names = f"{session.changed_at:%Y-%m-%d %H:%M}", ", ".join(told.awaited)
+        since, names = f"{session.changed_at:%Y-%m-%d %H:%M}", ", ".join(awaited)
         yield f"In {where} the analyst has waited since {since} UTC and waits{until} for: {names}."
         yield (
             f"What to do: ask them; coterie session extend {session.name} --days NUMBER "
@@ -128,8 +129,9 @@ def _lines(told: Notification) -> Iterator[str]:
         )
 
 
-def _reasons(told: Notification) -> Iterator[str]:
-    notice, slot, session = told.notice, told.receiver.slot, told.session
+def _describe_end(notification: Notification) -> Iterator[str]:
+    notice, receiver, session, _ = notification
+    slot = receiver.slot
     if notice.session_state == SessionState.COMPLETED:
         yield "What to do: " + (
             f"coterie party run {session.name} {slot} --data FILE fetches the labels."
@@ -137,7 +139,7 @@ def _reasons(told: Notification) -> Iterator[str]:
             else f"coterie session show {session.name} prints the result."
         )
         return
-    # who was missing in the end, or has stopped: the coordinator alone reads that
+    # only the coordinator reads which party was missing or has stopped
     has_expired = session.state == SessionState.EXPIRED
     has_stopped = session.reason == Problem.PARTY_STOPPED.slug
     if session.detail and slot is None and (has_expired or has_stopped):
@@ -151,28 +153,31 @@ def _reasons(told: Notification) -> Iterator[str]:
 
 
 def _footer(receiver: Receiver, session: Session) -> str:
-    who = f"party status {session.name} {receiver.slot}"
-    command = who if receiver.slot else f"session show {session.name}"
+    command = (
+        f"party status {session.name} {receiver.slot}"
+        if receiver.slot
+        else f"session show {session.name}"
+    )
     return (
-        "-- \nSomebody who takes part in this session left this address. To hear no more "
-        f"of it:\ncoterie {command} --remove {receiver.id}"
+        "-- \nSomebody who takes part in this session left this address. To stop these "
+        f"notices:\ncoterie {command} --remove {receiver.id}"
     )
 
 
 MOST_AN_HOUR: Final = 20
-"""Notices of one receiver within an hour, but for the last."""
+"""Notices to one receiver within an hour, except the first and the last one."""
 
-_MOST = 5  # addresses at once, of a coordinator or a party of a session
-_MOST_EVER = 20  # with those that were removed: each is told that it was added
-_MOST_A_DAY = 100  # of one credential
-_STALE = timedelta(days=7)  # after an outage, or while nothing was sent
-_KEPT = timedelta(days=7)  # after the end: who is told may look how it went
+_MOST = 5  # addresses of a coordinator, or of a party of a session
+_MOST_EVER = 20  # including removed ones, each of which got a first notice
+_MOST_A_DAY = 100  # for one credential
+_STALE = timedelta(days=7)  # a notice that was due for longer is not sent any more
+_RETENTION = timedelta(days=7)  # of receivers after the session's end
 _LEASE = timedelta(minutes=2)  # longer than any delivery takes
 _ALWAYS = {NoticeEvent.ADDED.value, NoticeEvent.ENDED.value}
 _IS_PENDING = Notice.state == NoticeState.PENDING.value
 
 
-# Addresses that callers leave
+# Receivers
 
 
 def add_receiver(
@@ -183,7 +188,7 @@ def add_receiver(
     *,
     is_offered: bool,
 ) -> ReceiverAdded:
-    """Tell an address what happens in a session; of the same one at most once."""
+    """Send notices about a session to an address; the same address gets each once."""
     session = visible(db, caller, session_id, lock=True)
     require_alive(session)
     if not is_offered:
@@ -212,8 +217,8 @@ def add_receiver(
 def list_receivers(
     db: Transaction, caller: Caller, session_id: str, *, is_offered: bool
 ) -> Receivers:
-    """Return the caller's receivers, and whether mail is sent."""
-    receivers = _named_by(db, caller, visible(db, caller, session_id))
+    """Return the caller's receivers, and whether this service sends mail."""
+    receivers = _receivers_of(db, caller, visible(db, caller, session_id))
     return Receivers(
         offered=is_offered,
         receivers=[_line(db, receiver) for receiver in receivers if receiver.address],
@@ -223,15 +228,15 @@ def list_receivers(
 def remove_receiver(
     db: Transaction, caller: Caller, session_id: str, receiver_id: str
 ) -> None:
-    """Forget an address of the caller; what is not there is left alone."""
+    """Remove one of the caller's addresses; a repeat changes nothing."""
     session = visible(db, caller, session_id, lock=True)
-    for receiver in _named_by(db, caller, session):
+    for receiver in _receivers_of(db, caller, session):
         if receiver.id == receiver_id:
             _forget(db, receiver)
 
 
-def _named_by(db: Transaction, caller: Caller, session: Session) -> list[Receiver]:
-    """Return whom a coordinator (no slot) or a party has ever named, in order."""
+def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Receiver]:
+    """Return the receivers that a caller has ever added to a session, in order."""
     query = sa.select(Receiver).where(
         Receiver.session_id == session.id,
         Receiver.slot.is_(None)
@@ -242,13 +247,13 @@ def _named_by(db: Transaction, caller: Caller, session: Session) -> list[Receive
 
 
 def _make_room(db: Transaction, caller: Caller, session: Session, address: str) -> None:
-    named = _named_by(db, caller, session)
-    for receiver in named:
+    receivers = _receivers_of(db, caller, session)
+    for receiver in receivers:
         if receiver.address == address:
             _forget(db, receiver)
-    if sum(bool(receiver.address) for receiver in named) >= _MOST:
+    if sum(bool(receiver.address) for receiver in receivers) >= _MOST:
         raise InvalidParameters(
-            f"{_MOST} are told already; remove one of them first.", field="address"
+            f"there are {_MOST} already; remove one of them first.", field="address"
         )
     today = _count(
         db,
@@ -256,14 +261,14 @@ def _make_room(db: Transaction, caller: Caller, session: Session, address: str) 
         Receiver.credential_id == caller.credential_id,
         Receiver.created_at > db.now() - timedelta(days=1),
     )
-    if len(named) >= _MOST_EVER or today >= _MOST_A_DAY:
+    if len(receivers) >= _MOST_EVER or today >= _MOST_A_DAY:
         raise InvalidParameters(
-            "too many were named by now; those that are told stay.", field="address"
+            "too many were added by now; the present ones stay.", field="address"
         )
 
 
 def _forget(db: Transaction, receiver: Receiver) -> None:
-    """Forget an address and its notices; that there was one counts still."""
+    """Delete an address and its notices; its row still counts against the limits."""
     receiver.address = ""
     db.execute(sa.delete(Notice).where(Notice.receiver_id == receiver.id))
     db.flush()
@@ -298,21 +303,21 @@ def _count(
     return db.scalar(sa.select(sa.func.count(column)).where(*of)) or 0
 
 
-# What they are told
+# Notices
 
 
 def has_due(db: Transaction) -> bool:
-    """Return whether a notice waits for a sender; takes no lock."""
+    """Return whether a notice is due; takes no lock."""
     query = sa.select(Notice.id).where(_is_free(db.now())).limit(1)
     return db.scalar(query) is not None
 
 
 def take(db: Transaction) -> Notification | None:
-    """Take a notice that is due, and still true, under a lease; None if there is none.
+    """Take a notice that is due and still true under a lease; None if there is none.
 
-    New ones first: a receiver that does not answer holds up nobody but itself. Of equal
-    times the name decides: 'added' comes before all others. One whose receiver another
-    sender takes is skipped.
+    New notices come first, so that a receiver that fails holds up nobody else. 'added'
+    sorts before the other events of the same time. A notice whose receiver another
+    sender is serving is skipped.
     """
     now = db.now()
     is_free = _is_free(now)
@@ -326,25 +331,26 @@ def take(db: Transaction) -> Notification | None:
     )
     while (row := db.execute(free).first()) is not None:
         notice, receiver = row
-        # PostgreSQL looks for leases as they were when a query began, and locks as it
-        # ends: of two that query at once both found the notice free. A later query sees
-        # whatever was committed before the lock was had.
-        still = sa.select(Notice.id).where(Notice.id == notice.id, is_free)
-        if db.scalar(still) is None:
+        # PostgreSQL evaluates the condition when a query begins and locks when it ends,
+        # so two simultaneous queries may both find the notice free. Another query sees
+        # what was committed before the lock was acquired.
+        is_still_free = sa.select(Notice.id).where(Notice.id == notice.id, is_free)
+        if db.scalar(is_still_free) is None:
             continue
         notice.lease_token = secrets.token_hex(16)
         notice.lease_until = now + _LEASE
         notice.attempts += 1
         db.flush()
-        if (told := _build_notification(db, notice, receiver, now)) is not None:
-            return told
+        notification = _build_notification(db, notice, receiver, now)
+        if notification is not None:
+            return notification
         db.delete(notice)
         db.flush()
     return None
 
 
 def settle(db: Transaction, notice: Notice, values: Mapping[str, object]) -> bool:
-    """Note what became of a notice; False if the lease was lost."""
+    """Store the outcome of a delivery; False if the lease was lost."""
     settled = db.execute(
         sa.update(Notice)
         .where(Notice.id == notice.id, Notice.lease_token == notice.lease_token)
@@ -356,7 +362,7 @@ def settle(db: Transaction, notice: Notice, values: Mapping[str, object]) -> boo
 
 
 def tidy(db: Transaction) -> None:
-    """Remove the receivers of sessions that ended, once all are told."""
+    """Remove the receivers of ended sessions that have no pending notices."""
     db.execute(
         sa.delete(Receiver)
         .where(_is_over(db.now()))
@@ -367,47 +373,40 @@ def tidy(db: Transaction) -> None:
 def _build_notification(
     db: Transaction, notice: Notice, receiver: Receiver, now: datetime
 ) -> Notification | None:
-    """Return what a receiver is told; None where that is nothing any more."""
+    """Return a notice with its session; None if it is no longer true or worth sending."""
     session = find(db, notice.session_id)
-    named_by = db.get(Credential, receiver.credential_id)
-    if session is None or named_by is None or named_by.revoked_at is not None:
+    credential = db.get(Credential, receiver.credential_id)
+    if session is None or credential is None or credential.revoked_at is not None:
         return None
-    if now - notice.due_at >= _STALE:  # who reads it would wonder
+    if now - notice.due_at >= _STALE:
         return None
     awaited = sorted(find_awaited(db, session))
     if receiver.slot is not None:
         awaited = [slot for slot in awaited if slot == receiver.slot]
     if notice.event not in _ALWAYS:
         chooses = receiver.slot is None and session.state == SessionState.CHOOSING
-        if not (awaited or chooses) or not _is_there(notice, session):
+        written_at = notice.session_state, notice.round, notice.attempt
+        has_moved = (session.state, session.round, session.attempt) != written_at
+        if has_moved or not (awaited or chooses):
             return None
-        lately = _count(
+        sent_lately = _count(
             db,
             Notice.id,
             Notice.receiver_id == receiver.id,
             Notice.state == NoticeState.SENT.value,
             Notice.settled_at > now - timedelta(hours=1),
         )
-        if lately >= MOST_AN_HOUR:
+        if sent_lately >= MOST_AN_HOUR:
             return None
     return Notification(notice, receiver, session, awaited)
-
-
-def _is_there(notice: Notice, session: Session) -> bool:
-    """Return whether a session stands where it stood when a notice was written."""
-    return (session.state, session.round, session.attempt) == (
-        notice.session_state,
-        notice.round,
-        notice.attempt,
-    )
 
 
 def _is_free(now: datetime) -> sa.ColumnElement[bool]:
     """Return the condition under which a notice may be taken.
 
-    One at a time of each receiver: it hears things in their order, and one that hangs
-    holds up one sender. A lease that ends later than any sender would set it was set
-    before the clock was put back.
+    A receiver gets one notice at a time, so that they come in order and a receiver that
+    hangs holds up one sender. A lease that ends later than any sender would set it dates
+    from before the clock was set back, and does not count.
     """
     other = orm.aliased(Notice)
     has_no_lease = sa.or_(
@@ -415,27 +414,29 @@ def _is_free(now: datetime) -> sa.ColumnElement[bool]:
         other.lease_until <= now,
         other.lease_until > now + 2 * _LEASE,
     )
-    under_way = sa.exists().where(
+    is_served = sa.exists().where(
         other.receiver_id == Notice.receiver_id, ~has_no_lease
     )
-    return sa.and_(_IS_PENDING, Notice.due_at <= now, ~under_way)
+    return sa.and_(_IS_PENDING, Notice.due_at <= now, ~is_served)
 
 
 def _is_over(now: datetime) -> sa.ColumnElement[bool]:
-    """Return the condition under which a receiver has nothing to hear any more."""
+    """Return the condition under which a receiver may be removed."""
     ended = sa.select(Session.id).where(
         sa.or_(
             Session.deleted_at.is_not(None),
-            sa.and_(Session.purged_at.is_not(None), Session.changed_at <= now - _KEPT),
+            sa.and_(
+                Session.purged_at.is_not(None), Session.changed_at <= now - _RETENTION
+            ),
         )
     )
     waits = sa.exists().where(Notice.receiver_id == Receiver.id, _IS_PENDING)
     return sa.and_(Receiver.session_id.in_(ended), ~waits)
 
 
-# Several may run, in one process or in many: a lease says which of them has a notice. One
-# that is killed between sending and noting it down leaves the notice to be sent again
-# under the same id, by which receivers know it.
+# Several senders may run, in one process or in many: a lease decides which of them has a
+# notice. One that is killed between sending and storing the outcome leaves the notice to
+# be sent again, under the same Message-ID.
 
 log = logging.getLogger(__name__)
 
@@ -450,7 +451,7 @@ _LOOK_SECONDS = 1.0
 
 
 class Sender:
-    """Sends notices while it is entered; several may, side by side."""
+    """A thread that sends notices while it is entered."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -469,12 +470,12 @@ class Sender:
             self._thread.join()
 
     def turn(self) -> int:
-        """Send what is due, a few at once; return how many there were."""
-        taken = list(islice(self._due(), _AT_ONCE))
-        if taken:
+        """Send a few due notices in parallel; return their number."""
+        notifications = list(islice(self._due(), _AT_ONCE))
+        if notifications:
             with ThreadPoolExecutor(_AT_ONCE, "notice") as pool:
-                list(pool.map(self._deliver, taken))
-        return len(taken)
+                list(pool.map(self._deliver, notifications))
+        return len(notifications)
 
     def _loop(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
@@ -483,27 +484,27 @@ class Sender:
                     pass
                 self._is_away = False
             except Exception as error:  # noqa: BLE001  what is due stays due
-                if not self._is_away:  # an outage is said once
+                if not self._is_away:  # logged once per outage
                     log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
                 self._is_away = True
 
     def _due(self) -> Iterator[Notification]:
-        """Take notices, one by one; each transaction is a short one."""
+        """Take due notices one by one, each in a short transaction."""
         database = self._service.database
         while database.query(has_due):
-            taken = database.transact(take)
-            if taken is None:
+            notification = database.transact(take)
+            if notification is None:
                 return
-            yield taken
+            yield notification
 
-    def _deliver(self, told: Notification) -> None:
-        """Send a notice, and note what became of it."""
-        notice = told.notice
+    def _deliver(self, notification: Notification) -> None:
+        """Send a notice and store the outcome."""
+        notice = notification.notice
         try:
-            send(self._service.settings, told, self._service.clock.now())
+            send(self._service.settings, notification, self._service.clock.now())
         except Undelivered as error:
             self._fail(notice, error)
-        except Exception as error:  # noqa: BLE001  others are told all the same
+        except Exception as error:  # noqa: BLE001  the other notices are still sent
             log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
             self._fail(notice, Undelivered(Failure.INTERNAL))
         else:

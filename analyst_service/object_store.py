@@ -1,9 +1,8 @@
-"""Blobs in an object store, with a folder in front that keeps what was used last.
+"""Blobs in an object store, with a folder as the cache in front of it.
 
-The store has to write an object whole or not at all, and to read, list and delete
-objects: nothing else. Whether bytes are those of their name is held against the digest
-here, each time that they arrive; who wins of several that write is for the database. A
-blob that a row names lies in the store: it is written there before it counts.
+The store only has to write an object whole or not at all, and to read, list and delete
+objects. Every object is checked against its digest when it arrives here, and the database
+decides between concurrent writers. A blob is in the store before a row names it.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ log = logging.getLogger(__name__)
 
 _PIECE: Final = 4 << 20
 _PARTS_ABOVE: Final = 64 << 20
-# Errors hold addresses, digests and times too: a mark is more than a number.
+# Errors also quote addresses, digests and times, so a bare number would match too much.
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
 _PROBE: Final = "probe"
 _MARK: Final = "mark"
-_SHRINKS: Final = 8  # after an eighth of the cache has come in parts
-_ASKERS: Final = 16
+_SHRINKS: Final = 8  # shrink after an eighth of the cache was fetched in parts
+_LOOKUPS: Final = 16  # at the same time
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
 _RETRIES: Final = {"max_retries": 4}
 
@@ -47,13 +46,13 @@ def open_objects(url: str) -> ObjectStore:
     take them (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …). Credentials may also lie in
     files (``AWS_ACCESS_KEY_ID_FILE``, …).
 
-    Raises Unavailable if the address is none, or names what is not there.
+    Raises Unavailable if the address is not valid, or nothing is there.
     """
     from obstore.store import from_url
 
     options: dict[str, Any] = {}
     if not url.startswith(("file:", "memory:")):
-        # told apart from the rest of the environment, which client options replace
+        # read here, because client options replace the environment
         is_plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"true", "1"}
         client = {**_CLIENT, "allow_http": is_plain}
         options = {"client_options": client, "retry_config": dict(_RETRIES)}
@@ -62,12 +61,12 @@ def open_objects(url: str) -> ObjectStore:
         return from_url(url, **options)
     except Exception as error:
         raise Unavailable(
-            "COTERIE_BLOB_STORE is no address of an object store that can be used."
+            "COTERIE_BLOB_STORE is not the address of a usable object store."
         ) from error
 
 
 def _credentials() -> dict[str, str]:
-    """Return the credentials that lie in files; :class:`Unavailable` if one cannot be."""
+    """Return credentials from files; :class:`Unavailable` if one cannot be read."""
     try:
         return {
             variable.removesuffix("_FILE").lower(): read_secret(variable, path)
@@ -78,11 +77,9 @@ def _credentials() -> dict[str, str]:
 
 
 class ObjectBlobStore(FileBlobStore):
-    """Blobs in an object store; the folder is the cache in front of it.
+    """Blobs in an object store, cached in a folder as long as there is room.
 
-    Blobs arrive in the cache, and lie there as long as there is room.
-
-    cache_bytes: how much of them stays after a sweep.
+    cache_bytes: the size to which a sweep shrinks the cache.
     """
 
     def __init__(self, objects: ObjectStore, cache: Path, cache_bytes: int) -> None:
@@ -101,7 +98,7 @@ class ObjectBlobStore(FileBlobStore):
         return super().map(digest)
 
     def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
-        """Return some bytes of a blob; they stay in the cache under their own digest."""
+        """Return a range of a blob, which is cached under its own digest."""
         if check is None or self.is_cached(digest):
             self.file(digest)
             return super().part(digest, begin, size, None)
@@ -110,20 +107,20 @@ class ObjectBlobStore(FileBlobStore):
         return super().map(check)
 
     def file(self, digest: str) -> Path:
-        """Return the file of a blob in the cache; it is fetched if it is not there."""
+        """Return the cached file of a blob, which is fetched if necessary."""
         path = self.path(digest)
         with suppress(FileNotFoundError):
-            os.utime(path)  # what was used last stays
+            os.utime(path)  # the cache keeps what was used last
             return path
         self._fetch(digest)
         return path
 
     def is_cached(self, digest: str) -> bool:
-        """Return whether a blob lies in the cache."""
+        """Return whether a blob is in the cache."""
         return self.path(digest).exists()
 
     def has(self, digest: str) -> bool:
-        """Return whether there is such a blob in the store: the cache does not count."""
+        """Return whether the store itself, not only the cache, has a blob."""
         import obstore
 
         try:
@@ -134,12 +131,12 @@ class ObjectBlobStore(FileBlobStore):
         return True
 
     def have(self, digests: Collection[str]) -> bool:
-        """Return whether the store has all these blobs: each is a way there and back."""
-        return all(self._askers.map(self.has, digests))
+        """Return whether the store has all these blobs; looked up in parallel."""
+        return all(self._lookups.map(self.has, digests))
 
     @cached_property
-    def _askers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(_ASKERS)
+    def _lookups(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_LOOKUPS)
 
     def remove(self, digest: str) -> None:
         """Remove a blob from the store and from this cache."""
@@ -162,7 +159,7 @@ class ObjectBlobStore(FileBlobStore):
                         yield name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove old drafts, and from the cache what nobody names or has used lately."""
+        """Remove old drafts, unnamed copies, and what the cache used least recently."""
         super().sweep(before, live)
         for digest in super().older(before):
             if digest not in live:
@@ -170,7 +167,7 @@ class ObjectBlobStore(FileBlobStore):
         self.shrink(self._cache_bytes)
 
     def mark(self) -> str | None:
-        """Return the name that the store was given; the cache has none."""
+        """Return the store's mark; the cache has none."""
         import obstore
 
         try:
@@ -180,7 +177,7 @@ class ObjectBlobStore(FileBlobStore):
             return None
 
     def set_mark(self, name: str) -> None:
-        """Give the store a name."""
+        """Write the store's mark."""
         import obstore
 
         with _translate_errors():
@@ -195,7 +192,7 @@ class ObjectBlobStore(FileBlobStore):
             obstore.put(self._objects, _PROBE, b"", use_multipart=False)
 
     def upload(self, digest: str, path: Path) -> None:
-        """Write a file of the cache into the store, whole or not at all."""
+        """Write a cached file into the store, whole or not at all."""
         import obstore
 
         in_parts = path.stat().st_size > _PARTS_ABOVE
@@ -208,47 +205,47 @@ class ObjectBlobStore(FileBlobStore):
             )
 
     def _fetch(self, digest: str) -> None:
-        """Bring a blob into the cache, if it is what its name says."""
-        self._keep_if(self._pieces(digest), digest)
+        """Bring a blob into the cache, if it matches its digest."""
+        self._cache(self._pieces(digest), digest)
 
     def _pieces(self, digest: str) -> Iterator[bytes]:
         import obstore
 
         with _translate_errors():
-            found = obstore.get(self._objects, _name(digest))
-            for piece in found.stream(min_chunk_size=_PIECE):
+            blob = obstore.get(self._objects, _name(digest))
+            for piece in blob.stream(min_chunk_size=_PIECE):
                 yield bytes(piece)
 
     def _fetch_part(self, digest: str, begin: int, size: int, check: str) -> None:
-        """Bring some bytes of a blob into the cache, if they are what was asked for."""
+        """Bring a range of a blob into the cache, if it matches its digest."""
         import obstore
 
         with _translate_errors():
-            found = obstore.get_range(
+            part = obstore.get_range(
                 self._objects, _name(digest), start=begin, length=size
             )
-        self._keep_if([bytes(found)], check)
+        self._cache([bytes(part)], check)
         self._fetched += size
         if self._fetched > self._cache_bytes // _SHRINKS:
             self.shrink(self._cache_bytes)
             self._fetched = 0
 
-    def _keep_if(self, pieces: Iterable[bytes], digest: str) -> None:
-        """Keep bytes in the cache, if they are what a digest says."""
+    def _cache(self, pieces: Iterable[bytes], digest: str) -> None:
+        """Store bytes in the cache, if they match a digest."""
         draft = super().draft()
         try:
             for piece in pieces:
                 draft.write(piece)
             if draft.seal() != digest:
-                log.error("object store: an object is not what its name says")
-                raise Unavailable("A blob is not what its name says.")
+                log.error("object store: an object does not match its digest")
+                raise Unavailable("A blob does not match its digest.")
             draft.keep()
         finally:
             draft.discard()
 
 
 class ObjectDraft(FileDraft):
-    """A file in the cache until it is kept: then an object, and that file its copy."""
+    """A file in the cache; when it is kept it becomes an object and its cached copy."""
 
     _store: ObjectBlobStore
 
@@ -257,7 +254,7 @@ class ObjectDraft(FileDraft):
         self._store.upload(self.digest, self.path)
 
     def keep(self) -> None:
-        """Keep the file, if the object is there: a sweep may have removed it since."""
+        """Keep the file; upload it again if a sweep has removed the object meanwhile."""
         if not self.is_kept and not self._store.has(self.digest):
             self.ready()
         super().keep()
@@ -269,7 +266,7 @@ def _name(digest: str) -> str:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Say what a store answers in words of our own: its own may hold addresses."""
+    """Replace the store's errors by our own, because their text may hold addresses."""
     from obstore.exceptions import (
         BaseError,
         PermissionDeniedError,
@@ -293,5 +290,5 @@ def _translate_errors() -> Iterator[None]:
 
 
 def _is_full(error: BaseException) -> bool:
-    said = str(error).lower().replace(" ", "")
-    return any(mark.replace(" ", "") in said for mark in _FULL)
+    text = str(error).lower().replace(" ", "")
+    return any(mark.replace(" ", "") in text for mark in _FULL)

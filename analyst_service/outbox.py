@@ -1,8 +1,8 @@
-"""The outbox: notices written in the transaction of what they tell.
+"""The outbox: notices, written in the same transaction as the events that they announce.
 
-So none is lost, and none tells what did not happen. They are sent later, by
-:mod:`analyst_service.notices`. Of somebody who is awaited at most two wait here, and
-they go as soon as the session moves: a program that answers in time makes nobody be told.
+So no notice is lost, and none announces what did not happen. They are sent later, by
+:mod:`analyst_service.notices`. A receiver who is awaited has at most two pending notices,
+which are deleted when the session moves: if its program answers in time, no mail is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clustering_protocols.wire.states import OVER, SessionState
 
 
 class NoticeEvent(StrEnum):
-    """What a receiver is told."""
+    """The event that a notice announces."""
 
     ADDED = "added"
     TURN = "turn"
@@ -30,7 +30,7 @@ class NoticeEvent(StrEnum):
 
 
 class NoticeState(StrEnum):
-    """What has become of a notice."""
+    """The delivery of a notice."""
 
     PENDING = "pending"
     SENT = "sent"
@@ -38,7 +38,7 @@ class NoticeState(StrEnum):
 
 
 class SessionMove(NamedTuple):
-    """Where a session stands behind a move: what notices are about."""
+    """The state of a session after a move."""
 
     id: str
     state: str
@@ -50,23 +50,23 @@ class SessionMove(NamedTuple):
 
     @classmethod
     def of(cls, session: Session) -> Self:
-        """Return where a session stands as it is now."""
+        """Return the present state of a session."""
         return cls(*(getattr(session, name) for name in cls._fields))
 
 
 GRACE = timedelta(minutes=1)
-"""For how long a task waits before its party is told: a program that runs has answered."""
+"""Time between a task and the notice of it; a running program answers sooner."""
 
 LONG = 0.5
-"""The part of a deadline after which it has been waited for long."""
+"""The fraction of a deadline after which the wait counts as long."""
 
 
 def note_move(db: Transaction, move: SessionMove, now: datetime) -> None:
-    """Write what the receivers of a session are to be told of a move."""
+    """Write the notices about a session's move for all its receivers."""
     receivers = db.scalars(_RECEIVERS, {"session_id": move.id}).all()
     if not receivers:
         return
-    # where the same wait was only made longer, whose turn it is has been told
+    # an extended deadline: whose turn it is has been announced already
     is_longer = move.changed_at < now
     outdated = [NoticeEvent.AWAITED] if is_longer else _WAITS
     db.execute(
@@ -87,7 +87,7 @@ def note_move(db: Transaction, move: SessionMove, now: datetime) -> None:
 def welcome(
     db: Transaction, receiver: Receiver, session: Session, now: datetime
 ) -> None:
-    """Write that a receiver was added, and what it would have been told by now."""
+    """Write the first notice to a new receiver, and those that are due by now."""
     move = SessionMove.of(session)
     _put(db, receiver, move, NoticeEvent.ADDED, now, now)
     for event, due_at in _due(receiver.slot, move, now):
@@ -123,15 +123,15 @@ def _put(
 def _due(
     slot: str | None, move: SessionMove, now: datetime
 ) -> Iterator[tuple[NoticeEvent, datetime]]:
-    """Yield what somebody is to be told, and when; ``slot`` is None for a coordinator.
+    """Yield the events to announce and when; ``slot`` is None for a coordinator.
 
-    Whether a slot is awaited is looked up when its notice is due.
+    Whether a slot is still awaited is checked when its notice is due.
     """
     state, is_party = SessionState(move.state), slot is not None
     if state in OVER:
         yield NoticeEvent.ENDED, now
     if state is (SessionState.COLLECTING if is_party else SessionState.CHOOSING):
-        # a program answers within seconds; to choose is for a person in any case
+        # a party's program answers within seconds; choosing needs a person in any case
         yield NoticeEvent.TURN, move.changed_at + (GRACE if is_party else timedelta())
     coordinators = {SessionState.RECRUITING, SessionState.CHOOSING}
     if state is SessionState.COLLECTING or (not is_party and state in coordinators):

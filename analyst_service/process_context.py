@@ -1,6 +1,6 @@
-"""The parts of a service process: what requests and background threads share.
+"""The parts of a service process, which requests and background threads share.
 
-No web library is imported here: the driver and the sweeper run without any.
+No web library is imported here: the driver and the sweeper do not need one.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 
 
 LEASE_SECONDS: Final = 15.0
-"""How long without a sign of life until a step is taken from its driver.
+"""After this time without renewal, another driver may take a step.
 
-The same for all analysts of a database: each judges the others' leases by it.
+It is the same for all analysts of a database, because each judges the others' leases.
 """
 
 _V = TypeVar("_V")
@@ -44,10 +44,7 @@ _BURST_SECONDS: Final = 5
 
 
 class Rates:
-    """How often each may ask: a bucket for each, which fills at a rate.
-
-    It holds what fills it in five seconds: so many requests may come after a rest.
-    """
+    """Rate limits: one token bucket per caller, which holds five seconds' worth."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
@@ -61,110 +58,107 @@ class Rates:
         Raises TooManyRequests if the caller's bucket is empty.
         """
         with self._lock:
-            left = self._count_left(caller, now)
-            is_empty = left < 1
-            self._buckets[caller] = (left if is_empty else left - 1, now)
+            tokens, since = self._buckets.get(caller, (self._burst, now))
+            rested = max(0.0, (now - since).total_seconds())
+            tokens = min(self._burst, tokens + rested * self._per_second)
+            is_empty = tokens < 1
+            self._buckets[caller] = (tokens if is_empty else tokens - 1, now)
             self._buckets.move_to_end(caller)
             if len(self._buckets) > _MAX_CALLERS:
                 self._buckets.popitem(last=False)
         if is_empty:
             raise TooManyRequests(f"More than {self._per_second:g} in a second.")
 
-    def _count_left(self, caller: str, now: datetime) -> float:
-        left, since = self._buckets.get(caller, (self._burst, now))
-        rested = max(0.0, (now - since).total_seconds())
-        return min(self._burst, left + rested * self._per_second)
-
 
 class Uses:
-    """When each credential was last shown: noted here, written now and then."""
+    """When each credential was last used: collected here, stored now and then."""
 
     def __init__(self) -> None:
         self._last: dict[str, datetime] = {}
         self._lock = threading.Lock()
 
     def note(self, credential_id: str, now: datetime) -> None:
-        """Note that a credential was shown."""
+        """Note that a credential was used."""
         with self._lock:
             self._last[credential_id] = now
 
     def take(self) -> dict[str, datetime]:
-        """Return what was noted, and forget it: a time that is lost is a minute's."""
+        """Return the noted times and start anew; a crash loses a minute of them."""
         with self._lock:
-            taken, self._last = self._last, {}
-        return taken
+            times, self._last = self._last, {}
+        return times
 
 
 class LoggedCheck:
-    """A check whose outcome is logged whenever it is another than before.
+    """A check whose outcome is logged whenever it changes.
 
-    what: what holds while nothing is raised, for the log: ``ready``.
-    check: raises what is wrong.
+    condition: the name of what holds if the check passes, for the log: ``ready``.
+    check: raises an exception that says what is wrong.
     """
 
-    def __init__(self, what: str, check: Callable[[], None]) -> None:
-        self._what = what
+    def __init__(self, condition: str, check: Callable[[], None]) -> None:
+        self._condition = condition
         self._check = check
-        self._wrong = ""
+        self._fault = ""
 
     def __call__(self) -> None:
-        """Check; what the check raises leaves this too."""
+        """Run the check; its exceptions are raised here too."""
         try:
             self._check()
         except CoterieError as error:
-            self._tell(error.detail)
+            self._log_change(error.detail)
             raise
         except Exception as error:
-            self._tell(describe(error))
+            self._log_change(describe(error))
             raise
-        self._tell("")
+        self._log_change("")
 
-    def _tell(self, wrong: str) -> None:
-        if wrong == self._wrong:
+    def _log_change(self, fault: str) -> None:
+        if fault == self._fault:
             return
-        self._wrong = wrong
-        if wrong:
-            log.error("not %s: %s", self._what, wrong)
+        self._fault = fault
+        if fault:
+            log.error("not %s: %s", self._condition, fault)
         else:
-            log.info("%s again", self._what)
+            log.info("%s again", self._condition)
 
 
 class Recent(Generic[_V]):
-    """A value at most a second old; safe from any thread.
+    """A cached value that is at most a second old; safe from any thread.
 
-    While one thread works it out, the others are given the last one: they do not queue.
-    What was raised instead of a value is kept, and raised, for as long.
+    While one thread computes it, the others get the last one instead of waiting. An
+    exception is cached and raised in the same way.
     """
 
-    def __init__(self, work_out: Callable[[], _V]) -> None:
-        self._work_out = work_out
-        self._known: tuple[datetime, _V | Exception] | None = None
+    def __init__(self, compute: Callable[[], _V]) -> None:
+        self._compute = compute
+        self._cached: tuple[datetime, _V | Exception] | None = None
         self._lock = threading.Lock()
 
     def get(self, now: datetime) -> _V:
-        """Return the value, as it is or was a moment ago."""
-        known = self._known
-        if known is None:
+        """Return the value as of now or a moment ago."""
+        cached = self._cached
+        if cached is None:
             with self._lock:
-                known = self._known or self._renew(now)
-        # a clock that was put back would make a value last
-        elif abs(now - known[0]) >= _SECOND and self._lock.acquire(blocking=False):
+                cached = self._cached or self._renew(now)
+        # the absolute difference, because the clock may be set back
+        elif abs(now - cached[0]) >= _SECOND and self._lock.acquire(blocking=False):
             try:
-                known = self._renew(now)
+                cached = self._renew(now)
             finally:
                 self._lock.release()
-        if isinstance(known[1], Exception):
-            raise known[1]
-        return known[1]
+        if isinstance(cached[1], Exception):
+            raise cached[1]
+        return cached[1]
 
     def _renew(self, now: datetime) -> tuple[datetime, _V | Exception]:
-        found: _V | Exception
+        value: _V | Exception
         try:
-            found = self._work_out()
-        except Exception as error:  # noqa: BLE001  it is raised by anyone who asks
-            found = error
-        self._known = (now, found)
-        return self._known
+            value = self._compute()
+        except Exception as error:  # noqa: BLE001  raised by `get`
+            value = error
+        self._cached = (now, value)
+        return self._cached
 
 
 class Service:
@@ -181,7 +175,7 @@ class Service:
         self.settings, self.database = settings, database
         self.blobs, self.metrics = blobs, metrics
         self.notifier = Notifier()
-        # requests of one kind that come together share a transaction
+        # simultaneous requests of one kind share a transaction
         self.authenticating, self.admitting = Batcher(), Batcher()
         self.handing_out, self.storing = Batcher(), Batcher()
         self.draining = threading.Event()
@@ -193,16 +187,16 @@ class Service:
 
     @property
     def clock(self) -> Clock:
-        """Return the clock of all who share the database."""
+        """Return the clock that all users of the database share."""
         return self.database.clock
 
     @property
     def lease_span(self) -> timedelta:
-        """Return how long a lease of a step holds without being renewed."""
+        """Return how long a step's lease holds without being renewed."""
         return timedelta(seconds=LEASE_SECONDS)
 
     def count(self, credential_id: str) -> None:
-        """Count a request of a credential, and note that it was shown.
+        """Count a request of a credential, and note the use of the credential.
 
         Raises TooManyRequests.
         """
@@ -211,7 +205,7 @@ class Service:
         self.rates.take(credential_id, now)
 
     def drain(self) -> None:
-        """Let nobody wait here, take no step: this process ends, another continues."""
+        """End all waiting and take no further step, because this process will end."""
         self.draining.set()
         log.info("not ready: this analyst is about to end")
         self.notifier.notify_all()
@@ -231,9 +225,9 @@ class Service:
         return True
 
     def require_room(self, size: int) -> None:
-        """Raise :class:`StorageFull` where an upload of so many bytes would take the rest.
+        """Raise :class:`StorageFull` if an upload of so many bytes would leave too little.
 
-        The rest is for what follows from uploads: tasks, results and the database.
+        The reserve is for tasks, results and the database.
         """
         if not self.has_room(size):
             raise StorageFull(
@@ -246,10 +240,10 @@ class Service:
         return self.blobs.free_bytes() - size >= self.settings.least_free_bytes
 
     def check_clock(self) -> None:
-        """Raise :class:`Unavailable` if this machine's clock is not that of the others.
+        """Raise :class:`Unavailable` if this machine's clock is wrong.
 
-        Leases last by one clock, the database's. A machine whose own clock is far from
-        it takes no step and gets no request: what it tells others may be wrong too.
+        Leases are timed by the database's clock. A machine whose own clock differs much
+        takes no step and gets no request.
         """
         skew = self.clock.skew()
         if abs(skew) > self.lease_span / 3:
@@ -264,7 +258,7 @@ class Service:
         self.check_clock()
         if not self.database.is_current():
             raise Unavailable("The database has the schema of another release.")
-        with suppress(StorageFull):  # no reason to fetch results elsewhere
+        with suppress(StorageFull):  # results can still be fetched here
             self.room()
         try:
             self.blobs.check()

@@ -1,4 +1,4 @@
-"""What anybody may read without a credential: pages, catalogue, health and figures."""
+"""Endpoints without a credential: pages, catalogue, health and metrics."""
 
 from __future__ import annotations
 
@@ -25,18 +25,16 @@ from coterie_pages.served_pages import HEADERS, asset_in
 
 catalogue_router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
 pages_router = APIRouter(include_in_schema=False, route_class=AdmittingRoute)
-alive_router = APIRouter(
-    tags=["health"]
-)  # not counted: a supervisor asks under any load
+# requests to it are not counted, because a supervisor asks under any load
+alive_router = APIRouter(tags=["health"])
 health_router = APIRouter(tags=["health"], route_class=AdmittingRoute)
 
 
-# The catalogue. Its answers are large and stay the same while the process lives: their
-# bytes are cached.
+# The catalogue. Its answers are large and constant, so their bytes are cached.
 
 
 class ProtocolRead(BaseModel):
-    """A protocol: what it does, who learns what, what it asks."""
+    """A protocol: what it does, who learns what, and its parameters."""
 
     name: str
     version: int
@@ -79,7 +77,7 @@ def list_messages(
 
 @catalogue_router.get("/v1/identity")
 def get_identity(service: ServiceDep) -> AnalystIdentity:
-    """Say under which key this analyst signs receipts and audits."""
+    """Return the public key with which this analyst signs receipts and audits."""
     return AnalystIdentity(key=service.institution.key)
 
 
@@ -157,8 +155,8 @@ _HEADERS: Final = {
 async def get_landing(request: Request) -> Response:
     """Name the desk and the API, and say what an invitation is.
 
-    An invitation looks like a link. What is behind its '#' stays in the browser: this
-    page has no script that could read it, loads nothing, and leads nowhere.
+    An invitation looks like a link, and its code is behind the '#', which the browser
+    does not send. This page has no script that could read it and loads nothing.
     """
     if "text/html" not in request.headers.get("accept", ""):
         raise NotFound("This address is not served.")
@@ -186,7 +184,7 @@ _TYPES: Final = {
 
 @pages_router.get("/docs")
 def get_docs() -> Response:
-    """Return Swagger UI, which loads its parts from this address alone."""
+    """Return Swagger UI, which loads its parts from this server only."""
     page = files(_DOCS).joinpath("page.html").read_bytes()
     return Response(page, media_type="text/html", headers=dict(HEADERS))
 
@@ -196,31 +194,31 @@ def get_part(name: str) -> Response:
     """Return a script or the style of Swagger UI."""
     if name not in _TYPES:
         raise NotFound("Nothing has this address.")
-    found = asset_in(_DOCS, f"static/{name}", _TYPES[name])
-    # its address is the same in the next release
+    asset = asset_in(_DOCS, f"static/{name}", _TYPES[name])
+    # not longer: the next release has the same address
     return Response(
-        found.content, headers={**found.headers, "Cache-Control": "max-age=3600"}
+        asset.content, headers={**asset.headers, "Cache-Control": "max-age=3600"}
     )
 
 
-# Health and figures; neither names anybody
+# Health and metrics; neither names anybody
 
 
 class Health(BaseModel):
-    """That it is well."""
+    """A healthy service."""
 
     status: str = "ok"
 
 
 @alive_router.get("/healthz")
 async def get_health() -> Health:
-    """Say that the process lives."""
+    """Answer while the process is alive."""
     return Health()
 
 
 @health_router.get("/readyz")
 def get_readiness(service: ServiceDep) -> Health:
-    """Say that database and blobs can be used; 503 while they cannot, and at the end."""
+    """Answer 200 if database and blobs can be used, 503 if not or during shutdown."""
     service.require_ready()
     return Health()
 
@@ -231,6 +229,6 @@ def get_readiness(service: ServiceDep) -> Health:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def get_metrics(service: ServiceDep) -> PlainTextResponse:
-    """Return figures in Prometheus' text format."""
+    """Return metrics in Prometheus' text format."""
     figures = service.figures.get(service.clock.now())
     return PlainTextResponse(figures, headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -1,16 +1,14 @@
-"""What endpoints share: the parts of the process, the caller, bodies and forms of arrays.
+"""What endpoints share: the service, the caller, JSON bodies and the forms of arrays.
 
-Endpoints get no transaction: an endpoint opens its own and ends it before it returns. The
-framework takes a thread of its pool for the endpoint and another one for its answer. A
-connection that is kept from one to the other waits for a thread, while the threads wait
-for connections. Who writes asks Database.transact: a client that reads 2xx may rely on the
-commit.
+An endpoint opens its own transaction and ends it before it returns. A transaction held
+from the endpoint to its response, as a dependency would, needs a second thread of the
+framework's pool while other threads wait for its connection: a deadlock under load. Writes
+go through Database.transact, so that a 2xx response means that they are committed.
 
-JSON is read in a thread, bounded, and without what readers understand differently. The
-event loop serves everybody, so that nobody's body may be parsed or checked in it. It
-hands on the bytes; the endpoint, which runs in a thread, reads them. A thread alone is
-not enough: the validator holds the interpreter's lock, so that it is kept from work
-that grows with the number of mistakes.
+JSON is parsed and validated by the endpoint, in a thread, and never in the event loop,
+which serves everybody. The validator holds the interpreter's lock, so it stops at the
+first mistake in a sequence: its work must not grow with the number of mistakes. JSON that
+readers understand differently, such as repeated names, is refused.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ from clustering_protocols.common.limits import JSON_BYTES, NAME_PATTERN
 from clustering_protocols.common.values import invalid_parameters
 from clustering_protocols.records import codec, json_form
 
-MAX_NAMES: Final = 64  # in one object; no model of ours has half as many
+MAX_NAMES: Final = 64  # in one object; no model has half as many
 
 _M = TypeVar("_M", bound=BaseModel)
 _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
@@ -59,7 +57,7 @@ class _Text(bytes):
 
 
 class Unread(Generic[_M]):
-    """A body that nobody has parsed yet; documented as the model that it should be."""
+    """A body that is not parsed yet; OpenAPI shows it as the model that it should be."""
 
     def __init__(self, model: type[_M], text: bytes) -> None:
         self._model = model
@@ -68,7 +66,7 @@ class Unread(Generic[_M]):
     def read(self) -> _M:
         """Return the model in the body; to be called in a thread.
 
-        Raises Malformed, InvalidParameters: naming the first rule that is broken.
+        Raises Malformed, InvalidParameters: naming the first broken rule.
         """
         try:
             value = codec.load_object(self._text.decode(), MAX_NAMES)
@@ -83,7 +81,7 @@ class Unread(Generic[_M]):
     def __get_pydantic_core_schema__(
         cls, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Take what came as JSON, whatever it is; show the model in the document."""
+        """Accept any JSON; show the model in the OpenAPI document."""
         (model,) = get_args(source)
 
         def take(content: Any) -> Unread[_M]:
@@ -101,25 +99,25 @@ Posted = Annotated[Unread[_M], Body()]
 
 @cache
 def _validator(model: type[BaseModel]) -> SchemaValidator:
-    """Return the model's validator, which leaves a sequence at its first mistake."""
-    schema = _impatient(TypeAdapter(model).core_schema)
-    # the validators that nested models bring along are patient
+    """Return the model's validator, which stops at the first mistake of a sequence."""
+    schema = _fail_fast(TypeAdapter(model).core_schema)
+    # the prebuilt validators of nested models do not fail fast
     return SchemaValidator(schema, _use_prebuilt=False)
 
 
-def _impatient(schema: Any) -> Any:
-    """Return a core schema whose sequences stop at the first item that is wrong."""
+def _fail_fast(schema: Any) -> Any:
+    """Return a core schema whose sequences stop at the first wrong item."""
     if isinstance(schema, list):
-        return [_impatient(part) for part in schema]
+        return [_fail_fast(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
-        name: part if name in {"metadata", "default"} else _impatient(part)
+    changed = {
+        name: part if name in {"metadata", "default"} else _fail_fast(part)
         for name, part in schema.items()
     }
-    named = kept.get("type")  # or a field that is called so, with a schema of its own
-    is_sequence = isinstance(named, str) and named in _SEQUENCES
-    return {**kept, "fail_fast": True} if is_sequence else kept
+    kind = changed.get("type")  # a dict, if it is a field with the name "type"
+    is_sequence = isinstance(kind, str) and kind in _SEQUENCES
+    return {**changed, "fail_fast": True} if is_sequence else changed
 
 
 class ArrayForm(BaseModel):
@@ -130,7 +128,7 @@ class ArrayForm(BaseModel):
     dtype: Literal["F64", "F32", "I64", "I32", "U64", "U8"]
     shape: list[Annotated[int, Field(ge=0)]]
     data: list[float] | str = Field(
-        description="Numbers row by row; of U8 and U64 base64 of little-endian bytes."
+        description="Numbers row by row; for U8 and U64, base64 of little-endian bytes."
     )
 
 
@@ -143,7 +141,7 @@ class ArraysForm(BaseModel):
     arrays: dict[str, ArrayForm]
 
 
-_PIECE_BYTES: Final = 1 << 18  # more is read in pieces, by threads
+_PIECE_BYTES: Final = 1 << 18  # a larger file is sent in pieces, read by threads
 _BINARY = {codec.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 RESPONSE: Final[dict[str, Any]] = {"model": ArraysForm, "content": _BINARY}
 REQUEST: Final[dict[str, Any]] = {
@@ -160,10 +158,10 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip()
 
 
-def send_blob(service: Service, digest: str, asked: Mapping[str, str]) -> Response:
-    """Return the response that sends a blob, in the form that a request asks for.
+def send_blob(service: Service, digest: str, headers: Mapping[str, str]) -> Response:
+    """Return a response with a blob, in the form that the request's headers ask for.
 
-    Raises NotFound if it has been removed since the caller asked for it.
+    Raises NotFound if it was removed meanwhile.
     Raises TooLarge if it is over the limit of JSON.
     """
     try:
@@ -172,7 +170,7 @@ def send_blob(service: Service, digest: str, asked: Mapping[str, str]) -> Respon
         raise NotFound("It was removed when its session ended.") from None
     size = path.stat().st_size
     accepted = {
-        part.partition(";")[0].strip() for part in asked.get("accept", "").split(",")
+        part.partition(";")[0].strip() for part in headers.get("accept", "").split(",")
     }
     if json_form.MEDIA_TYPE not in accepted or codec.MEDIA_TYPE in accepted:
         if size > _PIECE_BYTES:
@@ -187,15 +185,16 @@ def send_blob(service: Service, digest: str, asked: Mapping[str, str]) -> Respon
 
 
 async def send_task(
-    service: Service, digest: str, asked: Mapping[str, str]
+    service: Service, digest: str, headers: Mapping[str, str]
 ) -> Response:
-    """Return the same of a blob that may have to be fetched first, without blocking.
+    """Return :func:`send_blob` from the event loop.
 
-    A file of this machine is read at once: a thread would cost more.
+    A local file is read at once, because a thread would cost more; a blob that may have
+    to be fetched is read in a thread.
     """
     if not service.settings.blob_store:
-        return send_blob(service, digest, asked)
-    return await asyncio.to_thread(send_blob, service, digest, asked)
+        return send_blob(service, digest, headers)
+    return await asyncio.to_thread(send_blob, service, digest, headers)
 
 
 SessionID = Annotated[
@@ -203,14 +202,14 @@ SessionID = Annotated[
 ]
 
 
-# `async` where nothing waits: the framework runs other functions in threads, and the
-# way there and back costs more than such a function.
+# `async` although nothing is awaited: the framework would run other functions in threads,
+# which costs more than the function.
 async def _service(request: Request) -> Service:
-    return parts_of(request)
+    return service_of(request)
 
 
-def parts_of(request: Request) -> Service:
-    """Return the parts of the process that answers a request."""
+def service_of(request: Request) -> Service:
+    """Return the service that answers a request."""
     service: Service = request.app.state.service
     return service
 
@@ -227,10 +226,10 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 
 
 class AdmittingRoute(APIRoute):
-    """A route that knows who asks before a byte of the body is read.
+    """A route that authenticates and counts the caller before it reads the body.
 
-    The framework would read and check the body first. Where the endpoint asks for a
-    caller, the credential is looked up; elsewhere the request is a stranger's.
+    The framework would read and check the body first. If the endpoint has no caller
+    parameter, the request is counted by its address.
     """
 
     @property
@@ -239,7 +238,7 @@ class AdmittingRoute(APIRoute):
         return any(part.call is _caller for part in self.dependant.dependencies)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, over requests that are admitted and leave JSON unread."""
+        """Return the handler for admitted requests, whose JSON is left unread."""
         handle = super().get_route_handler()
         is_open = not self.needs_caller
 
@@ -256,15 +255,15 @@ class AdmittingRoute(APIRoute):
 
 
 async def _authenticate(request: Request) -> Caller:
-    service = parts_of(request)
-    shown = request.headers.get("authorization")
+    service = service_of(request)
+    header = request.headers.get("authorization")
     try:
         caller = await service.authenticating.do(
-            lambda headers: service.database.query(authenticate, headers), shown
+            lambda headers: service.database.query(authenticate, headers), header
         )
     except Unauthenticated as error:
         if isinstance(error, CredentialRefused):
-            current_request().caller = error.credential_id  # of what counted once
+            current_request().caller = error.credential_id  # if it was valid once
         _count_stranger(request)
         raise
     current_request().caller = caller.credential_id
@@ -273,6 +272,6 @@ async def _authenticate(request: Request) -> Caller:
 
 
 def _count_stranger(request: Request) -> None:
-    """Count a request of somebody who shows no credential, by the address."""
-    service = parts_of(request)
+    """Count a request without a valid credential, by its address."""
+    service = service_of(request)
     service.rates.take(address(request.scope), service.clock.now())

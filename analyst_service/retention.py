@@ -1,4 +1,4 @@
-"""Removing what is no longer needed: rows go first, then blobs that no row names."""
+"""Removing what is no longer needed: first rows, then the blobs that no row names."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from analyst_service.sessions import OVER_STATES, cancel, visible, with_ids
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS: Final = 60.0
-"""How often to look for what is to be removed."""
+"""Interval of the sweeps."""
 
 ORPHAN_AGE: Final = timedelta(minutes=30)
 """Age at which blobs that no row names are removed."""
 
-_TOKENS_KEPT = timedelta(days=1)
+_TOKEN_RETENTION = timedelta(days=1)
 _AT_ONCE: Final = 1_000
 _IN_BLOB = Contribution.content.is_(None)
 
@@ -48,10 +48,12 @@ def live_digests(db: orm.Session) -> set[str]:
 
 
 def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
-    """Return the query for all digests of blobs that rows name, or for one of them."""
-    held = Session.id == Contribution.session_id, Session.purged_at.is_(None), _IN_BLOB
+    """Return the query for the digests that rows name, or for one of them."""
+    unpurged = (
+        Session.id == Contribution.session_id, Session.purged_at.is_(None), _IN_BLOB,
+    )  # fmt: skip
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
-        Contribution.digest: held,
+        Contribution.digest: unpurged,
         Task.digest: (),
         Result.digest: (),
         Session.state_digest: (),
@@ -68,7 +70,7 @@ def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
 
 
 def remove_blobs(service: Service, digests: Iterable[str]) -> None:
-    """Remove those of the blobs that no row names."""
+    """Remove the blobs that no row names any more."""
     for digest in digests:
         with service.database.write() as db:
             claim(db, [digest])
@@ -76,11 +78,11 @@ def remove_blobs(service: Service, digests: Iterable[str]) -> None:
                 service.blobs.remove(digest)
 
 
-# Rows. Each function returns the digests of blobs that the removed rows named.
+# Rows. Each function returns the digests that the removed rows named.
 
 
 def _purge(db: Transaction, session_id: str) -> set[str]:
-    """Forget tasks, state and the bytes of contributions, whose rows are the receipts."""
+    """Remove tasks, state and contributions; the latter's rows stay, as receipts."""
     of_session = Contribution.session_id == session_id
     digests = _collect(
         db,
@@ -100,7 +102,7 @@ def _purge(db: Transaction, session_id: str) -> set[str]:
 
 
 def _erase(db: Transaction, session: Session, actor: Actor) -> set[str]:
-    """Forget all but the audit."""
+    """Remove everything except the audit."""
     digests = _purge(db, session.id)
     digests |= _collect(
         db,
@@ -159,16 +161,16 @@ def _purge_due(db: Transaction, due: sa.Select[Session]) -> set[str]:
 
 
 def _expire(db: Transaction, session_id: str) -> set[str]:
-    """Delete a session whose time is over, unless another process did."""
+    """Delete a session whose time is over, unless another process has done so."""
     session = with_ids(db, [session_id], lock=True)[session_id]
     return set() if session.deleted_at is not None else _erase(db, session, SERVICE)
 
 
-# Several transactions each
+# Functions of several transactions
 
 
 def delete_session(service: Service, caller: Caller, session_id: str) -> None:
-    """Remove all of a session but its audit; one that runs is cancelled first."""
+    """Remove a session except its audit; a running one is cancelled first."""
     caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
     remove_blobs(service, service.database.transact(_delete, caller, session_id))
 
@@ -179,28 +181,30 @@ def _list_due(
     keep: orm.InstrumentedAttribute[Any],
     setting: int | None,
 ) -> Sequence[str]:
-    """Return the ended sessions, not marked yet, whose time is over.
+    """Return the ended sessions whose retention time is over and that are not marked.
 
-    mark: when it was done. keep: seconds that the terms allow. setting: seconds that the
-        settings say. The shorter of both holds; None is for ever.
+    mark: the column that says when the removal was done.
+    keep: the column of the retention (seconds) in the terms.
+    setting: the retention (seconds) in the settings. The shorter of both counts; None is
+        no limit.
     """
-    open_ended = sa.and_(Session.state.in_(OVER_STATES), mark.is_(None))
+    unmarked = sa.and_(Session.state.in_(OVER_STATES), mark.is_(None))
     now, due = service.clock.now(), list[str]()
     with service.database.read() as db:
-        for kept in db.scalars(sa.select(keep).where(open_ended).distinct()).all():
-            seconds = min((s for s in (setting, kept) if s is not None), default=None)
-            if seconds is None:
+        for in_terms in db.scalars(sa.select(keep).where(unmarked).distinct()).all():
+            limits = [limit for limit in (setting, in_terms) if limit is not None]
+            if not limits:
                 continue
-            before = now - timedelta(seconds=seconds)
+            before = now - timedelta(seconds=min(limits))
             query = sa.select(Session.id).where(
-                open_ended, keep.is_not_distinct_from(kept)
+                unmarked, keep.is_not_distinct_from(in_terms)
             )
             due += db.scalars(query.where(Session.changed_at <= before)).all()
     return due
 
 
 def purge_ended(service: Service) -> None:
-    """Remove contributions, tasks and states of sessions whose time is over."""
+    """Remove contributions, tasks and states when their retention time is over."""
     setting = service.settings.retention_seconds
     due = _list_due(service, Session.purged_at, Session.keep_contributions, setting)
     if due:
@@ -211,10 +215,7 @@ def purge_ended(service: Service) -> None:
 
 
 def delete_ended(service: Service) -> None:
-    """Delete sessions that ended as long ago as settings or terms allow.
-
-    Each in a transaction of its own: nobody waits for all of them.
-    """
+    """Delete sessions when their retention time is over, each in its own transaction."""
     setting = service.settings.delete_seconds
     for session_id in _list_due(
         service, Session.deleted_at, Session.keep_session, setting
@@ -225,16 +226,16 @@ def delete_ended(service: Service) -> None:
 def drop_tokens(service: Service) -> None:
     """Remove the tokens of sessions that were deleted a day ago.
 
-    Until then parties that ask read that their session was deleted.
+    Until then a party that asks learns that its session was deleted.
     """
-    before = service.clock.now() - _TOKENS_KEPT
+    before = service.clock.now() - _TOKEN_RETENTION
     service.database.transact(credentials.remove_old_tokens, before)
 
 
 def sweep(service: Service) -> None:
     """Remove drafts that a crash left, and blobs that no row names.
 
-    Young ones stay: a step writes blobs before a row names them.
+    Young blobs stay, because a step writes blobs before a row names them.
     """
     before = (service.clock.now() - ORPHAN_AGE).timestamp()
     live = service.database.query(live_digests)
@@ -244,7 +245,7 @@ def sweep(service: Service) -> None:
 
 
 class Sweeper:
-    """The keeper: a thread that purges and sweeps while it is entered; several may."""
+    """A thread that purges and sweeps while it is entered; several may run."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -260,7 +261,7 @@ class Sweeper:
         self._thread.join()
 
     def turn(self) -> None:
-        """Remove once what is to be removed now, and write when keys were last used."""
+        """Remove everything that is due, and store when credentials were last used."""
         service = self._service
         if last := service.uses.take():
             service.database.transact(credentials.note_uses, last)
@@ -273,8 +274,8 @@ class Sweeper:
 
     def _loop(self) -> None:
         while not self._stop.wait(SWEEP_SECONDS):
-            self._service.is_ready()  # a change is logged, though nobody asks
+            self._service.is_ready()  # logs a change, even if nobody asks
             try:
                 self.turn()
-            except Exception as error:  # noqa: BLE001  what it keeps is swept later
+            except Exception as error:  # noqa: BLE001  the next sweep tries again
                 log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values

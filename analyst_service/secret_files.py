@@ -1,6 +1,6 @@
-"""Secrets from files: each setting that is one may come from the file of ``NAME_FILE``.
+"""Secrets from files: the variable ``NAME_FILE`` may name the file of a secret setting.
 
-So may the credentials of an object store.
+The same holds for the credentials of an object store.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_BYTES: Final = 1 << 16
 
 
 def variable(field: str) -> str:
-    """Return the variable of a setting."""
+    """Return the environment variable of a setting."""
     return f"{PREFIX}{field.upper()}"
 
 
@@ -48,7 +48,7 @@ def secret_fields(fields: Mapping[str, FieldInfo]) -> list[str]:
 def named_files(
     fields: Mapping[str, FieldInfo], environment: Mapping[str, str]
 ) -> Iterator[tuple[str, Path]]:
-    """Yield the secret settings for which a file is named, and that file."""
+    """Yield the secret settings that have a file, and the file."""
     for name in secret_fields(fields):
         if path := environment.get(file_variable(name)):
             yield name, Path(path)
@@ -56,49 +56,49 @@ def named_files(
 
 def read_secrets(
     fields: Mapping[str, FieldInfo],
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     environment: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the secret settings that files hold.
+    """Return the secret settings that come from files.
 
-    given: what is set without a file.
+    values: the settings without files.
 
-    Raises ValueError if a file cannot be read or is empty, or the setting is given
-        twice. The text holds the name of the file, and nothing of what is in it.
+    Raises ValueError if a file cannot be read or is empty, or a setting has both a value
+        and a file. The text names the file and quotes nothing of its content.
     """
-    found = {}
+    secrets = {}
     for name, path in named_files(fields, environment):
-        if given.get(name):
+        if values.get(name):
             raise ValueError(
                 f"{variable(name)} and {file_variable(name)} are both set: give one"
             )
-        found[name] = read_secret(file_variable(name), path)
-    return found
+        secrets[name] = read_secret(file_variable(name), path)
+    return secrets
 
 
 def credential_files(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Yield the variables that name files of an object store's credentials, and those."""
+    """Yield the variables that name credential files of an object store, and the files."""
     for name in _CREDENTIALS:
         if path := environment.get(f"{name}_FILE"):
             yield f"{name}_FILE", Path(path)
 
 
 def is_open_to_others(path: Path) -> bool:
-    """Return whether every account of this machine may read a file that is there."""
+    """Return whether a file exists that every account of this machine may read."""
     return path.exists() and bool(path.stat().st_mode & stat.S_IROTH)
 
 
-def read_secret(named: str, path: Path) -> str:
-    """Return the one line of a file that a variable names; :class:`ValueError` if none."""
+def read_secret(name: str, path: Path) -> str:
+    """Return the one line of a variable's file; :class:`ValueError` if there is none."""
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES).decode().strip()
     except OSError as error:
         raise ValueError(
-            f"{named}: the file {path} cannot be read ({error.strerror})"
+            f"{name}: the file {path} cannot be read ({error.strerror})"
         ) from None
     except UnicodeDecodeError:
-        raise ValueError(f"{named}: the file {path} holds no text") from None
+        raise ValueError(f"{name}: the file {path} holds no text") from None
     if not text or not text.isprintable():
-        raise ValueError(f"{named}: the file {path} holds no single line of text")
+        raise ValueError(f"{name}: the file {path} holds no single line of text")
     return text

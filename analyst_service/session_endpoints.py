@@ -67,29 +67,29 @@ _GROUPS: Final[Mapping[str, Collection[SessionState]]] = {
     **{state.value: {state} for state in SessionState},
 }
 STATES: Final = tuple(_GROUPS)
-"""What a list may be limited to: 'open', 'over', or one state."""
+"""The values of a list's filter by state: 'open', 'over', or one state."""
 
 
-def _list_page(db: Transaction, caller: Caller, wanted: ListQuery) -> SessionPage:
-    """Return sessions by last change, the latest first; an administrator's are all.
+def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPage:
+    """Return the caller's sessions (an administrator's are all), last changed first.
 
-    One that moves on between two pages moves to the first one; every other stands on one
-    page exactly.
+    A session that changes while pages are read moves to the first page; every other one
+    is on exactly one page.
     """
     caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
     key = Session.id if caller.role is Role.ADMINISTRATOR else Session.name
     query = sa.select(Session).options(orm.defer(Session.agreement))
-    query = query.where(Session.deleted_at.is_(None), *_conditions(wanted))
+    query = query.where(Session.deleted_at.is_(None), *_conditions(request))
     if caller.role is not Role.ADMINISTRATOR:
         query = query.where(Session.owner_id == caller.principal_id)
-    if (cursor := re.fullmatch(CURSOR, wanted.after)) is not None:
+    if (cursor := re.fullmatch(CURSOR, request.after)) is not None:
         changed_at = _EPOCH + int(cursor[1]) * _MICROSECOND
         at = sa.literal(changed_at, UTCDateTime())
         is_same = sa.and_(Session.changed_at == at, key > cursor[2])
         query = query.where(
             Session.changed_at <= at, sa.or_(Session.changed_at < at, is_same)
         )
-    ordered = query.order_by(Session.changed_at.desc(), key).limit(wanted.limit)
+    ordered = query.order_by(Session.changed_at.desc(), key).limit(request.limit)
     rows = db.scalars(ordered).all()
     awaited = _find_awaited(db, rows)
     # the label of each principal's first key
@@ -103,10 +103,9 @@ def _list_page(db: Transaction, caller: Caller, wanted: ListQuery) -> SessionPag
     }
     lines = [
         SessionLine(
-            **_shown(session, "title", "state", "round", "created_at", "reason"),
-            id=sessions.known_as(caller, session),
-            # terms were checked when the session was opened; to read them whole takes
-            # longer than all else that a line needs
+            **_columns(session, "title", "state", "round", "created_at", "reason"),
+            id=sessions.public_id(caller, session),
+            # parsing the whole terms would take longer than all the rest of a line
             protocol=json.loads(session.terms)["protocol"]["name"],
             owner=labels.get(session.owner_id) or session.owner_id,
             awaited=awaited.get(session.id, []),
@@ -115,14 +114,14 @@ def _list_page(db: Transaction, caller: Caller, wanted: ListQuery) -> SessionPag
         )
         for session in rows
     ]
-    if len(lines) < wanted.limit:
+    if len(lines) < request.limit:
         return SessionPage(sessions=lines, next=None)
     last = (rows[-1].changed_at - _EPOCH) // _MICROSECOND
     return SessionPage(sessions=lines, next=f"{last}~{lines[-1].id}")
 
 
 def _find_awaited(db: Transaction, sessions: Iterable[Session]) -> dict[str, list[str]]:
-    """Return the slots for which sessions wait, by their ids."""
+    """Return the slots for which sessions wait, by the sessions' ids."""
     ids: dict[str, list[str]] = {}
     for session in sessions:
         ids.setdefault(session.state, []).append(session.id)
@@ -132,14 +131,14 @@ def _find_awaited(db: Transaction, sessions: Iterable[Session]) -> dict[str, lis
         .where(_NOT_JOINED)
         .order_by(Member.row_group, Member.column_group)
     )
-    asked = (
+    answering = (
         sa.select(Task.session_id, Task.slot)
         .join(Session, _IS_OPEN)
         .where(Session.id.in_(ids.get(SessionState.COLLECTING, [])), ~_IS_ANSWERED)
         .order_by(Task.slot)
     )
     slots: dict[str, list[str]] = {}
-    for query in (joining, asked):
+    for query in (joining, answering):
         for session_id, slot in db.execute(query):
             slots.setdefault(session_id, []).append(slot)
     return slots
@@ -159,30 +158,30 @@ _IS_ANSWERED = sa.exists().where(
 )
 
 
-def _conditions(wanted: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
-    if wanted.state:
-        states = sorted(state.value for state in _GROUPS[wanted.state])
+def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
+    if request.state:
+        states = sorted(state.value for state in _GROUPS[request.state])
         yield Session.state.in_(states)
-    if wanted.owner:
+    if request.owner:
         labelled = sa.select(Credential.principal_id).where(
-            Credential.label == wanted.owner, Credential.principal_id.is_not(None)
+            Credential.label == request.owner, Credential.principal_id.is_not(None)
         )
-        yield sa.or_(Session.owner_id == wanted.owner, Session.owner_id.in_(labelled))
-    if wanted.awaited:
+        yield sa.or_(Session.owner_id == request.owner, Session.owner_id.in_(labelled))
+    if request.awaited:
         joins = sa.exists().where(
-            Member.session_id == Session.id, Member.slot == wanted.awaited, _NOT_JOINED
+            Member.session_id == Session.id, Member.slot == request.awaited, _NOT_JOINED
         )
         answers = sa.exists().where(
-            _IS_OPEN, Task.slot == wanted.awaited, ~_IS_ANSWERED
+            _IS_OPEN, Task.slot == request.awaited, ~_IS_ANSWERED
         )
         yield sa.or_(
             sa.and_(Session.state == SessionState.RECRUITING.value, joins),
             sa.and_(Session.state == SessionState.COLLECTING.value, answers),
         )
-    if wanted.changed_since is not None:
-        yield Session.changed_at >= wanted.changed_since
-    if wanted.changed_before is not None:
-        yield Session.changed_at < wanted.changed_before
+    if request.changed_since is not None:
+        yield Session.changed_at >= request.changed_since
+    if request.changed_before is not None:
+        yield Session.changed_at < request.changed_before
 
 
 class _Choice(BaseModel):
@@ -191,12 +190,12 @@ class _Choice(BaseModel):
 
 def _choices() -> Iterable[type[BaseModel]]:
     """Yield one model per protocol of the catalogue: its name and its parameters."""
-    for name, known in catalogue.catalogue().items():
+    for name, protocol in catalogue.catalogue().items():
         yield create_model(
             f"{name}-protocol",
             __base__=_Choice,
             name=(Literal[name], ...),  # type: ignore[arg-type]  # a literal of a value
-            params=(known.params, known.params.model_construct()),
+            params=(protocol.params, protocol.params.model_construct()),
         )
 
 
@@ -204,7 +203,7 @@ _AnyChoice: Any = reduce(or_, _choices())
 
 
 class SessionWrite(SessionRequest):
-    """What a coordinator asks for."""
+    """The terms that a coordinator proposes."""
 
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
@@ -215,14 +214,14 @@ _Bound = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=_LATEST)]
 
 
 class ListQuery(BaseModel):
-    """Which sessions a list is of, and where its page begins."""
+    """The filters of a list of sessions, and where its page begins."""
 
-    model_config = ConfigDict(extra="ignore")  # as every query
+    model_config = ConfigDict(extra="ignore")  # as for every query string
 
     after: str = Field(
         default="",
         pattern=rf"^({CURSOR})?$",
-        description="`next` of the page before; nothing for the first page.",
+        description="`next` of the previous page; empty for the first page.",
     )
     limit: int = Field(default=50, ge=1, le=100)
     state: str = Field(
@@ -239,18 +238,18 @@ class ListQuery(BaseModel):
     awaited: str = Field(
         default="",
         pattern=rf"^({NAME_PATTERN[1:-1]})?$",
-        description="A slot for which they wait.",
+        description="A slot for which the sessions wait.",
     )
     changed_since: _Bound | None = Field(
-        default=None, description="Last moved on then or later."
+        default=None, description="Last changed then or later."
     )
     changed_before: _Bound | None = Field(
-        default=None, description="Last moved on earlier."
+        default=None, description="Last changed earlier."
     )
 
 
 class Extension(BaseModel):
-    """Until when the session waits."""
+    """A later deadline."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -258,41 +257,42 @@ class Extension(BaseModel):
 
 
 class Cancellation(BaseModel):
-    """Why a session is ended."""
+    """The reason for cancelling a session."""
 
     model_config = ConfigDict(extra="forbid")
 
-    reason: Text = Field(default="", description="What the parties read.")
+    reason: Text = Field(default="", description="For the parties to read.")
 
 
 class PartyStop(BaseModel):
-    """Why a party stopped."""
+    """The reason for a party's stop."""
 
     model_config = ConfigDict(extra="forbid")
 
     reason: StopReason | None = Field(
-        description="All that others read: which check refused is not among the words. "
-        "Null takes back that it is held."
+        description="All that others learn; it does not say which check refused. Null "
+        "withdraws 'held'."
     )
 
 
 class Choice(BaseModel):
-    """Which run counts."""
+    """The run to select."""
 
     model_config = ConfigDict(extra="forbid")
 
-    n_clusters: int = Field(ge=1, description="Of the run.")
+    n_clusters: int = Field(ge=1, description="The number of clusters of the run.")
 
 
 def status_of(
     session: Session, session_id: str, members: Iterable[Member], awaited: set[str]
 ) -> SessionStatus:
-    """Return the public face of a session, under the id that its reader knows."""
+    """Return the public state of a session, under the id that the caller uses."""
     terms = read_terms(session.terms)
     runs = terms.evaluation
     return SessionStatus(
-        **_shown(session, "title", "state", "reason", "detail", "round", "attempt"),
-        **_shown(session, "stage", "stage_index", "n_stages", "deadline", "created_at"),
+        **_columns(session, "title", "state", "reason", "detail", "round", "attempt"),
+        **_columns(session, "stage", "stage_index", "n_stages"),
+        **_columns(session, "deadline", "created_at"),
         id=session_id,
         protocol=terms.protocol.name,
         progress={
@@ -311,22 +311,25 @@ def status_of(
 def _runs(session: Session, terms: Terms) -> list[RunLine]:
     if not session.figures:
         return []
-    several = terms.evaluation
-    asked = several.n_clusters if several else [session.figures[0]["n_clusters"]]
+    runs = (
+        terms.evaluation.n_clusters
+        if terms.evaluation
+        else [session.figures[0]["n_clusters"]]
+    )
     return [
         RunLine(
             n_clusters=k,
-            figures={name: each for name, each in figures.items() if name != "sizes"},
+            figures={name: value for name, value in figures.items() if name != "sizes"},
             sizes=figures.get("sizes", ()),
             chosen=number == session.chosen,
         )
-        for number, (k, figures) in enumerate(zip(asked, session.figures, strict=True))
+        for number, (k, figures) in enumerate(zip(runs, session.figures, strict=True))
     ]
 
 
 def _slot(member: Member, awaited: set[str]) -> SlotStatus:
     return SlotStatus(
-        **_shown(member, "state", "reason", "joined_at", "n_rows", "stopped"),
+        **_columns(member, "state", "reason", "joined_at", "n_rows", "stopped"),
         name=member.slot,
         row=member.row_group,
         column=member.column_group,
@@ -334,8 +337,7 @@ def _slot(member: Member, awaited: set[str]) -> SlotStatus:
     )
 
 
-def _shown(row: Session | Member, *names: str) -> dict[str, Any]:
-    """Return those columns of a row that are shown under their own names."""
+def _columns(row: Session | Member, *names: str) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
@@ -360,7 +362,7 @@ def put_session(
         raise InvalidParameters(f"The protocol {name!r} is not offered here.")
     if request.identities.analyst not in {None, service.institution.key}:
         raise InvalidParameters(
-            "These terms name another analyst: GET /v1/identity tells the key here."
+            "These terms name another analyst: GET /v1/identity returns this one's key."
         )
 
     def put(db: Transaction) -> tuple[SessionStatus, bool]:
@@ -377,9 +379,9 @@ def put_session(
 def list_sessions(
     caller: CallerDep, service: ServiceDep, query: Annotated[ListQuery, Query()]
 ) -> SessionPage:
-    """List the caller's sessions, those that moved on last first.
+    """List the caller's sessions, last changed first.
 
-    A session that moves on while pages are read moves to the first page.
+    A session that changes while pages are read moves to the first page.
     """
     return service.database.query(_list_page, caller, query)
 
@@ -388,7 +390,7 @@ def list_sessions(
 def get_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> SessionStatus:
-    """Say where a session stands, who is awaited, since when and until when."""
+    """Return the state of a session, who is awaited, since when and until when."""
     with service.database.read() as db:
         status = _read_status(db, caller, sessions.visible(db, caller, session_id))
     return status.model_copy(update={"short_of_room": not service.has_room()})
@@ -402,7 +404,7 @@ def get_session(
 def get_agreement(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Response:
-    """Return the exact bytes of the agreement: terms, and the roster with its keys."""
+    """Return the exact bytes of the agreement: the terms, and the roster with its keys."""
     session = service.database.query(sessions.visible, caller, session_id)
     if session.agreement is None:
         sessions.require_alive(session)
@@ -418,9 +420,8 @@ def get_audit(
     after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
-    """Say who sent or received which digest when: a chain of lines, oldest first."""
-    # not to parties, for small answers can be guessed: a digest of few possible bytes
-    # tells which of them they were
+    """Return who sent or received which digest when: a chain of lines, oldest first."""
+    # not to parties: from the digest of a short answer its bytes could be guessed
     caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
     with service.database.read() as db:
         session = sessions.visible(db, caller, session_id, deleted=True)
@@ -444,7 +445,7 @@ def get_audit(
 def get_profiles(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Profiles:
-    """Return what the clusters are like, rounded, once everybody was told."""
+    """Return the clusters' profiles, rounded, once they are released to everybody."""
     with service.database.read() as db:
         profiles = sessions.visible(db, caller, session_id).profiles
     return Profiles.model_validate({"profiles": profiles or []})
@@ -457,7 +458,7 @@ def put_choice(
     caller: CallerDep,
     service: ServiceDep,
 ) -> SessionStatus:
-    """Choose the run whose labels parties get; a repeat changes nothing."""
+    """Select the run whose labels parties get; a repeat changes nothing."""
     n_clusters = body.read().n_clusters
     status = _change(service, caller, session_id, sessions.choose, n_clusters)
     service.notifier.notify_driver()
@@ -482,7 +483,7 @@ def cancel_session(
     service: ServiceDep,
     body: Posted[Cancellation] | None = None,
 ) -> SessionStatus:
-    """End a session; parties learn it, and why, at their next request."""
+    """End a session; parties learn that and the reason at their next request."""
     reason = body.read().reason if body else ""
     status = _change(service, caller, session_id, sessions.cancel, reason)
     service.notifier.notify_driver()
@@ -493,7 +494,7 @@ def cancel_session(
 def delete_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> None:
-    """Remove all of a session but its audit; its id is never free again."""
+    """Remove a session except its audit; its id stays taken."""
     retention.delete_session(service, caller, session_id)
 
 
@@ -504,10 +505,10 @@ def post_stopped(
     caller: CallerDep,
     service: ServiceDep,
 ) -> None:
-    """Say that the caller's party stopped; a repeat changes nothing.
+    """Announce that the caller's party stopped; a repeat changes nothing.
 
-    One that is held may go on. Any other sends nothing more, and the session ends, unless
-    a quorum of others is enough.
+    A party that is held may continue. Any other sends nothing more, and the session ends
+    unless the remaining parties are a quorum.
     """
     reason = body.read().reason
     service.database.transact(sessions.stop_party, caller, session_id, reason)
@@ -521,7 +522,7 @@ def _change(
     change: Callable[[Transaction, Caller, str, T], Session],
     value: T,
 ) -> SessionStatus:
-    """Return where a session stands once it is changed and the change committed."""
+    """Change a session and return its new state after the commit."""
 
     def work(db: Transaction) -> SessionStatus:
         return _read_status(db, caller, change(db, caller, session_id, value))
@@ -532,7 +533,7 @@ def _change(
 def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionStatus:
     members = sessions.members_of(db, session.id)
     awaited = sessions.find_awaited(db, session)
-    return status_of(session, sessions.known_as(caller, session), members, awaited)
+    return status_of(session, sessions.public_id(caller, session), members, awaited)
 
 
 @results_router.get(
@@ -543,13 +544,13 @@ def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionSt
 def get_result(
     session_id: SessionID, request: Request, caller: CallerDep, service: ServiceDep
 ) -> Response:
-    """Return a party's own result; to the coordinator, the summary."""
+    """Return a party's own result; for the coordinator, the summary."""
     digest = service.database.transact(_hand_out, caller, session_id)
     return send_blob(service, digest, request.headers)
 
 
 def _hand_out(db: Transaction, caller: Caller, session_id: str) -> str:
-    """Return the blob of a party's result, or of the summary; the first time is noted."""
+    """Return the digest of the caller's result; audit the first time it is sent."""
     session = sessions.visible(db, caller, session_id)
     if session.state != SessionState.COMPLETED:
         sessions.require_alive(session)

@@ -72,9 +72,9 @@ def move(
 ) -> bool:
     """Move a session on, unless it has moved since it was read.
 
-    Compare-and-set on state, round and attempt, and on the token of the lease where a
-    step moves it: of several that try, one wins. Every move ends a lease, is in the
-    audit, and is told to anyone who left an address.
+    A compare-and-set on state, round and attempt, and on the lease's token where a step
+    moves the session: of several attempts one wins. Every move ends a lease, is audited,
+    and is announced to everyone who left a mail address.
     """
     unmoved = [
         _SESSIONS.c[name] == getattr(session, name)
@@ -91,13 +91,13 @@ def move(
         "changed_at": now,
         **changes,
     }
-    stands = (_SESSIONS.c[name] for name in SessionMove._fields)
+    columns = (_SESSIONS.c[name] for name in SessionMove._fields)
     update = sa.update(_SESSIONS).where(*unmoved).values(values)
-    row = db.execute(update.returning(*stands)).first()
+    row = db.execute(update.returning(*columns)).first()
     if row is None:
         return False
     moved = SessionMove(*row)
-    audit.hold(db, [session.id])
+    audit.note_locked(db, [session.id])
     digest = changes.get("state_digest") or changes.get("summary_digest")
     if agreement := changes.get("agreement"):
         digest = sha256(agreement).hexdigest()
@@ -117,29 +117,29 @@ def move(
 
 
 def find(db: Transaction, session_id: str, *, lock: bool = False) -> Session | None:
-    """Return a session as it is now; with a lock, nobody else changes it."""
+    """Return a session as it is now; a lock keeps others from changing it."""
     return with_ids(db, [session_id], lock=lock).get(session_id)
 
 
 def with_ids(
     db: Transaction, session_ids: Collection[str], *, lock: bool = False
 ) -> dict[str, Session]:
-    """Return sessions as they are now, by id; locks are taken in one order for all."""
+    """Return sessions as they are now, by id; everybody locks in the same order."""
     query = _BY_IDS_LOCKED if lock else _BY_IDS
     rows = db.scalars(query, {"session_ids": list(session_ids)})
     sessions = {session.id: session for session in rows}
     if lock:
-        audit.hold(db, sessions)
+        audit.note_locked(db, sessions)
     return sessions
 
 
 def _by_name(
     db: Transaction, owner_id: str | None, name: str, *, lock: bool
 ) -> Session | None:
-    named = sa.select(Session.id).where(
+    query = sa.select(Session.id).where(
         Session.owner_id == owner_id, Session.name == name
     )
-    session_id = db.scalar(named)
+    session_id = db.scalar(query)
     return None if session_id is None else find(db, session_id, lock=lock)
 
 
@@ -178,13 +178,13 @@ def visible(
     *,
     lock: bool = False,
     deleted: bool = False,
-    known: Mapping[str, Session] | None = None,
+    loaded: Mapping[str, Session] | None = None,
 ) -> Session:
     """Return a session that the caller may see; the one rule for all endpoints.
 
-    Another's session answers as if it did not exist. A deleted session raises
-    SessionOver unless ``deleted``. Of parties' sessions all may be ``known``, by id, from
-    :func:`with_ids`.
+    Somebody else's session answers as if it did not exist. A deleted session raises
+    SessionOver unless ``deleted``. ``loaded`` holds the sessions of parties, by id, where
+    :func:`with_ids` has read them already.
     """
     if caller.role is Role.ADMINISTRATOR:
         session = find(db, session_id, lock=lock)
@@ -192,7 +192,7 @@ def visible(
         session = _by_name(db, caller.principal_id, session_id, lock=lock)
     else:
         own_id = caller.session_id or ""
-        own = find(db, own_id, lock=lock) if known is None else known.get(own_id)
+        own = find(db, own_id, lock=lock) if loaded is None else loaded.get(own_id)
         session = own if own is not None and own.name == session_id else None
     if session is None:
         raise NotFound("No session of this id is visible to this credential.")
@@ -201,8 +201,8 @@ def visible(
     return session
 
 
-def known_as(caller: Caller, session: Session) -> str:
-    """Return what a caller means a session by."""
+def public_id(caller: Caller, session: Session) -> str:
+    """Return the id by which a caller knows a session."""
     return session.id if caller.role is Role.ADMINISTRATOR else session.name
 
 
@@ -222,9 +222,9 @@ def count_sessions(db: Transaction) -> dict[str, float]:
 
 
 def longest_waits(db: Transaction) -> dict[str, float]:
-    """Return for how many seconds a session has stood in each state, at most.
+    """Return the longest time (seconds) that any session has spent in each open state.
 
-    Of the states in which something is waited for; 0 where no session is in one.
+    0 where no session is in a state.
     """
     query = sa.select(Session.state, sa.func.min(Session.changed_at))
     since = dict(db.execute(query.group_by(Session.state)).all())
@@ -236,8 +236,8 @@ def longest_waits(db: Transaction) -> dict[str, float]:
     }
 
 
-# Quotas. None: no quota. A principal's row is locked until the transaction ends where
-# one is set: of two that come at once, the second one sees the first.
+# Quotas; None is no quota. Where one is set, the principal's row is locked until the
+# transaction ends, so that of two simultaneous requests the second one sees the first.
 
 
 def _check_sessions(db: Transaction, principal_id: str | None, quota: int) -> None:
@@ -260,7 +260,7 @@ def check_bytes(
 ) -> None:
     """Raise :class:`QuotaReached` if bytes do not fit into the quota of an owner.
 
-    more: bytes that are about to be stored, and are in no row yet.
+    more: bytes that are about to be stored and are in no row yet.
     """
     if quota is None:
         return
@@ -306,7 +306,7 @@ def create(
         return existing, False
     if quota is not None:
         _check_sessions(db, caller.principal_id, quota)
-    now, kept = db.now(), request.retention
+    now, retention = db.now(), request.retention
     session = Session(
         id=_free_id(db, caller, name),
         name=name,
@@ -322,8 +322,8 @@ def create(
         deadline=now + timedelta(seconds=request.deadlines.recruiting),
         created_at=now,
         changed_at=now,
-        keep_contributions=None if kept is None else kept.contributions,
-        keep_session=None if kept is None else kept.session,
+        keep_contributions=retention and retention.contributions,
+        keep_session=retention and retention.session,
     )
     db.add(session)
     db.flush()
@@ -343,13 +343,13 @@ def create(
 
 
 def _free_id(db: Transaction, caller: Caller, name: str) -> str:
-    """Return the id of a new session: its name, unless that is another owner's id.
+    """Return the id of a new session: its name, unless that is another session's id.
 
-    A coordinator does not learn which it is.
+    Coordinators use names and do not learn whether the two differ.
     """
     if find(db, name) is None:
         return name
-    if caller.role is Role.ADMINISTRATOR:  # who would mean the other one by it
+    if caller.role is Role.ADMINISTRATOR:  # an administrator means the other one
         raise SessionExists(f"The id {name!r} is taken.")
     return f"{name[:_STEM]}.{secrets.token_hex(4)}"
 
@@ -380,13 +380,13 @@ def extend(
     """Wait until a later deadline; a repeat changes nothing.
 
     Raises InvalidParameters if it is not later, or more than a year away.
-    Raises NotReady while a round is stepped: nobody is awaited.
+    Raises NotReady while the analyst computes a step, because nobody is awaited.
     """
     caller.require(*_COORDINATORS)
     session = visible(db, caller, session_id, lock=True)
     require_alive(session)
     if session.state == SessionState.STEPPING:
-        raise NotReady("The analyst is at work, and waits for nobody.")
+        raise NotReady("The analyst is computing and waits for nobody.")
     now = db.now()
     if deadline == session.deadline:
         return session
@@ -404,10 +404,10 @@ def extend(
 def choose(
     db: Transaction, caller: Caller, session_id: str, n_clusters: int
 ) -> Session:
-    """Choose the run that counts; a repeat changes nothing.
+    """Select one of the runs; a repeat changes nothing.
 
     Raises InvalidParameters if no run of the session has so many clusters.
-    Raises NotReady, RoundClosed if the runs are not done, or another one was chosen.
+    Raises NotReady, RoundClosed if the runs are not done, or another one is selected.
     """
     caller.require(*_COORDINATORS)
     session = visible(db, caller, session_id, lock=True)
@@ -431,9 +431,9 @@ def choose(
 
 
 def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
-    """End the open sessions whose terms this release refuses; return them and why.
+    """End the open sessions whose terms this release refuses; return them and the reasons.
 
-    The sessions are as they were. Parties and coordinator read the reason:
+    They are returned as they were before. Their parties and coordinator read the reason,
     version-mismatch, and what is refused.
     """
     ended = []
@@ -458,10 +458,10 @@ def stop_party(
 ) -> None:
     """Note that the caller's own party stopped; a repeat changes nothing.
 
-    One that is held goes on where no reason follows, and others go on asking it.
+    A held party still gets tasks, and continues when it withdraws its reason (None).
 
-    Raises PartyStopped if it stopped already, and gave another reason.
-    Raises SessionOver if the session ended before.
+    Raises PartyStopped if it stopped already, for another reason.
+    Raises SessionOver if the session has ended.
     """
     session = visible(db, caller, session_id, lock=True)
     caller.require(Role.PARTY)
@@ -478,13 +478,13 @@ def stop_party(
 
 def require_going(db: Transaction, session: Session, slot: str) -> None:
     """Raise :class:`PartyStopped` if the party of a slot has stopped for good."""
-    word = _find_stopped(db, session.id).get(slot)
-    if word is not None:
-        raise PartyStopped(describe_stop(slot, word))
+    reason = _find_stopped(db, session.id).get(slot)
+    if reason is not None:
+        raise PartyStopped(describe_stop(slot, reason))
 
 
 def continue_without_stopped(db: Transaction, session_id: str) -> None:
-    """Ask nothing more of parties that stopped; end a session that needs them."""
+    """Withdraw the tasks of stopped parties; end a session that needs these parties."""
     stopped = _find_stopped(db, session_id)
     if not stopped or (session := find(db, session_id, lock=True)) is None:
         return
@@ -498,22 +498,24 @@ def continue_without_stopped(db: Transaction, session_id: str) -> None:
         )
     )
     if _needs_stopped(db, session, len(stopped)):
-        detail = " ".join(describe_stop(slot, word) for slot, word in stopped.items())
+        detail = " ".join(describe_stop(*stop) for stop in stopped.items())
         reason = Problem.PARTY_STOPPED.slug
         move(db, session, Event.PARTY_STOPPED, db.now(), reason=reason, detail=detail)
 
 
 def _find_stopped(db: Transaction, session_id: str) -> dict[str, StopReason]:
-    """Return the slots whose parties stopped for good, each with its word."""
-    members = ((m.slot, m.stopped) for m in members_of(db, session_id) if m.stopped)
-    stopped = {slot: StopReason(word) for slot, word in members}
-    return {s: word for s, word in stopped.items() if word is not StopReason.HELD}
+    """Return the slots whose parties stopped for good, and their reasons."""
+    return {
+        member.slot: StopReason(member.stopped)
+        for member in members_of(db, session_id)
+        if member.stopped and member.stopped != StopReason.HELD
+    }
 
 
 def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:
-    """Return whether a session cannot go on without the parties that stopped.
+    """Return whether a session cannot continue without the parties that stopped.
 
-    While the analyst works nobody is needed: the next round decides.
+    While the analyst computes a step nobody is needed: the next round decides.
     """
     if session.state == SessionState.STEPPING:
         return False
@@ -521,7 +523,7 @@ def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:
         return len(_open_slots(db, Task, session)) < session.quorum
     if session.state == SessionState.CHOOSING:
         terms = read_terms(session.terms)
-        n_left = len(terms.layout.slots) - n_stopped
-        least = protocol(terms.protocol.name).quorum(check_terms(terms), terms.layout)
-        return n_left < least
+        remaining = len(terms.layout.slots) - n_stopped
+        quorum = protocol(terms.protocol.name).quorum(check_terms(terms), terms.layout)
+        return remaining < quorum
     return True

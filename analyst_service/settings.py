@@ -1,4 +1,4 @@
-"""What an administrator may set, from ``COTERIE_…`` in the environment."""
+"""The analyst's settings, from ``COTERIE_…`` in the environment."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from analyst_service.blobs import BlobPlace
 from analyst_service.secret_files import PREFIX, SECRET, read_secrets
 from clustering_protocols.common.limits import BODY_BYTES
 
-# Anyone who reaches a scheduler runs code where its workers are.
+# TLS, because whoever reaches a scheduler can run code on its workers.
 _SCHEDULER: Final = re.compile(
     r"tls://[^/\s@]+:[0-9]{1,5}|tcp\+plain://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
 )
 
-# Narrower than the standard: what has to be quoted, and what names a route, is none.
+# Narrower than the standard: no quoted local parts and no source routes.
 _MAIL: Final = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}"
     r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){1,8}"
@@ -33,12 +33,12 @@ _PORT: Final = 587
 
 
 def is_mail_address(text: str) -> bool:
-    """Return whether a text is one address of mail, and nothing beside it."""
+    """Return whether a text is exactly one mail address."""
     return _MAIL.fullmatch(text) is not None
 
 
 class MailServer(NamedTuple):
-    """The mail server: who logs in there (empty for nobody), and whether under TLS."""
+    """The mail server, the user (empty: no login), and whether it speaks TLS."""
 
     host: str
     port: int
@@ -57,13 +57,13 @@ class Settings(BaseSettings):
     blob_store: str = Field(
         default="",
         description="Object store of arrays, e.g. s3://bucket/prefix; by default files "
-        "in the data folder, which is else a cache in front.",
+        "in the data folder, which otherwise is a cache.",
         json_schema_extra=SECRET,
     )
     cache_bytes: int = Field(
         default=20 << 30,
         ge=0,
-        description="With an object store: how much of the cache stays after a sweep.",
+        description="With an object store: the size to which a sweep shrinks the cache.",
     )
     database_url: str = Field(
         default="",
@@ -72,7 +72,7 @@ class Settings(BaseSettings):
     )
     database_password: SecretStr = Field(
         default=SecretStr(""),
-        description="Password of the database's user, where the address has none.",
+        description="Password of the database's user, if the URL has none.",
         json_schema_extra=SECRET,
     )
     database_connections: int = Field(
@@ -89,8 +89,8 @@ class Settings(BaseSettings):
     )
     certificate_file: Path | None = Field(
         default=None,
-        description="PEM file of the certificate that a proxy in front shows: its end is a "
-        "figure of /metrics.",
+        description="PEM file of the certificate of the proxy in front: its expiry is in "
+        "/metrics.",
     )
     max_body_bytes: int = Field(
         default=BODY_BYTES, ge=1 << 10, description="Largest contribution."
@@ -98,12 +98,12 @@ class Settings(BaseSettings):
     max_requests: int = Field(
         default=2000,
         ge=1,
-        description="Callers' requests under way at once, per process; more get 429. A long "
-        "poll that waits is none of them.",
+        description="Callers' requests under way at once, per process; more get 429. "
+        "Waiting long polls do not count.",
     )
     trusted_proxies: str = Field(
         default="",
-        description="Addresses, separated by commas, whose X-Forwarded-For is believed.",
+        description="Addresses, separated by commas, whose X-Forwarded-For is trusted.",
     )
     hidden_protocols: str = Field(
         default="dummy", description="Protocols, separated by commas, not offered."
@@ -111,12 +111,12 @@ class Settings(BaseSettings):
     protocol_packages: str = Field(
         default="",
         description="Installed packages, separated by commas, whose protocols are offered "
-        "too. Code of no other package is loaded.",
+        "too. Other packages' code is not loaded.",
     )
     requests_per_second: float = Field(
         default=100.0,
         gt=0,
-        description="Requests of one credential, or of one address that shows none.",
+        description="Requests of one credential, or of one address without any.",
     )
     drain_seconds: float = Field(
         default=0.0,
@@ -144,13 +144,13 @@ class Settings(BaseSettings):
     delete_seconds: int | None = Field(
         default=None,
         ge=3600,  # parties have to fetch their results
-        description="How long after its end a session is deleted, but for its audit; by "
-        "default never.",
+        description="How long after its end a session is deleted, except for its audit; "
+        "by default never.",
     )
     least_free_bytes: int = Field(
         default=100 << 20,
         ge=0,
-        description="Room in the data folder that uploads leave for results.",
+        description="Bytes of the data folder that uploads leave free for results.",
     )
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes that step rounds."
@@ -158,24 +158,24 @@ class Settings(BaseSettings):
     engine: str = Field(
         default="local",
         description="Where steps work on blocks of rows: 'local', in their own process; "
-        "'dask', on workers that are started beside it (pip install 'coterie[dask]'); or "
-        "on those of a scheduler, by its address tls://host:8786.",
+        "'dask', on workers that the service starts (pip install 'coterie[dask]'); or "
+        "on the workers of a scheduler, tls://host:8786.",
     )
     smtp_server: str = Field(
         default="",
-        description="Mail server, smtp://user@host:587, spoken to under TLS (STARTTLS); "
-        "smtp+plain://host:25 without. Without one no mail is sent.",
+        description="Mail server, smtp://user@host:587 with TLS (STARTTLS) or "
+        "smtp+plain://host:25 without. By default no mail is sent.",
     )
     smtp_password: SecretStr = Field(
         default=SecretStr(""),
-        description="The password of that user.",
+        description="Password of that user.",
         json_schema_extra=SECRET,
     )
-    smtp_from: str = Field(default="", description="Address that mail comes from.")
+    smtp_from: str = Field(default="", description="Sender address of mail.")
 
     @property
     def named_packages(self) -> tuple[str, ...]:
-        """Return the distributions whose protocols count here."""
+        """Return the distributions whose protocols are offered."""
         return tuple(filter(None, map(str.strip, self.protocol_packages.split(","))))
 
     def offers(self, protocol: str) -> bool:
@@ -185,8 +185,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_secrets(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return {**given, **read_secrets(cls.model_fields, given, os.environ)}
+    def _read_secrets(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {**values, **read_secrets(cls.model_fields, values, os.environ)}
 
     @model_validator(mode="after")
     def _check_password(self) -> Self:
@@ -210,7 +210,7 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """Return the database URL with the driver that we install, and the password."""
+        """Return the database URL with our driver and the password."""
         if not self.database_url:
             return f"sqlite:///{self.data_dir.resolve() / 'coterie.db'}"
         url = self.database_url
@@ -220,23 +220,23 @@ class Settings(BaseSettings):
         if password := self.database_password.get_secret_value():
             from sqlalchemy import make_url
 
-            with_it = make_url(url).set(password=password)
-            url = with_it.render_as_string(hide_password=False)
+            full = make_url(url).set(password=password)
+            url = full.render_as_string(hide_password=False)
         return url
 
     @property
     def identity_path(self) -> Path:
-        """Return the file of the analyst's identity."""
+        """Return the file of the analyst's key."""
         return self.identity_file or self.data_dir / "identity.json"
 
     @property
     def backup_mark(self) -> Path:
-        """Return the file that says when the last backup ended."""
+        """Return the file whose time is that of the last backup."""
         return self.data_dir / "last-backup"
 
     @property
     def blob_place(self) -> BlobPlace:
-        """Return where blobs lie."""
+        """Return where blobs are stored."""
         return BlobPlace(
             folder=self.data_dir / "blobs",
             url=self.blob_store,
@@ -250,9 +250,9 @@ class Settings(BaseSettings):
             return engine
         if engine != "dask" and _SCHEDULER.fullmatch(engine) is None:
             raise ValueError(
-                "give local, dask or the address of a scheduler, tls://host:8786. One on "
-                "this machine may go without TLS, by tcp+plain://127.0.0.1:8786: every "
-                "account of the machine then runs code as its workers"
+                "give local, dask or the address of a scheduler, tls://host:8786. On this "
+                "machine tcp+plain://127.0.0.1:8786 works without TLS, but then every "
+                "account of the machine can run code as its workers"
             )
         if find_spec("distributed") is None:
             raise ValueError("Dask is not installed: pip install 'coterie[dask]'")
@@ -273,17 +273,17 @@ class Settings(BaseSettings):
 
     @property
     def sends_mail(self) -> bool:
-        """Return whether notices are offered."""
+        """Return whether a mail server is set."""
         return bool(self.smtp_server)
 
     @property
     def mail_server(self) -> MailServer:
         """Return the parts of the mail server's address."""
-        if (found := _SERVER.fullmatch(self.smtp_server)) is None:
+        if (match := _SERVER.fullmatch(self.smtp_server)) is None:
             raise ValueError("no mail server is set")
         return MailServer(
-            found["host"],
-            int(found["port"] or _PORT),
-            found["user"] or "",
-            found["scheme"] == "smtp",
+            match["host"],
+            int(match["port"] or _PORT),
+            match["user"] or "",
+            match["scheme"] == "smtp",
         )

@@ -1,12 +1,10 @@
-"""Moving sessions on: what is ready, who steps it, and what follows from a step.
+"""Moving sessions on: which steps are due, who runs them, and storing their outcomes.
 
-Of several drivers one runs a step, and only its outcome counts.
-
-A lease is a random token in the session's row, and a time until which it holds. The
-driver that holds it renews it while the step runs; when it has run out, any driver may
-take the step under a new token. The token is the fence: what follows from a step is
-stored by an UPDATE that names it, so a driver that slept through the end of its lease
-stores nothing.
+A lease decides which of several drivers runs a step. It is a random token in the
+session's row and a time until which it holds; its driver renews it while the step runs,
+and when it has run out any driver may take the step under a new token. The token is a
+fence: an outcome is stored by an UPDATE that names it, so a driver that slept through the
+end of its lease stores nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ from clustering_protocols.wire.states import CHOICE, Event, SessionState
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to step a session; ``session`` is as it was when the lease was taken."""
+    """The right to run a session's step; ``session`` is its state at that time."""
 
     session: Session
     token: str
@@ -59,11 +57,11 @@ class Lease:
         return self.session.id
 
 
-# of every step, so built once
+# Statements of every step, built once.
 _SESSIONS = table(Session)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
-# A lease that ends later than any driver would set it was set before the clock was put
-# back: nobody renews it.
+# A lease that ends later than any driver would set it dates from before the clock was set
+# back, and does not count.
 IS_FREE = sa.and_(
     _SESSIONS.c.state == SessionState.STEPPING.value,
     sa.or_(
@@ -85,7 +83,7 @@ _TAKE = (
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        # to take over a lease that holds is no attempt: its driver lives
+        # taking over a lease that still holds is no new attempt: its driver lives
         step_attempts=_SESSIONS.c.step_attempts
         + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
     )
@@ -94,7 +92,7 @@ _TAKE = (
 
 
 class RoundPosition(NamedTuple):
-    """Where a session stands; any move changes it."""
+    """The position of a session; every move changes it."""
 
     state: str
     round: int
@@ -102,7 +100,7 @@ class RoundPosition(NamedTuple):
 
     @property
     def has_news(self) -> bool:
-        """Return whether those who wait have something to do, or nothing ever more."""
+        """Return whether waiting requests should be answered now."""
         return self.state not in {
             SessionState.RECRUITING.value,
             SessionState.STEPPING.value,
@@ -111,12 +109,12 @@ class RoundPosition(NamedTuple):
 
 
 def has_rounds_to_close(db: Transaction) -> bool:
-    """Return whether there is a complete or an overdue session; takes no lock."""
-    return bool(db.scalar(sa.select(_ANY_WAITS_NO_LONGER), {"now": db.now()}))
+    """Return whether a session is complete or overdue; takes no lock."""
+    return bool(db.scalar(sa.select(_ANY_IS_DUE), {"now": db.now()}))
 
 
 def has_work(db: Transaction, span: timedelta) -> bool:
-    """Return whether there is such a session, or a step to take; takes no lock.
+    """Return whether there is a round to close or a step to take; takes no lock.
 
     span: how long a lease holds without being renewed.
     """
@@ -127,12 +125,12 @@ def has_work(db: Transaction, span: timedelta) -> bool:
 def find_positions(
     db: Transaction, session_ids: Collection[str]
 ) -> dict[str, RoundPosition]:
-    """Return where these sessions stand; takes no lock."""
-    rows = db.execute(_STANDINGS, {"session_ids": list(session_ids)})
+    """Return the positions of sessions; takes no lock."""
+    rows = db.execute(_POSITIONS, {"session_ids": list(session_ids)})
     return {row[0]: RoundPosition(*row[1:]) for row in rows}
 
 
-_STANDINGS = sa.select(*_SESSIONS.c["id", "state", "round", "attempt"]).where(
+_POSITIONS = sa.select(*_SESSIONS.c["id", "state", "round", "attempt"]).where(
     _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
 )
 _IS_COMPLETE = sa.and_(
@@ -152,34 +150,33 @@ _IS_OVERDUE = sa.and_(
     ),
     _SESSIONS.c.deadline <= _NOW,
 )
-_WAITS_NO_LONGER = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
-_ANY_WAITS_NO_LONGER, _ANY_IS_FREE = (
-    sa.exists(sa.select(_SESSIONS.c.id).where(each))
-    for each in (_WAITS_NO_LONGER, IS_FREE)
+_IS_DUE = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
+_ANY_IS_DUE, _ANY_IS_FREE = (
+    sa.exists(sa.select(_SESSIONS.c.id).where(condition))
+    for condition in (_IS_DUE, IS_FREE)
 )
-_HAS_WORK = sa.select(sa.or_(_ANY_IS_FREE, _ANY_WAITS_NO_LONGER))
+_HAS_WORK = sa.select(sa.or_(_ANY_IS_FREE, _ANY_IS_DUE))
 _CLOSING = (
     sa.select(Session, _IS_COMPLETE.label("is_complete"))
-    .where(_WAITS_NO_LONGER)
+    .where(_IS_DUE)
     .with_for_update(skip_locked=True, of=Session)
 )
 
 
 STEP_ATTEMPTS: Final = 10
-"""How often a step is begun before it fails."""
+"""How often a step is started before its session fails."""
 
 
 def close_rounds(db: Transaction) -> None:
-    """Let complete rounds step, and expire sessions past their deadline.
+    """Close complete rounds, and expire sessions past their deadline.
 
-    A round is complete that has all its answers, or a quorum at the deadline. Sessions
-    that somebody else is changing are left out: drivers that waited for each other's
-    rows could wait in a circle.
+    A round is complete with all its answers, or with a quorum at the deadline. Locked
+    sessions are skipped, because drivers that wait for each other's rows could deadlock.
     """
     now = db.now()
     rows = db.execute(_CLOSING, {"now": now}).all()
-    # PostgreSQL counts answers as of the beginning of a query, and locks as it ends:
-    # the last one may have been stored in between. So they are counted again.
+    # PostgreSQL counts answers when a query begins and locks rows when it ends. The last
+    # answer may have been stored in between, so they are counted again.
     late = [session.id for session, is_complete in rows if not is_complete]
     answered = sa.select(_SESSIONS.c.id).where(_SESSIONS.c.id.in_(late), _IS_COMPLETE)
     complete = set(db.scalars(answered, {"now": now})) if late else ()
@@ -194,13 +191,13 @@ def close_rounds(db: Transaction) -> None:
 
 
 def _describe_wait(db: Transaction, session: Session) -> str:
-    """Return where a session waited in vain, and for whom."""
-    where = f"in round {session.round}" if session.round else "for parties to join"
+    """Return what an expired session waited for, and for whom."""
+    purpose = f"in round {session.round}" if session.round else "for parties to join"
     awaited = find_awaited(db, session)
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     missing = f" Missing: {', '.join(names[:20])}{more}." if names else ""
-    return f"It waited {where} until its deadline.{missing}"
+    return f"It waited {purpose} until its deadline.{missing}"
 
 
 def close_and_take(db: Transaction, service: Service) -> tuple[Lease, Job] | None:
@@ -211,7 +208,7 @@ def close_and_take(db: Transaction, service: Service) -> tuple[Lease, Job] | Non
 
 
 def take(db: Transaction, span: timedelta) -> Lease | None:
-    """Take a step; fail the sessions whose step was begun too often.
+    """Take a step; fail the sessions whose step was started too often.
 
     span: how long a lease holds without being renewed.
     """
@@ -227,9 +224,9 @@ def take(db: Transaction, span: timedelta) -> Lease | None:
 
 
 def _take_next(db: Transaction, span: timedelta) -> Lease | None:
-    """Take the step that waits longest; None if there is none.
+    """Take the oldest step; None if there is none.
 
-    Rows that another driver is about to take are skipped instead of waited for.
+    Rows that another driver is about to take are skipped.
     """
     now = db.now()
     free = {"now": now, "far": now + 2 * span}
@@ -244,14 +241,14 @@ def _take_next(db: Transaction, span: timedelta) -> Lease | None:
 
 
 def renew(db: Transaction, lease: Lease, span: timedelta) -> bool:
-    """Say that the step still runs; False if another driver has it now."""
+    """Extend the lease of a running step; False if another driver has it now."""
     return _change(db, lease, lease_until=db.now() + span)
 
 
 def give_back(
     db: Transaction, lease: Lease, seconds: float = 0, *, counts: bool
 ) -> None:
-    """Leave a step to anyone who takes it next, in some seconds.
+    """Release a step, which any driver may take after some seconds.
 
     counts: whether this attempt counts against the session.
     """
@@ -280,7 +277,7 @@ def _change(db: Transaction, lease: Lease, **values: object) -> bool:
 
 
 def job_of(db: Transaction, service: Service, session: Session) -> Job:
-    """Return what the worker needs for a session's step."""
+    """Return the worker's input for a session's step."""
     answers = _read_open(db, Contribution, session, Contribution.content)
     return Job(
         blobs=service.settings.blob_place,
@@ -301,7 +298,7 @@ def job_of(db: Transaction, service: Service, session: Session) -> Job:
 def _read_open(
     db: Transaction, kind: type[Task | Contribution], session: Session, *more: Any
 ) -> Sequence[Any]:
-    """Return slot, digest and more of tasks or contributions of the open attempt."""
+    """Return slot, digest and more columns of the open attempt's tasks or answers."""
     query = sa.select(kind.slot, kind.digest, *more).where(
         kind.session_id == session.id,
         kind.round == session.round,
@@ -313,10 +310,10 @@ def _read_open(
 def follow(
     db: Transaction, blobs: FileBlobStore, lease: Lease, followed: Followed
 ) -> bool:
-    """Store what follows from a step; False if the lease was lost meanwhile.
+    """Store the outcome of a step; False if the lease was lost meanwhile.
 
-    Raises FileNotFoundError if a blob of it was removed before a row named it; the step
-        has to run again.
+    Raises FileNotFoundError if one of its blobs was removed before a row named it; then
+        the step has to run again.
     """
     digests = set(followed.payloads)
     claim(db, digests)
@@ -364,7 +361,7 @@ def _open(db: Transaction, lease: Lease, opened: Opened[str]) -> bool:
         "round": opened.round,
         "attempt": opened.attempt,
     }
-    # of the table, and not of the class: nothing of it is read back
+    # into the table, not through the class: nothing is read back
     db.execute(
         sa.insert(table(Task)),
         [place | {"slot": s, "digest": digest} for s, digest in opened.tasks.items()],
@@ -414,7 +411,7 @@ def _fail(db: Transaction, lease: Lease, failed: Failed) -> bool:
 
 
 def _with_sizes(runs: Conclusion | Choosing[str]) -> list[dict[str, Any]]:
-    """Return the figures of each run as they are stored: with sizes, where told."""
+    """Return the figures of each run, with the clusters' sizes if they are released."""
     if not runs.sizes:
         return runs.figures
     pairs = zip(runs.figures, runs.sizes, strict=True)

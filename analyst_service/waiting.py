@@ -1,4 +1,4 @@
-"""How requests wait: for a transaction that they share, and for news of a session."""
+"""How requests wait: for a shared transaction, and for news of a session."""
 
 from __future__ import annotations
 
@@ -11,74 +11,70 @@ from typing import Any, TypeVar
 
 from clustering_protocols.common.errors import CoterieError
 
-_MOST = 100  # in one go: nobody waits behind more than these
+_MOST = 100  # items of a batch, so that none waits behind more than these
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def outcomes(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieError]:
-    """Return what work makes of each item, or its refusal: the others continue."""
-    found: list[R | CoterieError] = []
+    """Return the result of work for each item, or the refusal that it raised."""
+    results: list[R | CoterieError] = []
     for item in items:
         try:
-            found.append(work(item))
-        except CoterieError as refused:
-            found.append(refused)
-    return found
+            results.append(work(item))
+        except CoterieError as refusal:
+            results.append(refusal)
+    return results
 
 
 class Batcher:
-    """Does work of one kind in a thread; what comes meanwhile is done in the next go.
+    """Does work of one kind in a thread, in batches of what arrived meanwhile.
 
-    Nothing waits for company: who comes alone is served alone. Used from one event loop.
+    An item that arrives alone is served at once. For use from one event loop.
     """
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
-        self._turns: asyncio.Task[None] | None = None
+        self._batches: asyncio.Task[None] | None = None
 
     async def do(
         self, work: Callable[[Sequence[T]], Sequence[R | Exception]], item: T
     ) -> R:
-        """Return what work makes of an item, or raise it if it is an exception.
+        """Return the outcome of an item, or raise it if it is an exception.
 
-        work: the same for all items; returns or raises. What it raises is raised for
-            each item of its go.
+        work: the same function for all items: from a batch to its outcomes. What it
+            raises is raised for each item of the batch.
         """
         outcome: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, outcome))
-        if self._turns is None:
-            self._turns = asyncio.create_task(self._take_turns(work))
+        if self._batches is None:
+            self._batches = asyncio.create_task(self._work_off(work))
         return await outcome
 
-    async def _take_turns(self, work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    async def _work_off(self, work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         try:
             while self._waiting:
-                turn, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-                items = [item for item, _ in turn]
+                batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+                items = [item for item, _ in batch]
                 try:
                     outcomes = await asyncio.to_thread(work, items)
-                except Exception as error:  # noqa: BLE001  it is theirs who wait
-                    outcomes = [error] * len(turn)
-                for (_, waiting), outcome in zip(turn, outcomes, strict=True):
-                    _settle(waiting, outcome)
+                except Exception as error:  # noqa: BLE001  raised in `do`
+                    outcomes = [error] * len(batch)
+                for (_, future), outcome in zip(batch, outcomes, strict=True):
+                    if future.done():  # its request was cancelled
+                        continue
+                    if isinstance(outcome, Exception):
+                        future.set_exception(outcome)
+                    else:
+                        future.set_result(outcome)
         finally:
-            self._turns = None
+            self._batches = None
 
 
-def _settle(waiting: asyncio.Future[Any], outcome: Any) -> None:
-    if waiting.done():  # anyone who waited has gone
-        return
-    if isinstance(outcome, Exception):
-        waiting.set_exception(outcome)
-    else:
-        waiting.set_result(outcome)
-
-
-# A wake-up carries no news; who gets it looks into the database. The driver is notified
-# that there may be work, and looks now and then in any case, for other service processes
-# have notifiers of their own. It notifies the requests that wait for a session that moved.
+# A notification carries no data: whoever gets it looks into the database. The driver is
+# notified that there may be work; it also polls, because other service processes have
+# notifiers of their own. It notifies the requests that wait for a session that moved.
 
 
 class Waiter:
@@ -89,7 +85,7 @@ class Waiter:
         self._notified = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Return when notified since creation or the last wait, or after the timeout."""
+        """Return once notified since creation or the last wait, or after the timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._notified.wait()
@@ -97,7 +93,7 @@ class Waiter:
 
     def notify(self) -> None:
         """Wake the request, from any thread."""
-        with suppress(RuntimeError):  # its loop has been closed
+        with suppress(RuntimeError):  # its loop is closed
             self._loop.call_soon_threadsafe(self._notified.set)
 
 
@@ -139,7 +135,7 @@ class Notifier:
 
     @contextmanager
     def subscribe(self, session: str) -> Iterator[Waiter]:
-        """Subscribe before looking whether there is anything to wait for."""
+        """Subscribe; to be entered before looking whether there is anything to wait for."""
         waiter = Waiter()
         with self._lock:
             self._waiters[session].add(waiter)

@@ -1,6 +1,6 @@
-"""One step, in a process of its own: blobs in, blobs out.
+"""One step in a process of its own: blobs in, blobs out.
 
-Only digests cross the border of the process. The step is deterministic and blobs are
+The processes exchange digests only. A step is deterministic and blobs are
 content-addressed, so a step that is repeated after a crash writes the same blobs.
 """
 
@@ -35,11 +35,11 @@ _WRITERS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a step needs; without a state it is the first.
+    """The input of a step; without a state it is the session's first.
 
-    ``contributions``: the bytes of short ones, and the digests of others.
-    ``chooses``: whether it follows a choice among runs, of the run ``chosen``.
-    ``packages``: the distributions whose protocols count, as the settings name them.
+    ``contributions``: bytes of the short ones, digests of the others.
+    ``chooses``: whether the step follows the selection of the run ``chosen``.
+    ``packages``: the distributions whose protocols are offered.
     """
 
     blobs: BlobPlace
@@ -65,9 +65,9 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashed:
-    """The step came to no end; ``is_passing`` if the trouble is the machine's."""
+    """The step did not finish; ``is_passing`` if the cause is the machine."""
 
-    what: str
+    cause: str
     is_passing: bool
 
 
@@ -84,24 +84,28 @@ def run(job: Job) -> Followed:
     """Run one step."""
     _use_packages(job.packages)
     blobs = _open_store(job.blobs)
-    named = {each for each in job.contributions.values() if isinstance(each, str)}
-    states = () if job.state is None else (job.state,)
-    # a store that is away fails no session
-    mapped = {d: blobs.map(d) for d in {*states, *job.tasks.values(), *named}}
+    digests = {
+        answer for answer in job.contributions.values() if isinstance(answer, str)
+    }
+    digests.update(job.tasks.values())
+    if job.state is not None:
+        digests.add(job.state)
+    # outside of `try`: an unavailable store fails no session
+    mapped = {digest: blobs.map(digest) for digest in digests}
     try:
         move = _advance(job, mapped)
     except _PASSING:
-        raise  # the machines' trouble, and no session's
+        raise  # the machine's fault, not the session's
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
-    # each waits for the disk, or for the store: some of them wait together
+    # in parallel, because each waits for the disk or the store
     written = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
     return written.map_payloads(Future.result)
 
 
 @lru_cache(maxsize=1)
 def _open_store(place: BlobPlace) -> FileBlobStore:
-    """Return the store, opened once: workers started here cost the process its keys."""
+    """Return the store, opened once: Dask workers remove its keys from the environment."""
     return place.open()
 
 
@@ -121,49 +125,49 @@ def _advance(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
         mapped[job.state],
         {slot: mapped[digest] for slot, digest in job.tasks.items()},
         {
-            slot: mapped[each] if isinstance(each, str) else each
-            for slot, each in job.contributions.items()
+            slot: mapped[answer] if isinstance(answer, str) else answer
+            for slot, answer in job.contributions.items()
         },
         job.engine.open(job.blobs, mapped),
     )
 
 
 def attempt(job: Job) -> Outcome:
-    """Run one step; tell what went wrong if it crashes."""
+    """Run one step; return a description of the error if it crashes."""
     try:
         return run(job)
-    except Exception as error:  # noqa: BLE001  whatever it is, the driver has to know
+    except Exception as error:  # noqa: BLE001  the driver decides
         return describe_crash(error)
 
 
 def describe_crash(error: Exception) -> Crashed:
-    """Return what a driver needs to know of an exception.
+    """Describe an exception for the driver.
 
-    Its text only where it is ours and of the machines: another may hold values.
+    Its text is included only if it is our own, because another one may hold values.
     """
-    what = error.detail if isinstance(error, _PASSING) else describe(error)
-    return Crashed(what=what, is_passing=isinstance(error, (*_PASSING, OSError)))
+    cause = error.detail if isinstance(error, _PASSING) else describe(error)
+    return Crashed(cause=cause, is_passing=isinstance(error, (*_PASSING, OSError)))
 
 
 def serve(channel: Connection) -> None:
     """Run the jobs that come through a channel, until its other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
     jobs: SimpleQueue[Job] = SimpleQueue()
-    # listens beside the steps: a step whose driver is dead is for nobody
+    # listens during steps too, and ends the process when its driver is dead
     threading.Thread(target=_listen, args=(channel, jobs), daemon=True).start()
     while True:
         take(jobs, channel.send)
 
 
-def take(jobs: SimpleQueue[Job], tell: Callable[[Outcome], None]) -> None:
-    """Run the next job and tell what came of it.
+def take(jobs: SimpleQueue[Job], send: Callable[[Outcome], None]) -> None:
+    """Run the next job and send its outcome.
 
-    Where no job waits, what later steps of its session need is imported then, while
-    parties answer: a process imports the mathematics of its own sessions alone.
+    If no other job waits, import what the session's later steps need, while its parties
+    answer: a process imports the mathematics of its own sessions only.
     """
     job = jobs.get()
     outcome = attempt(job)
-    tell(outcome)
+    send(outcome)
     if isinstance(outcome, engine.Opened) and jobs.empty():
         engine.prepare(job.agreement)
 
@@ -175,7 +179,7 @@ def _listen(channel: Connection, jobs: SimpleQueue[Job]) -> None:
     os._exit(1)
 
 
-# The other end: a process that runs one step at a time, and is watched while it lives
+# The driver's end: a process that runs one step at a time
 
 _REAP_SECONDS: Final = 5.0
 
@@ -185,11 +189,10 @@ class WorkerDied(OwnWords):
 
 
 class Process:
-    """One worker process; it stays, and what it has imported with it.
+    """A worker process, which is reused with everything that it has imported.
 
-    A step that takes its process down takes no other step with it. One pipe leads to
-    the process: jobs go in, outcomes come out, and when either end is closed, even by a
-    ``kill -9``, the other one notices. So a death cannot be missed, whenever it comes.
+    A step that kills its process harms no other step. Jobs and outcomes go through one
+    pipe, and when one end is closed, even by ``kill -9``, the other end notices.
 
     ``has_own``: whether it starts processes of its own, which a daemon may not.
     """
@@ -201,23 +204,23 @@ class Process:
         try:
             self._child.start()
         finally:
-            theirs.close()  # the child alone holds it now: its death closes it
+            theirs.close()  # only the child holds it now, so its death closes it
         self._lock = threading.Lock()
         self._pending: Future[Outcome] | None = None
         self._is_over = False
-        self._how = ""
+        self._cause = ""
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     def submit(self, job: Job) -> Future[Outcome]:
-        """Begin a step; the future raises :class:`WorkerDied` if the process ends.
+        """Start a step; the future raises :class:`WorkerDied` if the process ends.
 
-        Raises WorkerDied if the process has ended while it had nothing to do.
+        Raises WorkerDied if the process ended while it was idle.
         """
         future: Future[Outcome] = Future()
         with self._lock:
             if self._is_over:
-                raise WorkerDied(self._how)
+                raise WorkerDied(self._cause)
             self._pending = future
         try:
             self._channel.send(job)
@@ -226,7 +229,7 @@ class Process:
         return future
 
     def end(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         self._child.kill()
         self._child.join()
         self._listener.join()
@@ -237,32 +240,32 @@ class Process:
             self._settle().set_result(outcome)
         self._child.join(_REAP_SECONDS)
         with self._lock:
-            self._is_over, self._how = True, _how_ended(self._child.exitcode)
-            is_waited_for = self._pending is not None
-        if is_waited_for:
-            self._settle().set_exception(WorkerDied(self._how))
+            self._is_over, self._cause = True, _how_ended(self._child.exitcode)
+            is_pending = self._pending is not None
+        if is_pending:
+            self._settle().set_exception(WorkerDied(self._cause))
 
     def _next_outcome(self) -> Outcome | None:
-        """Return what the process says next, or None if it is dead."""
+        """Return the next outcome, or None if the process is dead."""
         try:
             outcome: Outcome = self._channel.recv()
-        except (EOFError, OSError):  # the latter where it died within a message
+        except (EOFError, OSError):  # OSError if it died within a message
             return None
         return outcome
 
     def _settle(self) -> Future[Outcome]:
-        """Return the future of the step under way, which is over now."""
+        """Return the future of the finished step."""
         with self._lock:
             future, self._pending = self._pending, None
         if future is None:
-            raise RuntimeError("the worker process spoke unasked")
+            raise RuntimeError("the worker process sent an outcome without a job")
         return future
 
 
 def _how_ended(status: int | None) -> str:
-    """Return how a process ended that was waited for, and what it may have lacked.
+    """Return how a process ended, and what may be the reason.
 
-    status: its exit code; of a signal, minus its number. None if it is not known.
+    status: its exit code, or minus the number of a signal; None if it is not known.
     """
     if status is None or status >= 0:
         return f"The worker process ended with status {status}."
@@ -270,6 +273,6 @@ def _how_ended(status: int | None) -> str:
     by = f"The worker process was killed by signal {number.value} ({number.name})"
     if number is not signal.SIGKILL:
         return f"{by}."
-    # in KiB on Linux: the largest that any process of ours held that has ended
-    held = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return f"{by}: short of memory? It held at most {held:,.0f} MiB."
+    # the largest of all ended child processes; KiB on Linux
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return f"{by}: short of memory? It held at most {peak:,.0f} MiB."

@@ -2,8 +2,8 @@
 
 from clustering_protocols.common.extras import require_service
 
-# What a command needs is imported when it runs: these modules are read for every list
-# of commands. It is found now, though: without the extra there are no such commands.
+# These modules are imported for every list of commands, so each command imports what it
+# needs when it runs. Without the extra there are no such commands.
 require_service("This command is of the service")
 
 from .keys import key

@@ -1,7 +1,6 @@
-"""What every command of an administrator opens: settings, the database, its folder.
+"""What the administrator's commands open: settings, the database, the data folder.
 
-Whatever is wrong with them is said in a sentence, without a password and without a
-traceback.
+Errors are reported in a sentence, without a password and without a traceback.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _FORM: Final = "It has the form postgresql://user@host/name or sqlite:////path/t
 
 
 def read_settings() -> Settings:
-    """Return the settings of the environment; say which names are near misses."""
+    """Return the settings of the environment; warn about names that look misspelt."""
     from pydantic import ValidationError
 
     from analyst_service.settings import Settings
@@ -40,9 +39,9 @@ def read_settings() -> Settings:
     try:
         settings = Settings()
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)
+        problems = error.errors(include_input=False, include_url=False)
         raise click.ClickException(
-            " ".join(f"{_name_variable(e['loc'])}{in_words(e)}." for e in found)
+            " ".join(f"{_variable_prefix(e['loc'])}{in_words(e)}." for e in problems)
         ) from None
     for warning in _warnings(Settings.model_fields):
         click.echo(f"Warning: {warning}", err=True)
@@ -51,7 +50,7 @@ def read_settings() -> Settings:
 
 
 def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
-    """Yield what is not refused, and hardly meant."""
+    """Yield warnings about misspelt variables and readable secrets."""
     from analyst_service.secret_files import (
         credential_files,
         file_variable,
@@ -61,10 +60,10 @@ def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
         variable,
     )
 
-    known = [variable(name) for name in fields]
-    known += [file_variable(name) for name in secret_fields(fields)]
-    for name, meant in misspelt(os.environ, known):
-        yield f"{name} is no setting; did you mean {meant}?"
+    variables = [variable(name) for name in fields]
+    variables += [file_variable(name) for name in secret_fields(fields)]
+    for name, similar in misspelt(os.environ, variables):
+        yield f"{name} is no setting; did you mean {similar}?"
     files = [
         (file_variable(name), path) for name, path in named_files(fields, os.environ)
     ]
@@ -72,32 +71,32 @@ def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
         if is_open_to_others(path):
             yield (
                 f"{name}: every account of this machine can read {path}. "
-                "Let its owner alone read it: chmod 0400."
+                "Let only its owner read it: chmod 0400."
             )
 
 
-def _name_variable(place: tuple[int | str, ...]) -> str:
-    """Return which variable a finding is of; nothing where it is of several."""
+def _variable_prefix(location: tuple[int | str, ...]) -> str:
+    """Return the variable that an error is about; empty if it is about several."""
     from analyst_service.secret_files import variable
 
-    return f"{variable(str(place[0]))}: " if place else ""
+    return f"{variable(str(location[0]))}: " if location else ""
 
 
 def misspelt(
-    environment: Collection[str], known: Collection[str]
+    environment: Collection[str], variables: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield variables that are no setting but nearly one, and that one."""
+    """Yield names that are no setting, each with a setting of a similar name."""
     from analyst_service.secret_files import PREFIX
 
     for name in sorted(environment):
-        if name.startswith(PREFIX) and name not in known:
-            for meant in get_close_matches(name, known, 1, cutoff=0.88):
-                yield name, meant
+        if name.startswith(PREFIX) and name not in variables:
+            for similar in get_close_matches(name, variables, 1, cutoff=0.88):
+                yield name, similar
 
 
 @contextmanager
 def current_database(settings: Settings) -> Iterator[Database]:
-    """Open the database for a while; it must have the schema of this release."""
+    """Open the database, which must have the schema of this release."""
     with any_database(settings) as database:
         check_schema(database, database.revision())
         if not database.is_current():
@@ -133,7 +132,7 @@ def check_schema(database: Database, revision: str | None) -> None:
 
 @contextmanager
 def any_database(settings: Settings) -> Iterator[Database]:
-    """Open the database for a while, whatever its schema."""
+    """Open the database, whatever its schema."""
     from sqlalchemy import exc
 
     make_folder(settings)
@@ -142,7 +141,7 @@ def any_database(settings: Settings) -> Iterator[Database]:
             yield database
     except exc.DatabaseError as error:
         if type(error) not in {exc.OperationalError, exc.DatabaseError}:
-            raise  # a defect; the latter is a file that is no database
+            raise  # a defect; DatabaseError itself means a file that is no database
         raise click.ClickException(
             f"The database cannot be used: {_reason(error)} COTERIE_DATABASE_URL says "
             "where it is; by default it is a file in COTERIE_DATA_DIR."
@@ -150,7 +149,7 @@ def any_database(settings: Settings) -> Iterator[Database]:
 
 
 def read_identity(settings: Settings) -> Institution:
-    """Return the analyst's key, a new one on first use; refuse a file that holds none."""
+    """Return the analyst's key, a new one on first use; refuse a file without a key."""
     from analyst_service.identity import load_identity
     from clustering_protocols.common.errors import CoterieError
 
@@ -158,13 +157,13 @@ def read_identity(settings: Settings) -> Institution:
         return load_identity(settings.identity_path)
     except (CoterieError, OSError, ValueError):
         raise click.ClickException(
-            f"The analyst's key in {settings.identity_path} cannot be read: put back what "
-            "was there. COTERIE_IDENTITY_FILE says where it is."
+            f"The analyst's key in {settings.identity_path} cannot be read: restore the "
+            "file. COTERIE_IDENTITY_FILE says where it is."
         ) from None
 
 
 def open_parts(settings: Settings) -> Parts:
-    """Open what has to belong to the database: the analyst's key, and its arrays."""
+    """Open what has to belong to the database: the analyst's key and its arrays."""
     from analyst_service.installation import Parts
     from clustering_protocols.common.errors import Unavailable
 
@@ -186,7 +185,7 @@ def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
         raise click.ClickException(
             f"The analyst's key in {settings.identity_path} is not the one of this "
             f"database. Expected: {fingerprint(error.expected)}. Found: "
-            f"{fingerprint(error.found)}. COTERIE_IDENTITY_FILE names its file: take "
+            f"{fingerprint(error.actual)}. COTERIE_IDENTITY_FILE names its file: take "
             "identity.json of the other analysts, or of a backup. If the key was meant "
             "to change, run 'coterie config adopt key'."
         ) from None
@@ -198,17 +197,17 @@ def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
 
 def foreign_store(settings: Settings, error: ForeignStore) -> str:
     """Return what to do about a store of arrays that is not the database's own."""
-    named = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"
+    variable = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"
     return (
-        f"The store of arrays in {named} is not the one of this database: {error.found}. "
-        f"Correct {named}, or move all of the arrays there, with the file 'mark' beside "
-        "them. If they were meant to lie there without it, run 'coterie config adopt "
-        "store'."
+        f"The store of arrays in {variable} is not the one of this database: "
+        f"{error.reason}. Correct {variable}, or move all of the arrays there, with the "
+        "file 'mark' beside them. If the store is the right one without it, run 'coterie "
+        "config adopt store'."
     )
 
 
 def operator() -> Actor:
-    """Return whom the log names for a command: the login on this machine."""
+    """Return the actor that the log names for a command: the login on this machine."""
     from analyst_service.logs import COMMAND, Actor
 
     try:
@@ -219,9 +218,9 @@ def operator() -> Actor:
 
 @contextmanager
 def acts_on_stderr() -> Iterator[None]:
-    """Write the acts of a command to standard error, a line of JSON each.
+    """Write the acts of a command to standard error, one line of JSON each.
 
-    A terminal shows none: there a command says what it did in words.
+    Not in a terminal, where commands report in words.
     """
     if sys.stderr.isatty():
         yield
@@ -238,8 +237,8 @@ def acts_on_stderr() -> Iterator[None]:
 
 
 def make_folder(settings: Settings) -> None:
-    """Make the data folder, for this user alone."""
-    os.umask(0o077)  # what lies here is for this user alone
+    """Make the data folder, which only this user may read."""
+    os.umask(0o077)
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         settings.data_dir.chmod(0o700)
@@ -259,15 +258,15 @@ def _open_database(settings: Settings) -> Database:
         return Database(settings.database)
     except (exc.NoSuchModuleError, ModuleNotFoundError):
         raise click.ClickException(
-            f"COTERIE_DATABASE_URL names a kind of database that is not served. {_FORM}"
+            f"COTERIE_DATABASE_URL names a kind of database that is not supported. {_FORM}"
         ) from None
     except (exc.ArgumentError, ValueError):
         raise click.ClickException(
-            f"COTERIE_DATABASE_URL is no address of a database. {_FORM}"
+            f"COTERIE_DATABASE_URL is not the URL of a database. {_FORM}"
         ) from None
 
 
 def _reason(error: Exception) -> str:
-    """Return the last line of what the driver says; it never says a password."""
+    """Return the last line of the driver's message, which holds no password."""
     lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no answer"]
     return f"{lines[-1].strip().rstrip('.')}."

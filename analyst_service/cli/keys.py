@@ -1,4 +1,4 @@
-"""`coterie key …`: who may open sessions, and who may see all."""
+"""`coterie key …`: keys of coordinators and administrators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def key() -> None:
     show_default=True,
     help="A coordinator opens sessions; an administrator sees all of them.",
 )
-@click.option("--label", default="", help="For whom the key is.")
+@click.option("--label", default="", help="Who the key is for.")
 @click.option(
     "--days",
     type=click.IntRange(1, 3660),
@@ -51,10 +51,10 @@ def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
 
 @key.command("identity")
 def show_identity() -> None:
-    """Make the analyst's own key where there is none; print its public half.
+    """Make the analyst's own key if there is none; print its public half.
 
-    It signs receipts and audits, and terms name it: all processes of one analyst share
-    the file that COTERIE_IDENTITY_FILE names. One that is there stays as it is.
+    It signs receipts and audits, and terms name it. All processes of one analyst share
+    the file that COTERIE_IDENTITY_FILE names. An existing key is not changed.
     """
     click.echo(read_identity(read_settings()).key)
 
@@ -63,18 +63,18 @@ def show_identity() -> None:
 @click.option(
     "--role",
     type=click.Choice(["coordinator", "administrator"]),
-    help="Keys of this role alone.",
+    help="Only keys of this role.",
 )
 @click.option("--tokens", is_flag=True, help="Instead: the tokens of parties.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_command(role: str | None, *, tokens: bool, as_json: bool) -> None:
-    """List keys: id, role, label, when they end. Never the secrets."""
+    """List keys: id, role, label, expiry. Never the secrets."""
     from analyst_service.credentials import Role, list_keys, list_tokens
 
     if tokens and role:
         raise click.UsageError("Tokens have no role: give --role or --tokens.")
     with current_database(read_settings()) as database, database.read() as db:
-        found = (
+        credentials = (
             list_tokens(db) if tokens else list_keys(db, Role(role) if role else None)
         )
     lines = [
@@ -89,7 +89,7 @@ def list_command(role: str | None, *, tokens: bool, as_json: bool) -> None:
             and credential.last_used_at.isoformat(),
             "revoked": credential.revoked_at is not None,
         }
-        for credential, role in found
+        for credential, role in credentials
     ]
     if as_json:
         click.echo(json.dumps(lines))
@@ -99,7 +99,7 @@ def list_command(role: str | None, *, tokens: bool, as_json: bool) -> None:
 
 
 def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield keys for people: a header, days instead of instants, words for nothing."""
+    """Yield the lines of a table of keys, with days instead of times."""
     rows = [["ID", "ROLE", "FOR WHOM", "SESSION", "MADE", "USED", "ENDS", ""]]
     rows += [
         [
@@ -122,7 +122,7 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 @contextmanager
 def _explain_unknown_key(key_id: str) -> Iterator[None]:
-    """Say how an administrator finds the id of a key, where there is none of this id."""
+    """Replace NotFound by an error that says where to find the ids of keys."""
     from clustering_protocols.common.errors import NotFound, NotReady
 
     try:
@@ -130,8 +130,8 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
     except NotFound:
         raise NotReady(
             f"There is no key or token {key_id!r}, or it was revoked.",
-            remedy="Take an ID of 'coterie key list', or a token's of 'coterie key list "
-            "--tokens'.",
+            remedy="Take an ID from 'coterie key list', or a token's from 'coterie key "
+            "list --tokens'.",
         ) from None
 
 
@@ -142,7 +142,7 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
     type=click.IntRange(0, 24 * 30),
     default=24,
     show_default=True,
-    help="How long the old secret is valid still.",
+    help="How long the old secret stays valid.",
 )
 @click.option(
     "--days",
@@ -153,7 +153,7 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> None:
-    """Give a key a new secret and print it, once; its sessions stay its own."""
+    """Give a key a new secret and print it, once; the key keeps its sessions."""
     from analyst_service import credentials
 
     seconds, overlap = days * 86_400, overlap_hours * 3600
@@ -168,11 +168,11 @@ def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> 
 
 @key.command("revoke")
 @click.argument("key_id", required=False)
-@click.option("--session", help="Instead: all tokens of this session's parties.")
+@click.option("--session", help="Instead: all tokens of a session's parties.")
 def revoke_key(key_id: str | None, session: str | None) -> None:
-    """Revoke the key or token of an id; it is refused from the next request on.
+    """Revoke the key or token with this id, from the next request on.
 
-    A party whose token is revoked stays out of its session: it cannot join again.
+    A party whose token is revoked cannot join its session again.
     """
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")

@@ -29,40 +29,39 @@ if TYPE_CHECKING:
     from analyst_service.settings import Settings
 
 _SECRETS: Final = (
-    re.compile(r"(?P<kept>//[^/@\s]*?:)[^/@\s]*(?=@)"),  # //user:password@host
-    re.compile(r"(?P<kept>(?i:password|secret|token|key)[^=&?]*=)[^&]*"),
+    re.compile(r"(?P<name>//[^/@\s]*?:)[^/@\s]*(?=@)"),  # //user:password@host
+    re.compile(r"(?P<name>(?i:password|secret|token|key)[^=&?]*=)[^&]*"),
 )
 
 
 @click.group()
 def config() -> None:
-    """Look at the settings of the analyst, and take them over."""
+    """Check the analyst's settings, and adopt a changed key or store."""
 
 
 @config.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(*, as_json: bool) -> None:
-    """Check the settings, and print what is in force and where it comes from.
+    """Check the settings, and print their values and where these come from.
 
-    Secrets are not shown, nor what a file of a secret holds. Names that are nearly
-    those of settings are named.
+    Secrets are not shown. Variables that look misspelt are reported.
     """
-    found = list(_in_force(read_settings()))
+    lines = list(_effective(read_settings()))
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(lines))
         return
-    width = max(len(line["name"]) for line in found)
-    for line in found:
+    width = max(len(line["name"]) for line in lines)
+    for line in lines:
         click.echo(f"{line['name']:{width}}  {line['source']:11}  {line['value']}")
 
 
 @config.command()
 @click.argument("part", type=click.Choice(["key", "store"]))
 def adopt(part: str) -> None:
-    """Make the key or the store of arrays that is set now the database's own.
+    """Make the configured key or store of arrays the database's own.
 
-    After a change that was meant. Analysts with the earlier one do not start any more.
-    Sessions that name the earlier key end for their parties.
+    Use it after an intended change. Analysts with the previous one do not start any
+    more, and sessions that name the previous key end for their parties.
     """
     from analyst_service.installation import ForeignStore, adopt_key, adopt_store
     from analyst_service.logs import Act, log_act
@@ -81,38 +80,38 @@ def adopt(part: str) -> None:
         except CoterieError as error:
             raise click.ClickException(error.detail) from None
         log_act(Act.ADOPTED, operator(), part=part)
-    click.echo(f"The {part} that is set now is the database's own.", err=True)
+    click.echo(f"The configured {part} is the database's own now.", err=True)
 
 
-def _in_force(settings: Settings) -> Iterator[dict[str, Any]]:
+def _effective(settings: Settings) -> Iterator[dict[str, Any]]:
     from analyst_service.secret_files import named_files, variable
 
     files = dict(named_files(type(settings).model_fields, os.environ))
     for name, value in settings:
         if file := files.get(name):
-            source, shown = "file", str(file)
+            source, text = "file", str(file)
         else:
             is_set = name in settings.model_fields_set
-            source, shown = "environment" if is_set else "default", _mask_secrets(value)
-        yield {"name": variable(name), "source": source, "value": shown}
+            source, text = "environment" if is_set else "default", _mask_secrets(value)
+        yield {"name": variable(name), "source": source, "value": text}
 
 
 def _mask_secrets(value: Any) -> Any:
-    """Return a value as it is printed: numbers as they are, texts without secrets."""
+    """Return a value for printing: a number as it is, a text without secrets."""
     if isinstance(value, int | float):
         return value
     text = "" if value is None else str(value)
     for secret in _SECRETS:
-        text = secret.sub(r"\g<kept>***", text)
+        text = secret.sub(r"\g<name>***", text)
     return text
 
 
 @click.command()
 def migrate() -> None:
-    """Create the database's schema, or bring it up to this release.
+    """Create the database's schema, or upgrade it to this release.
 
-    Stop the service before. Open sessions that this release cannot continue with are
-    listed and ended; their parties read the reason.
+    Stop the service first. Open sessions that this release cannot continue are listed
+    and ended; their parties read the reason.
     """
     from analyst_service.logs import Act, log_act
 
@@ -133,7 +132,7 @@ def migrate() -> None:
 
 
 def end_outdated_sessions(database: Database) -> None:
-    """End the sessions that this release cannot continue with, and say which."""
+    """End the sessions that this release cannot continue, and list them."""
     from analyst_service.sessions import end_outdated
 
     ended = database.transact(end_outdated)
@@ -141,8 +140,8 @@ def end_outdated_sessions(database: Database) -> None:
         click.echo(f"Ended: {session.id} ({session.state}). {refusal}", err=True)
     if ended:
         click.echo(
-            f"{len(ended)} open sessions were ended: this release cannot continue with "
-            "them. Their coordinators open them anew.",
+            f"{len(ended)} open sessions were ended, because this release cannot continue "
+            "them. Their coordinators can open them again.",
             err=True,
         )
 
@@ -152,13 +151,13 @@ def end_outdated_sessions(database: Database) -> None:
 def backup(folder: Path) -> None:
     """Write database, blobs and the analyst's key into a new FOLDER.
 
-    The service may work on meanwhile. Keep the folder as secret as the data folder.
+    The service may keep running. Keep the folder as secret as the data folder.
     """
     from analyst_service.backups import back_up
     from analyst_service.logs import Act, log_act
 
     settings = read_settings()
-    with current_database(settings) as database, _in_sentences(folder, "be written"):
+    with current_database(settings) as database, _explain(folder, "be written"):
         parts = open_parts(settings)
         check_parts(settings, database, parts)
         n_blobs = back_up(database, parts.store, read_identity(settings), folder)
@@ -169,7 +168,7 @@ def backup(folder: Path) -> None:
     except OSError as error:
         click.echo(
             f"Warning: {settings.backup_mark} cannot be written ({error.strerror}): "
-            "/metrics will not know of this backup.",
+            "/metrics will not show this backup.",
             err=True,
         )
 
@@ -177,28 +176,28 @@ def backup(folder: Path) -> None:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def restore(folder: Path) -> None:
-    """Bring a backup from FOLDER into an empty analyst.
+    """Restore a backup from FOLDER into an empty analyst.
 
-    That is an empty database of the same kind and an empty data folder:
-    COTERIE_DATABASE_URL and COTERIE_DATA_DIR say where they are. The schema is brought up
-    to this release. Start the service afterwards: sessions continue.
+    That is an empty database of the same kind (COTERIE_DATABASE_URL) and an empty data
+    folder (COTERIE_DATA_DIR). The schema is upgraded to this release. Start the service
+    afterwards: sessions continue.
     """
-    from analyst_service.backups import restore as bring_back
+    from analyst_service.backups import restore as restore_backup
     from analyst_service.logs import Act, log_act
 
     settings = read_settings()
     with any_database(settings) as database:
-        with _in_sentences(folder, "be restored"):
-            said = bring_back(folder, database, settings)
+        with _explain(folder, "be restored"):
+            backup = restore_backup(folder, database, settings)
         log_act(Act.RESTORED, operator())
         database.migrate()
         end_outdated_sessions(database)
-    click.echo(f"Restored as of {said.time:%Y-%m-%d %H:%M} UTC.", err=True)
+    click.echo(f"Restored as of {backup.time:%Y-%m-%d %H:%M} UTC.", err=True)
 
 
 @contextmanager
-def _in_sentences(folder: Path, what: str) -> Iterator[None]:
-    """Say in a sentence what goes wrong with a backup: no row is in it."""
+def _explain(folder: Path, verb: str) -> Iterator[None]:
+    """Report errors with a backup in a sentence that quotes no row."""
     from analyst_service.backups import BackupFailed
     from clustering_protocols.common.errors import StorageFull, Unavailable
 
@@ -211,5 +210,5 @@ def _in_sentences(folder: Path, what: str) -> Iterator[None]:
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         raise click.ClickException(
-            f"{folder} cannot {what}: {error.strerror}{place}."
+            f"{folder} cannot {verb}: {error.strerror}{place}."
         ) from None

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--init",
     is_flag=True,
-    help="Also in an empty database of PostgreSQL: make its schema and a first key.",
+    help="Make the schema and a first key in an empty PostgreSQL database too.",
 )
 def serve(
     host: str,
@@ -67,9 +67,9 @@ def serve(
 ) -> None:
     """Run the analyst service.
 
-    Where there is no database yet, it makes one of SQLite and a coordinator's key: shown
-    once in a terminal, else in a file whose path is printed. Settings come from the
-    environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and others (see
+    If there is no database yet, it makes a SQLite file and a coordinator's key, which is
+    shown once in a terminal, or else written to a file whose path is printed. Settings
+    come from the environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and others (see
     docs/administrator.md). Without --certificate it speaks plain HTTP: put a reverse
     proxy with TLS in front of it.
     """
@@ -103,8 +103,8 @@ def serve(
         ssl_certfile=certificate,
         ssl_keyfile=private_key,
         log_config=None,
-        access_log=False,  # the service writes its own, without addresses
-        # anybody can write X-Forwarded-For: it says who asks where a proxy wrote it
+        access_log=False,  # the service logs requests itself, without addresses
+        # anybody can send X-Forwarded-For: only a trusted proxy's is believed
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies,
         timeout_keep_alive=30,
@@ -116,7 +116,7 @@ _FIRST_KEY = "coordinator.key"
 
 
 def _set_up(settings: Settings, host: str, port: int) -> None:
-    """Make the schema of an empty database, and a key of a coordinator: once."""
+    """Make the schema of an empty database and a coordinator's key, once."""
     from analyst_service import credentials
 
     with any_database(settings) as database:
@@ -141,7 +141,7 @@ def _set_up(settings: Settings, host: str, port: int) -> None:
 
 
 def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:
-    """Log what runs, and over what: never a password."""
+    """Log version, address and database of the service, never a password."""
     import logging
 
     from sqlalchemy import make_url
@@ -163,7 +163,7 @@ def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> Non
 
 
 def _check_certificate(certificate: str | None, private_key: str | None) -> None:
-    """Refuse files that TLS cannot use, before anything runs."""
+    """Refuse files that TLS cannot use, before the service starts."""
     if (certificate is None) != (private_key is None):
         raise click.UsageError("Give --certificate and --private-key, or neither.")
     if certificate is None:
@@ -181,18 +181,18 @@ def _check_certificate(certificate: str | None, private_key: str | None) -> None
 
 
 def _certificate_end(path: str | Path | None) -> datetime | None:
-    """Return when a certificate ends; warn where that is soon, or was."""
+    """Return when a certificate expires; warn if it has, or will soon."""
     from analyst_service.database import SystemClock
-    from analyst_service.metrics import describe_expiry, end_of
+    from analyst_service.metrics import describe_expiry, expiry_of
 
     if path is None:
         return None
     try:
-        ends = end_of(Path(path))
+        ends = expiry_of(Path(path))
     except (OSError, ValueError):
         raise click.ClickException(
             f"{path} holds no certificate that can be read. COTERIE_CERTIFICATE_FILE names "
-            "the PEM file that a proxy in front shows."
+            "the PEM file of the proxy in front."
         ) from None
     if warning := describe_expiry(Path(path), ends, SystemClock().now()):
         click.echo(f"Warning: {warning}", err=True)
@@ -200,10 +200,11 @@ def _certificate_end(path: str | Path | None) -> datetime | None:
 
 
 def _check_port(host: str, port: int) -> None:
-    """Refuse an address that nobody can bind, in a sentence."""
+    """Refuse an address that cannot be bound."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, address = found[0][0], found[0][4]
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
         with socket.create_server(address[:2], family=family):
             pass
     except OSError as error:

@@ -1,10 +1,10 @@
-"""Serving until a signal comes, and a little longer: so that nobody is cut off.
+"""Serving until a signal, and a little longer, so that no request is cut off.
 
-On SIGTERM ``/readyz`` says 503, who waits is answered, and connections are not kept, so
-that the next request of the same party goes elsewhere. What still comes is served
-for as long as a setting says, since those who send requests here learn of the end late.
-Then no connection is taken any more, requests under way have a few seconds, and steps
-that are not done are given back.
+On SIGTERM ``/readyz`` answers 503, waiting requests are answered, and connections are
+closed after their response, so that a party's next request goes elsewhere. New requests
+are still served for a configured time, because a load balancer notices late. Then no
+connection is accepted, requests under way have a few seconds, and unfinished steps are
+released.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-LAST_SECONDS: Final = 10  # for requests under way, once nothing more is taken
-_MUCH_GARBAGE: Final = 10_000  # objects more than were let go
+LAST_SECONDS: Final = 10  # for requests under way, after the last connection
+_GC_THRESHOLD: Final = 10_000  # objects allocated and not freed, between collections
 _CLOSE: Final = (b"connection", b"close")
 HEADER_SECONDS: Final = 10
 _LEAST, _MOST = 16, 1024
@@ -34,9 +34,9 @@ def run(app: FastAPI, drain_seconds: float, **options: Any) -> None:
     """Serve an application until a signal ends it; options are those of uvicorn."""
     options["timeout_graceful_shutdown"] = LAST_SECONDS
     options["http"] = partial(TimedProtocol, waiting=WaitingConnections())
-    # what is imported stays: a search for garbage goes through what requests leave alone
+    # imported modules stay, so garbage collection need not visit them
     gc.freeze()
-    gc.set_threshold(_MUCH_GARBAGE)
+    gc.set_threshold(_GC_THRESHOLD)
     DrainingServer(app, drain_seconds, uvicorn.Config(app, **options)).run()
 
 
@@ -51,14 +51,14 @@ class DrainingServer(uvicorn.Server):
         self._until: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Note the signal, and nothing else: it may come within any lock."""
+        """Only note the signal, because it may arrive while any lock is held."""
         if sig == signal.SIGTERM and self._until is None:
             self._until = time.monotonic() + self._seconds
         else:
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """Drain once it was noted, ten times a second; end when the time is over."""
+        """Ten times a second: drain after the signal, and end when the time is over."""
         if self._until is not None:
             if not self._app.state.service.draining.is_set():
                 self._drain()
@@ -67,9 +67,9 @@ class DrainingServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _drain(self) -> None:
-        """Answer who waits; let each connection end with the answer under way."""
+        """Answer waiting requests; close each connection after its response."""
         self._app.state.service.drain()
-        # for answers from now on: these headers, written anew from those every second
+        # the headers of all responses from now on; uvicorn rebuilds them every second
         state = self.server_state
         state.default_headers = [*state.default_headers, _CLOSE]
         self.config.encoded_headers.append(_CLOSE)
@@ -77,17 +77,16 @@ class DrainingServer(uvicorn.Server):
             connection.shutdown()
 
 
-# Connections whose request has not begun whole: how long, and how many, may wait. A
-# reverse proxy sends a request once its header is there. Where none stands in front,
-# anybody may open connections, send half a header and keep a file descriptor each. So a
-# header has a deadline, and where too many wait, the oldest of the address that has most
-# of them goes.
+# Connections whose header is incomplete. A reverse proxy forwards a request when its
+# header is complete. Without one, anybody could open connections, send half a header and
+# occupy a file descriptor each. So a header has a deadline, and if too many connections
+# wait, the oldest one of the address with most of them is closed.
 
 
 class WaitingConnections:
     """Connections that wait for the end of a header, by address, oldest first.
 
-    limit: how many may wait at once; by default a quarter of the file descriptors that
+    limit: the most that may wait; by default a quarter of the file descriptors that
         this process may open, from 16 to 1,024.
     """
 
@@ -97,7 +96,7 @@ class WaitingConnections:
         self._n_waiting = 0
 
     def add(self, connection: TimedProtocol) -> None:
-        """Let a connection wait; where there are too many, another one is given up."""
+        """Add a connection; if there are too many, close another one."""
         self._waiting[connection.address][connection] = None
         self._n_waiting += 1
         if self._n_waiting > self._limit:
@@ -105,7 +104,7 @@ class WaitingConnections:
             next(iter(most)).give_up()
 
     def remove(self, connection: TimedProtocol) -> None:
-        """Let a connection wait no more."""
+        """Remove a connection."""
         of_address = self._waiting[connection.address]
         if connection in of_address:
             del of_address[connection]
@@ -138,12 +137,12 @@ class TimedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Take a connection, whose header begins to be waited for."""
+        """Start the deadline of the first header."""
         super().connection_made(transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget a connection."""
+        """Stop waiting."""
         self._wait_no_more()
         super().connection_lost(exc)
 
@@ -153,12 +152,12 @@ class TimedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Note that its header is whole."""
+        """Note that its header is complete."""
         self._lacks_header = False
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; a header that they leave open is waited for."""
+        """Take bytes; if they leave a header incomplete, start its deadline."""
         super().data_received(data)
         if not self._lacks_header:
             self._wait_no_more()
@@ -177,7 +176,7 @@ class TimedProtocol(HttpToolsProtocol):
 
 
 def _default_limit() -> int:
-    if sys.platform == "win32":  # it has no such limit
+    if sys.platform == "win32":  # which has no such limit
         return _MOST
     import resource
 

@@ -1,7 +1,7 @@
-"""An engine whose blocks are worked on by the workers of a Dask cluster.
+"""An engine that runs kernels on the workers of a Dask cluster.
 
-What is done soon is done here. Results come in the order of the blocks, so that bits do
-not depend on who did what, or on how many blocks went together.
+Short work is done in this process. Results come in the order of the blocks, so that bits
+do not depend on the workers, or on the number of blocks per task.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.protocol_packages import named_packages
 
-# Only futures are used, and never ``scatter``: whatever a cluster loses can be asked for
-# again. What goes wrong with the cluster raises :class:`Unavailable`, which costs a step
-# time and no session. Names of tasks are random and tell nothing.
+# Only futures are used, never ``scatter``, so that whatever a cluster loses can be computed
+# again. Trouble with the cluster raises :class:`Unavailable`, which delays a step and fails
+# no session. Names of tasks are random.
 
 log = logging.getLogger(__name__)
 B = TypeVar("B")
@@ -50,9 +50,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _BEAT_SECONDS: Final = 1.0
-_ANSWER_SECONDS: Final = 10.0  # a scheduler that is well answers within milliseconds
-_START_SECONDS: Final = 120.0  # processes of workers, on a machine that is busy
-_ALONE_SECONDS: Final = 30.0  # time for a worker that ended to be started again
+_ANSWER_SECONDS: Final = 10.0  # a healthy scheduler answers within milliseconds
+_START_SECONDS: Final = 120.0  # for worker processes to start on a busy machine
+_ALONE_SECONDS: Final = 30.0  # for a worker that ended to be started again
 _AWAY: Final = (
     "The Dask scheduler does not answer, or not to our certificate (COTERIE_ENGINE)."
 )
@@ -62,8 +62,8 @@ _UNREAD: Final = (
     "Dask could not run a task: its workers have to be started from the installation "
     "of this analyst."
 )
-# settings of the service, and credentials of databases and clouds: no kernel asks for one
-_OF_THE_SERVICE: Final = (
+# secrets of the service, its database and its cloud, which no kernel needs
+_SECRET_PREFIXES: Final = (
     "COTERIE_DATABASE", "COTERIE_SMTP", "COTERIE_IDENTITY", "PG", "AWS_", "AZURE_",
     "GOOGLE_",
 )  # fmt: skip
@@ -71,7 +71,7 @@ _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 
 
 class SentTask(NamedTuple):
-    """A task that was handed out."""
+    """A submitted task."""
 
     future: Future
     n_blocks: int
@@ -81,7 +81,7 @@ class Cluster:
     """A connection to a Dask scheduler.
 
     seconds: how long to wait for the next result.
-    own: what is closed with the connection.
+    own: a local cluster that is closed with the connection.
     """
 
     def __init__(
@@ -93,23 +93,23 @@ class Cluster:
 
     @property
     def is_well(self) -> bool:
-        """Return whether the connection stands."""
+        """Return whether the connection is open."""
         return bool(self._client.status == "running")
 
     def n_threads(self) -> int:
-        """Return how many tasks are worked on at once; waits for a first worker.
+        """Return the number of workers' threads; waits for a first worker.
 
-        Raises Unavailable if the scheduler does not answer, or nobody works for it.
+        Raises Unavailable if the scheduler does not answer or has no workers.
         """
         until = time.monotonic() + min(_ALONE_SECONDS, self._seconds)
-        while (found := self._count()) == 0:
+        while (n_threads := self._count()) == 0:
             if time.monotonic() > until:
                 raise self._give_up(_NO_WORKERS)
             time.sleep(_BEAT_SECONDS / 10)
-        return found
+        return n_threads
 
     def submit(self, task: BlockTask) -> SentTask:
-        """Hand a task out."""
+        """Submit a task."""
         key = f"block-{secrets.token_hex(16)}"
         try:
             future = self._client.submit(work, task, key=key, pure=False)
@@ -118,46 +118,45 @@ class Cluster:
         return SentTask(future, len(task.blocks))
 
     def result(self, sent: SentTask) -> BlockResults:
-        """Return what came of a task; raise what its kernel raised.
+        """Return the results of a task, or raise the exception of its kernel.
 
-        A task whose worker is lost runs on another.
+        A task whose worker is lost runs on another one.
 
-        Raises Unavailable if there are no workers, or nothing comes.
-        Raises RuntimeError if workers end each time that they run it, or return what is
-            no result.
+        Raises Unavailable if there are no workers, or no result in time.
+        Raises RuntimeError if the task ends its workers, or their answer is no result.
         """
-        found = self._wait_for(sent.future)
-        if isinstance(found, BlockFailure):
-            raise found.error
-        if not isinstance(found, BlockResults) or len(found.results) != sent.n_blocks:
-            raise RuntimeError("a Dask worker returned what is no result")
-        return found
+        answer = self._wait_for(sent.future)
+        if isinstance(answer, BlockFailure):
+            raise answer.error
+        if not isinstance(answer, BlockResults) or len(answer.results) != sent.n_blocks:
+            raise RuntimeError("a Dask worker's answer is no result")
+        return answer
 
-    def forget(self, sent: Iterable[SentTask]) -> None:
-        """Let nobody work on these any more."""
-        futures = [each.future for each in sent]
+    def cancel(self, tasks: Iterable[SentTask]) -> None:
+        """Cancel tasks."""
+        futures = [task.future for task in tasks]
         if futures and self.is_well:
             self._client.cancel(futures)
 
     def close(self) -> None:
-        """End the connection, and the workers where they were started here."""
+        """Close the connection, and the local cluster if there is one."""
         self._client.close(timeout=_BEAT_SECONDS)
         if self._own is not None:
             self._own.close(timeout=_ANSWER_SECONDS)
 
     def _wait_for(self, future: Future) -> Any:
-        """Return a result; the scheduler is asked for a sign of life until it is here.
+        """Return a result; meanwhile check that the scheduler still answers.
 
-        It hands over what is done, too, and may fall silent before it has.
+        Results come through the scheduler too, so it may fall silent before they do.
         """
         until = time.monotonic() + self._seconds
         loop = self._client.loop.asyncio_loop
-        coming = asyncio.run_coroutine_threadsafe(self._handed_over(future), loop)
+        result = asyncio.run_coroutine_threadsafe(self._gather(future), loop)
         try:
             while time.monotonic() < until:
-                concurrent.futures.wait([coming], _BEAT_SECONDS)
-                if coming.done():
-                    return coming.result()
+                concurrent.futures.wait([result], _BEAT_SECONDS)
+                if result.done():
+                    return result.result()
                 self.n_threads()
         except KilledWorker:
             raise RuntimeError("Dask's workers end when they run a task") from None
@@ -165,24 +164,24 @@ class Cluster:
             raise
         except _TROUBLE:
             raise self._give_up(_AWAY) from None
-        except Exception as error:  # `work` raises nothing: it did not begin
+        except Exception as error:  # `work` raises nothing, so it did not run
             log.error("dask: %s", type(error).__name__)  # noqa: TRY400  no traceback: it may hold values
             raise self._give_up(_UNREAD) from error
         finally:
-            coming.cancel()
+            result.cancel()
         raise self._give_up(_SILENT)
 
-    async def _handed_over(self, future: Future) -> Any:
+    async def _gather(self, future: Future) -> Any:
         return await self._client.gather(future, asynchronous=True)
 
     def _count(self) -> int:
         try:
-            found = self._client.sync(
+            cores = self._client.sync(
                 self._client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS
             )
         except (*_TROUBLE, TimeoutError):
             raise self._give_up(_AWAY) from None
-        return sum(found.values())
+        return sum(cores.values())
 
     def _give_up(self, why: str) -> Unavailable:
         log.error("dask: %s", why)
@@ -190,23 +189,23 @@ class Cluster:
         return Unavailable(why)
 
 
-_kept: Cluster | None = None
+_cluster: Cluster | None = None
 
 
 def connect(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
-    """Return the connection of this process; it stays while it is well.
+    """Return this process's connection, which is opened again if it was lost.
 
-    scheduler: its address; where it is empty, workers are started here.
-    place: what such workers read.
+    scheduler: its address; if it is empty, a local cluster is started.
+    place: the blobs that its workers read.
 
     Raises Unavailable.
     """
-    global _kept  # noqa: PLW0603  workers that were started here outlast a step
-    if _kept is None or not _kept.is_well:
-        if _kept is not None:
-            _kept.close()
-        _kept = _open_cluster(scheduler, seconds, place)
-    return _kept
+    global _cluster  # noqa: PLW0603  a local cluster outlasts a step
+    if _cluster is None or not _cluster.is_well:
+        if _cluster is not None:
+            _cluster.close()
+        _cluster = _open_cluster(scheduler, seconds, place)
+    return _cluster
 
 
 def _open_cluster(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
@@ -219,33 +218,33 @@ def _open_cluster(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
     return Cluster(client, seconds, own)
 
 
-def _client(where: LocalCluster | str) -> Client:
-    return Client(where, timeout=_ANSWER_SECONDS, set_as_default=False)
+def _client(cluster: LocalCluster | str) -> Client:
+    return Client(cluster, timeout=_ANSWER_SECONDS, set_as_default=False)
 
 
-def _run_within(seconds: float, make: Callable[[T], R], given: T) -> R:
-    """Return what is made, or raise TimeoutError: a scheduler that sleeps says nothing."""
-    made: concurrent.futures.Future[R] = concurrent.futures.Future()
+def _run_within(seconds: float, function: Callable[[T], R], argument: T) -> R:
+    """Call a function; raise TimeoutError if it takes longer, as with a dead scheduler."""
+    result: concurrent.futures.Future[R] = concurrent.futures.Future()
 
     def run() -> None:
         try:
-            made.set_result(make(given))
-        except Exception as error:  # noqa: BLE001  it is raised where it is waited for
-            made.set_exception(error)
+            result.set_result(function(argument))
+        except Exception as error:  # noqa: BLE001  raised by `result`
+            result.set_exception(error)
 
     threading.Thread(target=run, daemon=True).start()
-    return made.result(timeout=seconds)
+    return result.result(timeout=seconds)
 
 
 def _own_workers(place: BlobPlace) -> LocalCluster:
-    """Start a worker for each processor of this machine; nothing of it is seen outside.
+    """Start a worker per processor of this machine, reachable from this machine only.
 
-    They speak TLS with certificates drawn for them, so that no other account of this
-    machine gets a worker to run code. What they inherit holds no secret: they map rows
-    from this process's files, and of an object store from its cache, where the step has
-    put them. So they neither know the store nor hold its credentials.
+    They use TLS with fresh certificates, so that no other account of this machine can
+    run code as a worker. They inherit no secrets: rows come from this process's files, or
+    from the cache of an object store, where the step has put them.
     """
-    for name in [each for each in os.environ if each.startswith(_OF_THE_SERVICE)]:
+    secret_names = [name for name in os.environ if name.startswith(_SECRET_PREFIXES)]
+    for name in secret_names:
         del os.environ[name]
     environment = {
         "COTERIE_DATA_DIR": str(place.folder.parent.resolve()),
@@ -264,36 +263,36 @@ def _own_workers(place: BlobPlace) -> LocalCluster:
         )
 
 
-# Which blocks go there: those that are worth the way
+# Which blocks are sent
 
 
 WORTH_SENDING: Final = 0.5
-"""From how many seconds of processor time on blocks go to the cluster.
+"""Seconds of processor time from which blocks are sent to the cluster.
 
-Below, handing out takes longer than it saves (measured in November 2026).
+Below, sending takes longer than it saves (measured in November 2026).
 """
-TASK_SECONDS: Final = 0.1  # of work: handing a task out takes some milliseconds
-_MOST_BLOCKS: Final = 64  # of a task
-_MOST_CARRIED: Final = 1 << 20  # bytes of a block that lie in no blob
-_MOST_BOUND: Final = 1 << 20  # the same of a kernel, for each TASK_SECONDS of a block
-_AHEAD: Final = 2  # tasks per thread that wait for it or run
+TASK_SECONDS: Final = 0.1  # of work per task; submitting one takes some milliseconds
+_MOST_BLOCKS: Final = 64  # per task
+_MOST_CARRIED: Final = 1 << 20  # bytes of a block that are in no blob
+_MOST_BOUND: Final = 1 << 20  # the same for a kernel, per TASK_SECONDS of a block
+_AHEAD: Final = 2  # submitted tasks per thread
 
 
 @dataclass(slots=True)
 class _Pace:
-    """What a kernel took lately, in seconds of processor time."""
+    """The recent cost of a kernel, in seconds of processor time."""
 
     of_a_block: float = 0.0
     of_all: float = 0.0
 
 
 class DaskEngine:
-    """Runs kernels on the workers of a cluster, or here where that is as fast.
+    """Runs kernels on the workers of a cluster, or in this process if that is as fast.
 
-    Blocks stay here too whose rows lie in no blob: rows do not travel. So do kernels
-    that are no function of a module, or bound to much beside their work.
+    Blocks whose rows are in no blob stay here, because rows are not sent. So do kernels
+    that are not a module's function, or that carry too much data for their work.
 
-    connect: called when something is to be sent.
+    connect: called before the first task is sent.
     mapped: the blobs of the step.
     """
 
@@ -306,10 +305,9 @@ class DaskEngine:
         self._paces: dict[Any, _Pace] = {}
 
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
-        """Yield what a kernel returns for each block, in the order of the blocks.
+        """Yield the kernel's result for each block, in the order of the blocks.
 
-        Raises Unavailable if the cluster cannot be used; the step may be taken again
-            later.
+        Raises Unavailable if the cluster cannot be used; the step may be repeated.
         """
         function = _function_of(kernel)
         if function is None:
@@ -319,31 +317,32 @@ class DaskEngine:
         expected, pace.of_all = pace.of_all, 0.0
         remaining = iter(blocks)
         if expected < WORTH_SENDING:
-            yield from self._begin_here(kernel, remaining, pace)
+            yield from self._begin_locally(kernel, remaining, pace)
         first = list(islice(remaining, 1))
         if first and self._is_heavy(kernel, first[0], pace):
             yield from self._local.map(kernel, chain(first, remaining))
         elif first:
-            yield from self._elsewhere(kernel, chain(first, remaining), pace)
+            yield from self._map_on_cluster(kernel, chain(first, remaining), pace)
 
-    def _begin_here(
+    def _begin_locally(
         self, kernel: Callable[[B], R], remaining: Iterator[B], pace: _Pace
     ) -> Iterator[R]:
-        """Work here until it is worth sending the rest."""
+        """Work in this process until it is worth sending the rest."""
 
-        def soon() -> Iterator[B]:
+        def first_blocks() -> Iterator[B]:
             while pace.of_all < WORTH_SENDING:
                 block = list(islice(remaining, 1))
                 if not block:
                     return
                 yield block[0]
 
-        for result, seconds in self._local.map(partial(_time_kernel, kernel), soon()):
+        timed = partial(_time_kernel, kernel)
+        for result, seconds in self._local.map(timed, first_blocks()):
             pace.of_all += seconds
             pace.of_a_block = seconds
             yield result
 
-    def _elsewhere(
+    def _map_on_cluster(
         self, kernel: Callable[[B], R], blocks: Iterator[B], pace: _Pace
     ) -> Iterator[R]:
         cluster = self._connect()
@@ -354,27 +353,27 @@ class DaskEngine:
             for task in islice(tasks, window):
                 waiting.append(cluster.submit(task))
             while waiting:
-                done = cluster.result(waiting[0])
+                answer = cluster.result(waiting[0])
                 waiting.popleft()
                 for task in islice(tasks, 1):
                     waiting.append(cluster.submit(task))
-                pace.of_all += done.seconds
-                pace.of_a_block = done.seconds / len(done.results)
-                yield from done.results
+                pace.of_all += answer.seconds
+                pace.of_a_block = answer.seconds / len(answer.results)
+                yield from answer.results
         finally:
-            cluster.forget(waiting)
+            cluster.cancel(waiting)
 
     def _tasks(
         self, kernel: Callable[[B], R], blocks: Iterator[B], pace: _Pace
     ) -> Iterator[BlockTask]:
         lean_kernel, _ = self._mapped.lean(kernel)
-        known = versions(named_packages())
-        while some := list(islice(blocks, _blocks_of_a_task(pace))):
-            lean = [self._mapped.lean(block)[0] for block in some]
-            yield BlockTask(versions=known, kernel=lean_kernel, blocks=lean)
+        installed = versions(named_packages())
+        while batch := list(islice(blocks, _blocks_of_a_task(pace))):
+            lean = [self._mapped.lean(block)[0] for block in batch]
+            yield BlockTask(versions=installed, kernel=lean_kernel, blocks=lean)
 
     def _is_heavy(self, kernel: Callable[[B], R], block: B, pace: _Pace) -> bool:
-        """Return whether more would travel than the work is worth."""
+        """Return whether more data would be sent than the work is worth."""
         worth = max(pace.of_a_block / TASK_SECONDS, 1.0)
         (_, bound), (_, carried) = map(self._mapped.lean, (kernel, block))
         return carried > _MOST_CARRIED or bound > _MOST_BOUND * worth
@@ -387,15 +386,15 @@ def _blocks_of_a_task(pace: _Pace) -> int:
 
 
 def _time_kernel(kernel: Callable[[B], R], block: B) -> tuple[R, float]:
-    begun = time.thread_time()
+    begin = time.thread_time()
     result = kernel(block)
-    return result, time.thread_time() - begun
+    return result, time.thread_time() - begin
 
 
 def _function_of(kernel: object) -> FunctionType | None:
-    """Return the function of a module that a kernel is; None if it is something else.
+    """Return the module's function in a kernel; None if it is something else.
 
-    What is defined within a function would travel with all that it sees.
+    A function defined in another function would be sent with its whole closure.
     """
     while isinstance(kernel, partial):
         kernel = kernel.func

@@ -1,4 +1,4 @@
-"""Which engine a step gets."""
+"""The choice of an engine for steps."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineChoice:
-    """Where kernels run; it may go to another process, which opens the same.
+    """Where kernels run; another process may open the same engine.
 
-    scheduler: address of a Dask scheduler; without one Dask's workers are started here.
+    scheduler: address of a Dask scheduler; without one a local cluster is started.
     seconds: how long a step waits for the next result.
     """
 
@@ -45,8 +45,7 @@ class EngineChoice:
     def open(self, place: BlobPlace, mapped: Mapping[str, Buffer]) -> Engine:
         """Return the engine of a step.
 
-        mapped: mapping of str to buffer; the blobs of the step by digest, as they lie
-            in memory.
+        mapped: mapping of str to buffer; the blobs of the step in memory, by digest.
         """
         local = LocalEngine(os.cpu_count() or 1)
         if self.kind == "local":
@@ -57,6 +56,6 @@ class EngineChoice:
         return DaskEngine(
             local,
             lambda: connect(self.scheduler, self.seconds, place),
-            # workers of this machine map what lies in the cache
+            # workers on this machine map the cache, which holds whole blobs
             MappedBlobs(mapped, is_checked=bool(place.url and self.scheduler)),
         )

@@ -1,7 +1,7 @@
-"""What a worker does: some blocks, one after the other.
+"""The tasks of a worker: a kernel and some blocks.
 
-Nothing that it is given or returns shows a number when it is printed, and it lets no
-exception out: Dask would write down both, with what they hold.
+Neither a task nor its result shows a number when it is printed, and a worker raises no
+exception, because Dask would log both, with the values in them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from analyst_service.blobs import FileBlobStore
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 
-# A view of rows lies in the memory map of a blob. Its address tells which bytes of which
-# blob it shows; a worker opens the blobs itself and shows the same bytes in the same way.
+# A view of rows points into the memory map of a blob, so its address identifies the bytes
+# of the blob that it shows. A worker opens the blob itself and makes the same view.
 
 _NUMBERS: Final = "biuf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """Where an array lies: bytes of a blob, and how they are shown.
+    """An array as a view of a blob's bytes.
 
-    begin, size: of the bytes within the blob.
-    check: SHA-256 of these bytes, where a worker may fetch them by themselves.
-    first: where the array's first element lies within them; dtype, shape and strides
-    as numpy has them.
+    begin, size: the range of bytes within the blob.
+    check: SHA-256 of the range, if a worker may fetch the range alone.
+    first: offset of the array's first element within the range.
+    dtype, shape, strides: as in numpy.
     """
 
     digest: str
@@ -53,25 +53,25 @@ class Reference:
     strides: tuple[int, ...]
 
     def read(self, blobs: FileBlobStore) -> NDArray[Any]:
-        """Return the array, read-only; :class:`Unavailable` if there is no such blob."""
+        """Return the read-only array; :class:`Unavailable` if there is no such blob."""
         try:
             part = memoryview(
                 blobs.part(self.digest, self.begin, self.size, self.check)
             )
         except KeyError:
             raise Unavailable(
-                "A Dask worker does not find a blob. COTERIE_DATA_DIR and "
-                "COTERIE_BLOB_STORE have to lead it to those of the analyst."
+                "A Dask worker does not find a blob. Its COTERIE_DATA_DIR and "
+                "COTERIE_BLOB_STORE have to be those of the analyst."
             ) from None
         return np.ndarray(self.shape, self.dtype, part, self.first, self.strides)
 
 
 class MappedBlobs:
-    """The blobs of a step, by their place in memory.
+    """The blobs of a step, by their addresses in memory.
 
-    blobs: mapping of str to buffer; they stay mapped as long as this lives.
-    is_checked: whether references say what their bytes hash to: a worker that fetches
-        some bytes of a blob cannot hold them against the digest of the whole.
+    blobs: mapping of str to buffer; they stay mapped during the life of this object.
+    is_checked: whether references include the SHA-256 of their range, which a worker
+        needs if it fetches only a range.
     """
 
     def __init__(self, blobs: Mapping[str, Buffer], *, is_checked: bool) -> None:
@@ -79,23 +79,23 @@ class MappedBlobs:
             digest: np.frombuffer(memoryview(blob), np.uint8)
             for digest, blob in blobs.items()
         }
-        placed = [
+        by_address = [
             (byte_bounds(a)[0], digest, a) for digest, a in arrays.items() if a.size
         ]
-        self._placed = sorted(placed, key=lambda each: each[0])
-        self._starts = [start for start, _, _ in self._placed]
+        self._by_address = sorted(by_address, key=lambda entry: entry[0])
+        self._starts = [start for start, _, _ in self._by_address]
         self._is_checked = is_checked
         self._checks: dict[tuple[str, int, int], str] = {}
 
     def reference(self, array: NDArray[Any]) -> Reference | None:
-        """Return where an array lies; None if that is no blob of the step."""
+        """Return a reference to an array; None if it is in no blob of the step."""
         if array.size == 0 or array.dtype.kind not in _NUMBERS:
             return None
         low, high = byte_bounds(array)
         at = bisect_right(self._starts, low) - 1
         if at < 0:
             return None
-        start, digest, blob = self._placed[at]
+        start, digest, blob = self._by_address[at]
         begin, end = low - start, high - start
         if end > blob.size:
             return None
@@ -111,7 +111,7 @@ class MappedBlobs:
         )
 
     def _check(self, digest: str, blob: NDArray[np.uint8], begin: int, end: int) -> str:
-        """Return the SHA-256 of some bytes; each pass over the rows asks for it."""
+        """Return the SHA-256 of a range, cached for further passes over the rows."""
         key = digest, begin, end
         if key not in self._checks:
             self._checks[key] = sha256(blob[begin:end].data).hexdigest()
@@ -123,61 +123,60 @@ class MappedBlobs:
 
         def refer(array: Any) -> Any:
             nonlocal carried
-            found = self.reference(array)
-            carried += 0 if found else array.nbytes
-            return found or array
+            reference = self.reference(array)
+            carried += 0 if reference else array.nbytes
+            return reference or array
 
-        return _rebuilt(value, np.ndarray, refer), carried
+        return _replace(value, np.ndarray, refer), carried
 
 
 def resolve_references(value: Any, blobs: FileBlobStore) -> Any:
-    """Return a value with the arrays that its references name."""
-    return _rebuilt(value, Reference, lambda reference: reference.read(blobs))
+    """Return a value with arrays in place of its references."""
+    return _replace(value, Reference, lambda reference: reference.read(blobs))
 
 
-def _rebuilt(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Return a value with all of a kind in it changed; itself where there is none.
+def _replace(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """Return a value with every instance of a type in it replaced.
 
-    Looks into what kernels and blocks are made of: partial functions, tuples, lists,
-    dictionaries and dataclasses.
+    Searches partial functions, tuples, lists, dictionaries and dataclasses: what kernels
+    and blocks are made of. A value without instances is returned itself.
     """
     if isinstance(value, kind):
         return change(value)
-    parts, together = _taken_apart(value)
-    changed = [_rebuilt(part, kind, change) for part in parts]
+    parts, rebuild = _take_apart(value)
+    changed = [_replace(part, kind, change) for part in parts]
     is_same = all(a is b for a, b in zip(parts, changed, strict=True))
-    return value if is_same else together(changed)
+    return value if is_same else rebuild(changed)
 
 
-def _taken_apart(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """Return what a value holds, and how one is made of such."""
+def _take_apart(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    """Return the parts of a value, and a function that makes a value of parts."""
     if isinstance(value, partial):
         names = list(value.keywords)
         parts = [value.func, *value.args, *value.keywords.values()]
         n = 1 + len(value.args)
         return parts, lambda p: partial(*p[:n], **dict(zip(names, p[n:], strict=True)))
     if isinstance(value, tuple):
-        make = getattr(value, "_make", type(value))  # a named tuple has another way
-        return list(value), make
+        return list(value), getattr(value, "_make", type(value))  # of a named tuple
     if isinstance(value, list):
         return value, list
     if isinstance(value, dict):
         return list(value.values()), lambda p: dict(zip(value, p, strict=True))
     if is_dataclass(value) and not isinstance(value, type):
-        return _of_dataclass(value)
+        return _take_apart_dataclass(value)
     return [], list
 
 
-def _of_dataclass(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    names = [each.name for each in fields(value)]
+def _take_apart_dataclass(value: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+    names = [field.name for field in fields(value)]
 
-    def together(parts: list[Any]) -> Any:
-        other = copy(value)  # not made anew: a check would look at references
+    def rebuild(parts: list[Any]) -> Any:
+        other = copy(value)  # without __init__, whose checks do not expect references
         for name, part in zip(names, parts, strict=True):
             object.__setattr__(other, name, part)
         return other
 
-    return [getattr(value, name) for name in names], together
+    return [getattr(value, name) for name in names], rebuild
 
 
 _PACKAGES: Final = (
@@ -198,7 +197,7 @@ class BlockTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockResults:
-    """What the kernel returned for each block, and the processor time of all, in s."""
+    """The kernel's result for each block, and the processor time (s) of all of them."""
 
     results: Sequence[Any] = field(repr=False)
     seconds: float
@@ -206,7 +205,7 @@ class BlockResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockFailure:
-    """What the kernel raised, or what kept it from running."""
+    """The exception of the kernel, or the reason why it did not run."""
 
     error: Exception = field(repr=False)
 
@@ -215,19 +214,19 @@ class BlockFailure:
 def versions(packages: tuple[str, ...] = ()) -> Versions:
     """Return the versions on which the bits of a result may depend.
 
-    ``packages``: distributions that bring protocols.
+    ``packages``: distributions with protocols.
     """
-    found = {"Python": platform.python_version()}
+    installed = {"Python": platform.python_version()}
     for name in (*_PACKAGES, *packages):
         try:
-            found.setdefault(name, version(name))
+            installed.setdefault(name, version(name))
         except PackageNotFoundError:
-            found.setdefault(name, "none")
-    return found
+            installed.setdefault(name, "none")
+    return installed
 
 
 def work(task: BlockTask) -> BlockResults | BlockFailure:
-    """Run a task where its rows are read from this process's own blob store."""
+    """Run a task, whose rows are read from this worker's own blob store."""
     try:
         _require_same(task.versions, versions(tuple(task.versions)))
         return _run(task, _blobs())
@@ -235,29 +234,29 @@ def work(task: BlockTask) -> BlockResults | BlockFailure:
         return BlockFailure(error=error)
 
 
-def _require_same(analyst: Versions, here: Versions) -> None:
-    other = [
-        f"{name} {here.get(name, 'none')} (here {needed})"
-        for name, needed in analyst.items()
-        if here.get(name, "none") != needed
+def _require_same(expected: Versions, installed: Versions) -> None:
+    differences = [
+        f"{name} {installed.get(name, 'none')} (here {needed})"
+        for name, needed in expected.items()
+        if installed.get(name, "none") != needed
     ]
-    if other:
+    if differences:
         raise Unavailable(
-            f"A Dask worker has other versions: {', '.join(other)}. Start its workers "
-            "from the installation of this analyst."
+            f"A Dask worker has other versions: {', '.join(differences)}. Start the "
+            "workers from the installation of this analyst."
         )
 
 
 @cache
 def _blobs() -> FileBlobStore:
-    """Return the blobs by the environment of this worker: a task names no place."""
+    """Return the blob store that this worker's environment names, not the task."""
     return Settings().blob_place.open()
 
 
 def _run(task: BlockTask, blobs: FileBlobStore) -> BlockResults:
-    # for good, not for a while: threads of one worker would undo it for each other
+    # permanently, because a context manager would interfere with other threads' limits
     threadpool_limits(1)
-    begun = time.thread_time()
+    begin = time.thread_time()
     kernel = resolve_references(task.kernel, blobs)
     results = [kernel(resolve_references(block, blobs)) for block in task.blocks]
-    return BlockResults(results=results, seconds=time.thread_time() - begun)
+    return BlockResults(results=results, seconds=time.thread_time() - begin)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: examples, and additions to what the framework writes."""
+"""The OpenAPI document: examples, and additions to what the framework generates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CODE: Final = "sZlxdjAulTzNI6UY7cvxKp9WasAPV-2n"
 
 
 def _packet(stage: str, round_: int, kind: str, arrays: codec.Arrays) -> Example:
-    """Return the JSON form of a packet whose record holds arrays alone."""
+    """Return the JSON form of a packet whose record holds only arrays."""
     address = Address(
         session=_SESSION,
         agreement=_DIGEST,
@@ -84,7 +84,7 @@ BODIES: Final[dict[str, Example]] = {
         {"rows": np.array([[0.5, -1.25]]), "anchors": np.array([[0.25, 2.0]])},
     ),
 }
-"""What is sent, by operation."""
+"""Example bodies, by operation."""
 
 Document = dict[str, Any]
 
@@ -94,12 +94,12 @@ _SCHEME: Final = "bearer"
 _REFERENCE: Final = "#/components/schemas/"
 
 _TAGS: Final = {
-    "catalogue": "What may be asked for, and who the analyst is. Needs no credential.",
+    "catalogue": "The protocols, and the analyst's key. Needs no credential.",
     "sessions": "Opened, watched and ended by a coordinator.",
-    "members": "Invitations, and those who take them. A code stands for a credential.",
+    "members": "Invitations and joining. A code takes the place of a credential.",
     "rounds": "A party's work: read a task, answer it.",
-    "results": "What comes of it: labels for a party, a summary for the coordinator.",
-    "notices": "Addresses of mail to be told at: each caller's own.",
+    "results": "Labels for a party, a summary for the coordinator.",
+    "notices": "A caller's own mail addresses for notices.",
     "health": "For supervisors and monitoring. Needs no credential.",
 }
 _EVERYBODY: Final = (Problem.TOO_MANY_REQUESTS, Problem.UNAVAILABLE)
@@ -108,13 +108,16 @@ _SENDERS: Final = (Problem.MALFORMED, Problem.INVALID_PARAMETERS, Problem.TOO_LA
 
 
 def describe(document: Document, with_caller: frozenset[str]) -> None:
-    """Add what readers and generators need; the document is changed.
+    """Add to a document, in place, what readers and generators need.
 
-    document: OpenAPI 3.1, as the framework wrote it.
-    with_caller: the ids of the operations that ask for a credential.
+    document: OpenAPI 3.1, as the framework generated it.
+    with_caller: the ids of the operations that need a credential.
     """
     document["servers"] = [{"url": "/", "description": "Where this document is."}]
-    document["tags"] = [{"name": n, "description": said} for n, said in _TAGS.items()]
+    document["tags"] = [
+        {"name": name, "description": description}
+        for name, description in _TAGS.items()
+    ]
     components = document["components"]
     components["securitySchemes"] = {
         _SCHEME: {
@@ -124,7 +127,7 @@ def describe(document: Document, with_caller: frozenset[str]) -> None:
             "party got when it joined.",
         }
     }
-    components["examples"] = {each.slug: _example_of(each) for each in Problem}
+    components["examples"] = {problem.slug: _example_of(problem) for problem in Problem}
     for operation in _operations(document):
         _describe(operation, needs_caller=operation["operationId"] in with_caller)
     _let_defaults_be_left_out(document)
@@ -136,9 +139,9 @@ def _operations(document: Document) -> Iterator[dict[str, Any]]:
 
 
 def _describe(operation: dict[str, Any], *, needs_caller: bool) -> None:
-    """Say who may ask, what goes and comes, and which problems are usual."""
+    """Add the credential, an example body and the usual problems of an operation."""
     name = operation["operationId"]
-    # the framework makes a title of the function's name
+    # the framework's summary is the function's name
     operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
     operation["security"] = [{_SCHEME: []}] if needs_caller else []
     usual = [*_EVERYBODY]
@@ -151,7 +154,8 @@ def _describe(operation: dict[str, Any], *, needs_caller: bool) -> None:
             body["content"][_JSON]["example"] = BODIES[name]
     problems = operation["responses"]["default"]["content"][_PROBLEM]
     problems["examples"] = {
-        each.slug: {"$ref": f"#/components/examples/{each.slug}"} for each in usual
+        problem.slug: {"$ref": f"#/components/examples/{problem.slug}"}
+        for problem in usual
     }
 
 
@@ -160,7 +164,7 @@ def _example_of(problem: Problem) -> dict[str, Any]:
         "type": problem.urn,
         "title": problem.title,
         "status": problem.status,
-        "detail": "What was expected, and what came.",
+        "detail": "What was expected and what was received.",
         "remedy": problem.remedy,
         "request_id": "739a5a8eddf001ff",
     }
@@ -174,43 +178,44 @@ def _example_of(problem: Problem) -> dict[str, Any]:
 
 
 def _let_defaults_be_left_out(document: Document) -> None:
-    """Say the defaults of what is sent in words instead of by the keyword.
+    """Move the defaults of request bodies from the keyword into the description.
 
-    Generators take a field with a default for one that is always there, which is true of
-    answers; what is sent may leave it out, and has to: terms hold what differs from the
-    defaults.
+    Generated clients always send a field that has a default. Responses do contain such
+    fields, but requests must omit them: terms hold only what differs from the defaults.
     """
     schemas = document["components"]["schemas"]
-    sent = _find_reachable(
+    requests = _find_reachable(
         (o.get("requestBody") for o in _operations(document)), schemas
     )
-    answered = _find_reachable((o["responses"] for o in _operations(document)), schemas)
-    for name in sent - answered:
+    responses = _find_reachable(
+        (o["responses"] for o in _operations(document)), schemas
+    )
+    for name in requests - responses:
         for field in schemas[name].get("properties", {}).values():
             if "default" in field:
                 value = json.dumps(field.pop("default"), ensure_ascii=False)
-                said = field.get("description", "")
-                field["description"] = f"{said} Default: {value}.".lstrip()
+                description = field.get("description", "")
+                field["description"] = f"{description} Default: {value}.".lstrip()
 
 
 def _find_reachable(roots: Iterable[Any], schemas: dict[str, Any]) -> set[str]:
-    """Return the names of the schemas that something refers to, however far off."""
-    found: set[str] = set()
-    left = [name for root in roots for name in _references(root)]
-    while left:
-        name = left.pop()
-        if name not in found and name in schemas:
-            found.add(name)
-            left.extend(_references(schemas[name]))
-    return found
+    """Return the names of the schemas that roots refer to, directly or indirectly."""
+    reachable: set[str] = set()
+    pending = [name for root in roots for name in _references(root)]
+    while pending:
+        name = pending.pop()
+        if name not in reachable and name in schemas:
+            reachable.add(name)
+            pending.extend(_references(schemas[name]))
+    return reachable
 
 
 def _references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"].removeprefix(_REFERENCE)
-        for each in value.values():
-            yield from _references(each)
+        for item in value.values():
+            yield from _references(item)
     elif isinstance(value, list):
-        for each in value:
-            yield from _references(each)
+        for item in value:
+            yield from _references(item)

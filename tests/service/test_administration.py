@@ -60,8 +60,8 @@ def run(tmp_path: Path) -> Run:
             "COTERIE_WORKERS: give a whole number",
         ),
         ({"COTERIE_WORKERS": "0"}, "COTERIE_WORKERS: give at least 1"),
-        ({"COTERIE_DATABASE_URL": "nonsense"}, "is no address of a database"),
-        ({"COTERIE_DATABASE_URL": "mysql://me@here/x"}, "is not served"),
+        ({"COTERIE_DATABASE_URL": "nonsense"}, "is not the URL of a database"),
+        ({"COTERIE_DATABASE_URL": "mysql://me@here/x"}, "is not supported"),
         (
             {"COTERIE_DATABASE_URL": "postgresql://me:hush@127.0.0.1:1/x"},
             "The database cannot be used",

@@ -286,7 +286,10 @@ def described(old: str, new: str) -> Change:
 
 CHANGES: dict[str, tuple[Change, str]] = {
     "no blob": (lambda copy: a_blob(copy).unlink(), "cannot be restored"),
-    "another blob": (lambda copy: a_blob(copy).write_bytes(b"x"), "not what its name"),
+    "another blob": (
+        lambda copy: a_blob(copy).write_bytes(b"x"),
+        "does not match its digest",
+    ),
     "no key": (lambda copy: (copy / "identity.json").unlink(), "cannot be restored"),
     "half a key": (written("identity.json", b"{"), "no analyst's key"),
     "another key": (
@@ -332,7 +335,7 @@ def test_a_damaged_backup_is_refused_in_a_sentence_without_a_row(
 
 @on_both_databases
 @pytest.mark.threat(169)
-@pytest.mark.parametrize("function", ["_copy_blob", "_place_rest"])
+@pytest.mark.parametrize("function", ["_copy_blob", "_copy_blobs_and_key"])
 @pytest.mark.quick(2)
 def test_a_restore_that_is_killed_is_done_again(
     function: str, copy: Path, api: Api, place: Settings

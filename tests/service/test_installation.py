@@ -66,7 +66,7 @@ def test_the_first_start_adopts_and_others_are_refused(
     check_parts(database, Parts(OURS, stores("one")))
     with pytest.raises(ForeignKey) as refused:
         check_parts(database, Parts(OTHERS, stores("one")))
-    assert (refused.value.expected, refused.value.found) == (OURS, OTHERS)
+    assert (refused.value.expected, refused.value.actual) == (OURS, OTHERS)
     with pytest.raises(ForeignStore):
         check_parts(database, Parts(OURS, stores("another")))
     assert stores("another").mark() is None, "nothing was written there"

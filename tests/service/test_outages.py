@@ -23,7 +23,7 @@ from analyst_service import worker
 from analyst_service.blobs import FileDraft
 from analyst_service.database import Database, SystemClock
 from analyst_service.logs import describe
-from analyst_service.metrics import describe_expiry, end_of
+from analyst_service.metrics import describe_expiry, expiry_of
 from analyst_service.worker import Process, WorkerDied, _how_ended
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
@@ -90,7 +90,7 @@ def test_a_failure_is_logged_with_its_code_or_reason_and_no_value(
             with pytest.raises(Exception) as raised:  # noqa: PT011  which one is what is asked
                 work()
             assert said in describe(raised.value)
-            assert worker.describe_crash(raised.value).what == describe(raised.value)
+            assert worker.describe_crash(raised.value).cause == describe(raised.value)
             assert "canary" not in describe(raised.value)
             assert "hush" not in describe(raised.value)
         with engine.begin() as connection:
@@ -176,7 +176,7 @@ def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
             process.submit(None)  # type: ignore[arg-type]  # it is never read
     finally:
         process.end()
-    said = worker.describe_crash(died.value).what
+    said = worker.describe_crash(died.value).cause
     assert "killed by signal 9 (SIGKILL): short of memory? It held at most " in said
     assert said.endswith(" MiB.")
     # of other ends nothing is said of memory
@@ -202,7 +202,7 @@ def test_a_certificate_near_its_end_is_warned_of(
 ) -> None:
     certificate(tmp_path, days=days)
     path = tmp_path / "tls.pem"
-    ends = end_of(path)
+    ends = expiry_of(path)
     now = SystemClock().now() if verb == "ended" else ends - timedelta(days=days)
     said = describe_expiry(path, ends, now)
     assert (f"{verb} on {ends:%Y-%m-%d}" in said) if verb else said == ""
@@ -243,7 +243,7 @@ def test_a_metric_gives_the_days_left_of_the_certificate(
     certificate(tmp_path, days=366)
     path = tmp_path / "tls.pem"
     with start_api(certificate_file=path) as api:
-        left = (end_of(path) - api.clock.now()) / timedelta(days=1)
+        left = (expiry_of(path) - api.clock.now()) / timedelta(days=1)
         assert figure(api, "coterie_certificate_days") == pytest.approx(left, abs=0.01)
         certificate(tmp_path, days=376)
         assert figure(api, "coterie_certificate_days") == pytest.approx(
@@ -272,7 +272,7 @@ def test_when_the_last_backup_ended_is_a_figure(
         monkeypatch.setattr(Path, "touch", Mock(side_effect=OSError(30, "read-only")))
         done = ran(tmp_path, "backup", tmp_path / "tuesday", COTERIE_DATA_DIR=data)
         assert done.exit_code == 0, "the backup is whole nevertheless"
-        assert "will not know of this backup" in done.stderr
+        assert "will not show this backup" in done.stderr
 
 
 def test_how_long_a_session_waits_is_a_figure_of_its_state(api: Api) -> None:

@@ -302,7 +302,7 @@ def test_what_is_open_is_worked_out_once_a_second_or_once(
         (catalogue, "describe"),
     ):
         counted(owner, name)
-    counted(api.service.figures, "_work_out")
+    counted(api.service.figures, "_compute")
     paths = ("/readyz", "/metrics", "/v1/protocols", "/openapi.json")
     for path in paths:
         ask(api, "GET", path)
@@ -313,7 +313,7 @@ def test_what_is_open_is_worked_out_once_a_second_or_once(
     api.clock.forward(1)
     for path in paths * 3:
         assert ask(api, "GET", path).status == 200
-    assert sorted(worked) == ["_work_out", "draft", "is_current"]
+    assert sorted(worked) == ["_compute", "draft", "is_current"]
 
 
 def test_one_thread_computes_a_value_while_others_use_the_last() -> None:
