@@ -61,7 +61,9 @@ def of_fields(
     if Kind.GEOMETRY not in kinds_of(known.shows(params, layout), Reader.OUTSIDE):
         return []
     clustered = [schema.clustered_part for schema in dictionary]
-    return _field_sentences(clustered, plans)
+    found = [_of_rounded(clustered, plans), _of_few_values(clustered)]
+    found.append(_of_imputed(plans))
+    return [text for text in found if text]
 
 
 def _all_coincide(known: frozenset[str], figures: Figures | None) -> bool:
@@ -139,19 +141,6 @@ def _of_sizes(sizes: Sequence[int]) -> list[str]:
 
 
 _MOST_NAMES: Final = 5
-
-
-def _field_sentences(
-    dictionary: Sequence[Schema], plans: Sequence[ColumnPlan] = ()
-) -> list[str]:
-    """Return what an analyst that has rows up to a motion may find, a text each.
-
-    dictionary: of each column group.
-    plans: what becomes of the fields of each column group, where the terms say it.
-    """
-    found = [_of_rounded(dictionary, plans), _of_few_values(dictionary)]
-    found.append(_of_imputed(plans))
-    return [text for text in found if text]
 
 
 def _of_rounded(dictionary: Sequence[Schema], plans: Sequence[ColumnPlan]) -> str:

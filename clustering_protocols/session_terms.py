@@ -6,7 +6,6 @@ in which version, and which risks they bring.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic_core import to_jsonable_python
@@ -237,7 +236,10 @@ def check_terms(terms: Terms) -> Params:
     check_version(terms)
     params = catalogue.parse_params(choice.name, choice.params)
     _check_fit(params, terms)
-    _check_known(choice.name, terms.risks)
+    for code in terms.risks:
+        if code.partition(".")[0] not in {choice.name, session_risks.PREFIX}:
+            raise VersionMismatch(f"The risk {code!r} is of another protocol.")
+        catalogue.find_risk(code)
     if terms.risks != tuple(_risks(params, terms)):
         raise InvalidParameters(
             "The terms list other risks than their parameters bring."
@@ -255,14 +257,6 @@ def check_version(terms: Terms) -> None:
             f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
             f"release speaks; v{spoken} is here."
         )
-
-
-def _check_known(name: str, codes: Iterable[str]) -> None:
-    """Refuse risks that have no sentence here: what they say cannot be accepted."""
-    for code in codes:
-        if code.partition(".")[0] not in {name, session_risks.PREFIX}:
-            raise VersionMismatch(f"The risk {code!r} is of another protocol.")
-        catalogue.find_risk(code)
 
 
 def risks_in(terms: Terms) -> dict[str, Risk]:

@@ -236,7 +236,13 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
     n_partitions, basis = _take(labels, sizes)
     if n_partitions < len(labels):
         rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
-        basis = np.vstack([basis, _directions_beyond(basis, rows)])
+        with _blas().limit(limits=1, user_api="blas"):  # small: threads would only wait
+            rest = rows
+            for _ in range(2):  # of the first time, what rounding leaves is in the span
+                rest = rest - (rest @ basis.T) @ basis
+            _, values, directions = np.linalg.svd(rest, full_matrices=False)
+        beyond: FloatArray = directions[values > _NONE * np.linalg.norm(rows)]
+        basis = np.vstack([basis, beyond])
     _keep(labels, sizes, basis)
     leverage = np.square(basis).sum(axis=0)
     return int(np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE)))
@@ -264,17 +270,6 @@ def _keep(labels: NDArray[np.int32], sizes: IntArray, basis: FloatArray) -> None
 
 def _columns(labels: NDArray[np.int32]) -> list[bytes]:
     return [column.tobytes() for column in np.ascontiguousarray(labels.T)]
-
-
-def _directions_beyond(basis: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return orthonormal rows that span what of rows (s, d) a basis (r, d) does not."""
-    with _blas().limit(limits=1, user_api="blas"):  # small: threads would only wait
-        rest = rows
-        for _ in range(2):  # of the first time, what rounding leaves is in the span
-            rest = rest - (rest @ basis.T) @ basis
-        _, values, directions = np.linalg.svd(rest, full_matrices=False)
-    beyond: FloatArray = directions[values > _NONE * np.linalg.norm(rows)]
-    return beyond
 
 
 @cache

@@ -111,6 +111,18 @@ def build_message_table(name: str) -> MessageTable:
     """Return the messages of a protocol; InvalidParameters if there is none such."""
     known = catalogue.protocol(name)
     chains = [(each, _chain(name, each)) for each in known.reference().examples()]
+    sessions = (
+        SessionOrder(
+            slots=list(example.layout.names),
+            params=catalogue.find_changed_params(example.params),
+            stages=_orders(chain),
+        )
+        for example, chain in chains
+        if not _reproduces(example.params)
+    )
+    found: dict[str, SessionOrder] = {}
+    for session in sessions:
+        found.setdefault(repr(session.stages), session)
     return MessageTable(
         protocol=name,
         version=known.version,
@@ -120,15 +132,7 @@ def build_message_table(name: str) -> MessageTable:
             for stage in stages
             for message in _messages_of(stage)
         ),
-        sessions=_distinct_orders(
-            SessionOrder(
-                slots=list(example.layout.names),
-                params=catalogue.find_changed_params(example.params),
-                stages=_orders(chain),
-            )
-            for example, chain in chains
-            if not _reproduces(example.params)
-        ),
+        sessions=list(found.values()),
     )
 
 
@@ -215,11 +219,3 @@ def _describe(stage: Stage, record: type[Record], role: Role) -> WireMessage:
 def _distinct(messages: Iterable[WireMessage]) -> list[WireMessage]:
     """Return messages in their order, what is said again once."""
     return list({message.model_dump_json(): message for message in messages}.values())
-
-
-def _distinct_orders(sessions: Iterable[SessionOrder]) -> list[SessionOrder]:
-    """Return the first session of each order of stages."""
-    found: dict[str, SessionOrder] = {}
-    for session in sessions:
-        found.setdefault(repr(session.stages), session)
-    return list(found.values())

@@ -233,12 +233,22 @@ def read(buffer: Buffer) -> Packet:
     own_names = _put_back_own(record, arrays, own) if own.size else ()
     header = _read_header(raw, record)
     history, signatures = _pop_transcript(beside)
+    sealed = [
+        beside.pop(f"{_ENVELOPE}{index}", None)
+        for index in range(len(header.envelopes))
+    ]
+    if beside or any(item is None or item.dtype != np.uint8 for item in sealed):
+        raise Malformed("The envelopes do not match their labels.")
     return Packet(
         header=header,
         arrays=arrays,
         content=content,
         own=own_names,
-        envelopes=_pop_envelopes(beside, header.envelopes),
+        envelopes=[
+            Envelope(label=label, sealed=item.tobytes())
+            for label, item in zip(header.envelopes, sealed, strict=True)
+            if item is not None
+        ],
         history=history,
         signatures=signatures,
     )
@@ -277,20 +287,6 @@ def _put_back_own(
     known.update(values)
     arrays.update(more)
     return tuple(sorted(names))
-
-
-def _pop_envelopes(
-    arrays: dict[str, NDArray[Any]], labels: Sequence[EnvelopeLabel]
-) -> list[Envelope]:
-    """Take the envelopes out of a packet's arrays: nothing else may be left."""
-    sealed = [arrays.pop(f"{_ENVELOPE}{index}", None) for index in range(len(labels))]
-    if arrays or any(item is None or item.dtype != np.uint8 for item in sealed):
-        raise Malformed("The envelopes do not match their labels.")
-    return [
-        Envelope(label=label, sealed=item.tobytes())
-        for label, item in zip(labels, sealed, strict=True)
-        if item is not None
-    ]
 
 
 def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArray]:

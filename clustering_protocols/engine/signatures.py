@@ -92,7 +92,12 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
     ) -> Reply:
         """Sign the transcript."""
         if isinstance(task, Conclude):
-            _check_conclusion(context, task)
+            check_choice(context, task.figures, task.chosen)
+            assigned = context.memory.get(Assignment)
+            if assigned is not None and assigned.chosen != task.chosen:
+                raise ProtocolFailed(
+                    "The analyst chose another run than it gave labels of."
+                )
         session = context.session.terms.session
         keys = party_keys(context.entropy, session, context.slot.name)
         signature = keys.signing.sign(statement(context.stage, context.transcript))
@@ -113,14 +118,6 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
         outcome = outcome_of(self.lasts, context, result, data, told.chosen)
         figures = tuple(told.figures) or outcome.figures
         return replace(outcome, figures=figures, chosen=told.chosen)
-
-
-def _check_conclusion(context: PartyContext, told: Conclude) -> None:
-    """Refuse a choice that is not that of the terms, or not the one of the profiles."""
-    check_choice(context, told.figures, told.chosen)
-    assigned = context.memory.get(Assignment)
-    if assigned is not None and assigned.chosen != told.chosen:
-        raise ProtocolFailed("The analyst chose another run than it gave labels of.")
 
 
 def build_opening() -> Stage:

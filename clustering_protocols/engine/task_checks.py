@@ -63,10 +63,22 @@ class Admission:
         if asked.address.attempt > MAX_ATTEMPTS:
             raise TaskRefused(f"A round has at most {MAX_ATTEMPTS} attempts.")
         if asked.address.round == journal.round:
-            return self._next_attempt(journal, asked, task)
+            members, shared = _members(task), _digest_content(asked)
+            if asked.address.attempt < journal.attempt:
+                raise TaskRefused("A task of an earlier attempt came.")
+            if shared != journal.asked or not set(members) <= set(journal.members):
+                raise TaskRefused("A new attempt asks something else than its round.")
+            return journal.model_copy(
+                update={"attempt": asked.address.attempt, "members": members}
+            )
         if asked.address.round < journal.round:
             raise TaskRefused("A task of an earlier round came.")
-        self._check_opened(journal, asked)
+        if journal.stage == 0:
+            opened = journal.transcript_by_attempt[journal.round, journal.attempt]
+            least, name = len(self.context.session.slots), self.stages[0].name
+            signatures.check(
+                self.context.session, name, opened, asked.signatures, least
+            )
         return self._next_round(journal, asked, task)
 
     def check_result(self, journal: Journal, result: Packet) -> None:
@@ -116,25 +128,6 @@ class Admission:
         own = next(n for n, group in enumerate(self._groups(audience)) if slot in group)
         if told[own : own + 1] != (digest,):
             raise TaskRefused("Others were told something else.")
-
-    def _check_opened(self, journal: Journal, asked: Packet) -> None:
-        """Refuse to continue from the opening without everybody's signature of it."""
-        if journal.stage == 0:
-            opened = journal.transcript_by_attempt[journal.round, journal.attempt]
-            least, name = len(self.context.session.slots), self.stages[0].name
-            signatures.check(
-                self.context.session, name, opened, asked.signatures, least
-            )
-
-    def _next_attempt(self, journal: Journal, asked: Packet, task: Record) -> Journal:
-        members, shared = _members(task), _digest_content(asked)
-        if asked.address.attempt < journal.attempt:
-            raise TaskRefused("A task of an earlier attempt came.")
-        if shared != journal.asked or not set(members) <= set(journal.members):
-            raise TaskRefused("A new attempt asks something else than its round.")
-        return journal.model_copy(
-            update={"attempt": asked.address.attempt, "members": members}
-        )
 
     def _next_round(self, journal: Journal, asked: Packet, task: Record) -> Journal:
         place = self._place(asked, task)

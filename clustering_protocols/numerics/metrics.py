@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -59,7 +59,12 @@ class Figures(Record):
     def round_values(self) -> Figures:
         """Return the same to six significant digits: what is told outside."""
         return Figures.model_validate(
-            {name: _round_value(value) for name, value in dict(self).items()}
+            {
+                name: (
+                    float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+                )
+                for name, value in dict(self).items()
+            }
         )
 
     def agrees(self, told: Figures) -> bool:
@@ -71,7 +76,3 @@ class Figures(Record):
             else own == other
             for own, other in pairs
         )
-
-
-def _round_value(value: Any) -> Any:
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

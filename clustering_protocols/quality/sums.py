@@ -161,21 +161,13 @@ def silhouettes(
     """
     own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
     a = own / np.maximum(counts[labels] - 1, 1)
-    b = _nearest_other(sums / np.maximum(counts, 1), labels, counts)
+    others = np.where(counts > 0, sums / np.maximum(counts, 1), np.inf)
+    np.put_along_axis(others, labels[:, None], np.inf, axis=1)
+    b = others.min(axis=1)
     larger, found = np.maximum(a, b), np.zeros_like(a)
     is_defined = (counts[labels] > 1) & (larger > 0) & np.isfinite(b)
     np.divide(b - a, larger, out=found, where=is_defined)
     return found
-
-
-def _nearest_other(
-    D: FloatArray, labels: IntArray, counts: IntArray | FloatArray
-) -> FloatArray:
-    """Return the least entry (n,) of each row but its own, over clusters with rows."""
-    others = np.where(counts > 0, D, np.inf)
-    np.put_along_axis(others, labels[:, None], np.inf, axis=1)
-    nearest: FloatArray = others.min(axis=1)
-    return nearest
 
 
 def _others(between: FloatArray) -> FloatArray:

@@ -40,13 +40,6 @@ class ReadableTable:
     rows: Sequence[Sequence[str]]
 
 
-def tables_of(arrays: Mapping[str, NDArray[Any]]) -> tuple[ReadableTable, ...]:
-    """Return the first rows and columns of each array that is not empty."""
-    return tuple(
-        _table(name, array) for name, array in arrays.items() if array.size > 0
-    )
-
-
 def _table(name: str, array: NDArray[Any]) -> ReadableTable:
     whole = np.atleast_2d(array.T).T
     shown = whole[:_MOST_ROWS, :_MOST_COLUMNS]
@@ -123,7 +116,9 @@ class Record(BaseModel):
     @property
     def tables(self) -> tuple[ReadableTable, ...]:
         """Return what a person can read of the arrays."""
-        return tables_of(self.arrays)
+        return tuple(
+            _table(name, array) for name, array in self.arrays.items() if array.size > 0
+        )
 
     def require(self, dims: Mapping[str, int]) -> None:
         """Refuse sizes other than those stated, with :class:`InvalidArray`."""

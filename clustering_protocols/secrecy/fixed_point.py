@@ -28,19 +28,6 @@ _MOST_BITS: Final = 900  # 2^f and its products stay within float64
 _ROUNDINGS: Final = 2.0**20  # units by which rounding can lift a sum over its bound
 
 
-def fractional_bits(bound: FloatArray, total_bits: int = RING_BITS) -> FloatArray:
-    """Return f with bound · 2^f ≤ 2^total_bits, per item.
-
-    bound: float64 array; largest absolute value of the sum over all parties, > 0.
-    total_bits: ``RING_BITS`` for one rounding per party. ``EXACT_BITS`` where each row
-        is rounded and rows are added up in float64: then the sum does not depend on how
-        rows are cut into batches and parties.
-    """
-    exponent = np.frexp(bound)[1]  # bound < 2^exponent
-    bits = np.minimum(total_bits - exponent, _MOST_BITS)
-    return np.asarray(bits, dtype=np.float64)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FixedPoint:
     """The encoding of one array.
@@ -54,9 +41,17 @@ class FixedPoint:
 
     @classmethod
     def of(cls, bound: FloatArray | float, total_bits: int = RING_BITS) -> FixedPoint:
-        """Return the finest encoding whose sums stay within a bound."""
+        """Return the finest encoding whose sums stay within a bound.
+
+        bound: largest absolute value of the sum over all parties, > 0; of each item.
+        total_bits: ``RING_BITS`` for one rounding per party. ``EXACT_BITS`` where each
+            row is rounded and rows are added up in float64: then the sum does not
+            depend on how rows are cut into batches and parties.
+        """
         bound = np.asarray(bound, dtype=np.float64)
-        return cls(bound=bound, unit=2.0 ** fractional_bits(bound, total_bits))
+        exponent = np.frexp(bound)[1]  # bound < 2^exponent
+        bits = np.minimum(total_bits - exponent, _MOST_BITS)
+        return cls(bound=bound, unit=2.0 ** np.asarray(bits, dtype=np.float64))
 
     def encode(self, x: FloatArray) -> WordArray:
         """Return the ring elements of real numbers; see :meth:`encode_units`."""

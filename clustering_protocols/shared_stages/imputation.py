@@ -486,13 +486,9 @@ class Median(_CountedLevels):
         for (part, rank), counts in pairs:
             within = int(np.searchsorted(np.cumsum(counts), rank, side="right"))
             found = self._scale.middle(part, within)
-            middles.append(self._round_median(found))
+            fine = self.fill.whole and self.fill.high - self.fill.low < BINS**2
+            middles.append(float(np.rint(found)) if fine else found)
         return sum(middles) / 2
-
-    def _round_median(self, found: float) -> float:
-        """Return the only integer near, where no two share a part of a part."""
-        fine = self.fill.whole and self.fill.high - self.fill.low < BINS**2
-        return float(np.rint(found)) if fine else found
 
 
 class _Levels(Tally):

@@ -116,7 +116,12 @@ class Parties:
         agreement is forgotten as well, for every role.
         """
         for slot in slots or self.memories:
-            self.memories[slot] = _from_bytes(_to_bytes(self.memories[slot]))
+            memory = self.memories[slot]
+            entries = {k: np.frombuffer(v, np.uint8) for k, v in memory.entries.items()}
+            _, arrays = codec.decode(codec.encode({}, entries))
+            self.memories[slot] = Memory(
+                {kind: array.tobytes() for kind, array in arrays.items()}
+            )
             self.journals[slot] = engine.Journal.decode(self.journals[slot].encode())
         engine.load.cache_clear()
 
@@ -144,16 +149,6 @@ class Parties:
         rows = rows if order is None else rows[order.order]
         own = self.arrivals[slot].rows
         return rows if own is None else own[rows]
-
-
-def _to_bytes(memory: Memory) -> bytes:
-    entries = {k: np.frombuffer(v, np.uint8) for k, v in memory.entries.items()}
-    return codec.encode({}, entries)
-
-
-def _from_bytes(content: bytes) -> Memory:
-    _, arrays = codec.decode(content)
-    return Memory({kind: array.tobytes() for kind, array in arrays.items()})
 
 
 ANALYST = "analyst"

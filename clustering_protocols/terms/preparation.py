@@ -207,7 +207,8 @@ def check_bounded(
             "every field."
         )
     for field in (field for schema in dictionary for field in schema.fields):
-        if not _is_bounded(field):
+        low, high = field.extremes
+        if not math.isfinite(high - low):
             raise InvalidParameters(
                 f"{what} needs a minimum and a maximum of every field: the data "
                 f"dictionary (--schema) gives {field.name!r} none, or one alone."
@@ -216,11 +217,6 @@ def check_bounded(
             raise InvalidParameters(
                 f"{what} needs ranges of more than one value: leave {field.name!r} out."
             )
-
-
-def _is_bounded(field: Field) -> bool:
-    low, high = field.extremes
-    return math.isfinite(high - low)  # of finite ends too: units are made of it
 
 
 _INDICATOR: Final = 0.5**0.5

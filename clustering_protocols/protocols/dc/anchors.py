@@ -155,20 +155,16 @@ def check_anchors(session: DcSession) -> None:
     Raises ProtocolFailed.
     """
     if session.params.leaves_one_out:
-        _check_widths(session)
+        narrow = [s for s in session.slots if session.member(s).n_columns < LEAST_WIDTH]
+        if narrow:
+            raise ProtocolFailed(
+                f"One column alone of {', '.join(narrow)}: whatever the map, it would be "
+                f"sent as it is. It takes {LEAST_WIDTH} at every party, or dimensions 'all'."
+            )
     n_anchors_of(session)
     n_rows, wanted = sum(session.row_counts), session.params.n_clusters
     if wanted > n_rows:
         raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")
-
-
-def _check_widths(session: DcSession) -> None:
-    narrow = [s for s in session.slots if session.member(s).n_columns < LEAST_WIDTH]
-    if narrow:
-        raise ProtocolFailed(
-            f"One column alone of {', '.join(narrow)}: whatever the map, it would be "
-            f"sent as it is. It takes {LEAST_WIDTH} at every party, or dimensions 'all'."
-        )
 
 
 _WARNING = (

@@ -12,7 +12,7 @@ from clustering_protocols.contract.published import order_told_first
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import partition_coefficient
-from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_mark
@@ -145,7 +145,16 @@ def _share(
     nothing = {"weights": np.zeros_like(known.weights)}
     added = known.model_copy(update=nothing) if over.any() else known
     of = site_state.sum_of(context, known.number, context.transcript)
-    words = site_state.SUMS.share(context, encode_share(context, R, added), of)
+    params = context.session.params
+    of_sums, of_beside = site_state.encodings(context.session)
+    sums = of_sums.encode(maths.aggregation(R, added.weights).reshape(-1))
+    if params.is_global:
+        beside = added.weights.sum(axis=0)
+    else:  # the logarithms of this site's normalisers
+        beside = added.shifts.reshape(-1, params.n_clusters).sum(axis=1)
+    words = site_state.SUMS.share(
+        context, np.concatenate([sums, of_beside.encode(beside)]), of
+    )
     overflows = np.asarray(known.lanes)[over].tolist()
     if context.session.slots[0] != context.slot.name:
         return messages.SiteShare(words=words, overflows=overflows)
@@ -158,15 +167,3 @@ def _share(
         moved=float(f"{moved:.2g}") if n_iterations else None,
         under_way=site_state.lanes_under_way(context, known),
     )
-
-
-def encode_share(context: FccmContext, R: csr_array, known: Memberships) -> WordArray:
-    """Return the ring elements of a share: sums, and what stands beside them."""
-    params = context.session.params
-    of_sums, of_beside = site_state.encodings(context.session)
-    sums = of_sums.encode(maths.aggregation(R, known.weights).reshape(-1))
-    if params.is_global:
-        beside = known.weights.sum(axis=0)
-    else:  # the logarithms of this site's normalisers
-        beside = known.shifts.reshape(-1, params.n_clusters).sum(axis=1)
-    return np.concatenate([sums, of_beside.encode(beside)])

@@ -185,7 +185,14 @@ def follow_total(
         )
     known, total = _select_lanes(context, known, total, asked.lanes)
     if total is None:
-        return _repeat_sums(context, known, R, _safe_again(context, known, asked))
+        U = lane_part(known.objects, known.lanes, context.session.params.n_clusters)
+        over = np.isin(known.lanes, asked.overflowed)
+        return _repeat_sums(
+            context,
+            known,
+            R,
+            _choose_columns(context, over, safe(context.session, U), known.shifts),
+        )
     if not context.session.params.is_global:
         known = _iterate(context, known, total)
         return under_way(context, known, R, known.shifts, repeats=0)
@@ -302,14 +309,6 @@ def _logarithms(
     each = np.log(total.beside) + known.shifts
     found: FloatArray = each.reshape(len(known.lanes), -1).sum(axis=1)
     return found
-
-
-def _safe_again(
-    context: FccmContext, known: Memberships, asked: messages.Add
-) -> FloatArray:
-    U = lane_part(known.objects, known.lanes, context.session.params.n_clusters)
-    over = np.isin(known.lanes, asked.overflowed)
-    return _choose_columns(context, over, safe(context.session, U), known.shifts)
 
 
 def _repeat_sums(

@@ -62,7 +62,16 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
         sample = sample_of_session(context.session)
         k = context.session.params.n_clusters
         if isinstance(task, messages.StartFrom):
-            _check_clusters(task.labels, sample, k)
+            if len(task.labels) != sample.n_rows or task.labels.max() >= k:
+                raise ProtocolFailed(
+                    "The analyst names clusters of other rows to start from."
+                )
+            if np.bincount(task.labels, minlength=k).min() < least_rows(
+                sample.n_rows, k
+            ):
+                raise ProtocolFailed(
+                    "The analyst starts a cluster from the mean of too few rows."
+                )
             rows = clusters.take(data, _own_numbers(context, sample))
             V = _means(scaler_of(context)(rows), task.labels, k)
             kept = messages.StartCentroids(centroids=V)
@@ -87,16 +96,6 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
 def _own_numbers(context: LlfContext, sample: Sample) -> IntArray:
     """Return the numbers of the party's own rows that are measured."""
     return context.recall(RowOrder).order[: sample.n_rows]
-
-
-def _check_clusters(labels: IntArray, sample: Sample, k: int) -> None:
-    """Refuse clusters from which no start follows, or one whose centre may be a row."""
-    if len(labels) != sample.n_rows or labels.max() >= k:
-        raise ProtocolFailed("The analyst names clusters of other rows to start from.")
-    if np.bincount(labels, minlength=k).min() < least_rows(sample.n_rows, k):
-        raise ProtocolFailed(
-            "The analyst starts a cluster from the mean of too few rows."
-        )
 
 
 def _means(rows: FloatArray, labels: IntArray, k: int) -> FloatArray:

@@ -397,7 +397,11 @@ def build_publication(
         large = large[:0]
     told = large if params.publish == "centroids" else large[:0]
     shown = (known.centroids if params.fuzzy else final.means)[told]
-    grid = steps_of(final.counts[told], _units(session, scale))
+    slot = session.layout.column_group(0)[0]
+    grid = steps_of(
+        final.counts[told],
+        (scale.step * session.weights(slot, scale.step.size) / scale.inverse),
+    )
     return messages.PublishedResult(
         clusters=large.astype(np.int64),
         centroids=np.rint(scale.undo(shown) / grid) * grid,
@@ -405,12 +409,6 @@ def build_publication(
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
     )
-
-
-def _units(session: LlfSession, scale: Scaler) -> FloatArray:
-    """Return the spread of each feature (F,), or its declared range."""
-    slot = session.layout.column_group(0)[0]
-    return scale.step * session.weights(slot, scale.step.size) / scale.inverse
 
 
 def build_empty_publication(width: int, n_updates: int) -> messages.PublishedResult:

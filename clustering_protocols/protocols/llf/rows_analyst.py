@@ -115,7 +115,13 @@ def _append_total(
 ) -> messages.UpdateState:
     """Return the state with the total of this update, for those who have not got it."""
     made = np.array([[now.number, leader.round, leader.attempt]])
-    now = prune_totals(now)
+    kept = now.updates[:, 0] > now.seen.min()
+    now = replace_fields(
+        now,
+        updates=now.updates[kept],
+        cohorts=now.cohorts[kept],
+        totals=now.totals[kept],
+    )
     return replace_fields(
         now,
         updates=np.concatenate([now.updates, made]),
@@ -327,17 +333,6 @@ def select_missing_totals(now: messages.UpdateState, slot_index: int) -> dict[st
         "cohorts": now.cohorts[lacks],
         "totals": now.totals[lacks],
     }
-
-
-def prune_totals(now: messages.UpdateState) -> messages.UpdateState:
-    """Return the state without totals that every slot has got."""
-    kept = now.updates[:, 0] > now.seen.min()
-    return replace_fields(
-        now,
-        updates=now.updates[kept],
-        cohorts=now.cohorts[kept],
-        totals=now.totals[kept],
-    )
 
 
 def replace_fields(now: messages.UpdateState, **changes: Any) -> messages.UpdateState:

@@ -117,7 +117,13 @@ def _check_members(here: RowsRound, task: _Task) -> None:
 
 def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     known = here.follow(task)
-    _check_order(here, task.number, known)
+    if task.number != here.context.told.get(messages.Update.kind):
+        raise ProtocolFailed("The analyst asks again for an update that was made.")
+    follows = task.number == known.asked + 1
+    if here.params.may_be_left_out:
+        follows = task.number > known.asked
+    if task.number != known.number + 1 or not follows:
+        raise ProtocolFailed("The analyst asks for an update out of order.")
     history = rows_round.audit_sums(here, data, [known.centroids], task.number)
     sums, weights = local_sums(here, data, known.centroids)
     words = here.share(
@@ -129,7 +135,9 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         round=here.context.round,
         attempt=here.context.attempt,
         start=known.centroids[:0],
-        moved=_two_digits(known.moved) if leads else None,
+        moved=float(f"{known.moved:.2g}")
+        if leads and known.moved is not None
+        else None,
         stop=leads and stops(here.params, known.moved),
     )
     known = known.model_copy(
@@ -137,21 +145,6 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     )
     remember = [here.start(), known, *history]
     return Reply(contribution=contribution, remember=remember)
-
-
-def _check_order(here: RowsRound, number: int, known: messages.Centroids) -> None:
-    """Refuse an update that does not follow: all of them, where nobody is left out.
-
-    Its number is that of the rounds of updates that everybody was told of, so that no
-    update is made again by those who were left out of it.
-    """
-    if number != here.context.told.get(messages.Update.kind):
-        raise ProtocolFailed("The analyst asks again for an update that was made.")
-    follows = number == known.asked + 1
-    if here.params.may_be_left_out:
-        follows = number > known.asked
-    if number != known.number + 1 or not follows:
-        raise ProtocolFailed("The analyst asks for an update out of order.")
 
 
 def local_sums(
@@ -195,11 +188,6 @@ def _check_rows(here: RowsRound, n_rows: int, width: int) -> None:
             f"{n_rows} rows: sums of degrees over no more than {needed:.0f} rows could "
             "be solved for them. Use fewer clusters or starts, or take more rows."
         )
-
-
-def _two_digits(moved: float | None) -> float | None:
-    """Round what tells outsiders of progress: no more than they need to plot it."""
-    return None if moved is None else float(f"{moved:.2g}")
 
 
 _MOVED = "The result brings updates after the last one."

@@ -208,7 +208,11 @@ class RowsRound:
             self._checked_sum.read(self.context, task.closing, of, code.fits)
         )
         check_counts(counts, rows_of(session, members))
-        self._check_closing(known, sums, counts, members)
+        rows = self.context.memory.get(messages.FinalRows)
+        if rows is not None:
+            own = np.bincount(rows.labels, minlength=self.params.n_clusters)
+            check_own(counts, own.astype(np.float64))
+        self._check_steady(known, sums, counts, members)
         return maths.means_of(sums, counts, known.centroids)
 
     def totals(
@@ -312,20 +316,6 @@ class RowsRound:
         ]
         return [_total_of(each) for each in kept if each is not None]
 
-    def _check_closing(
-        self,
-        known: messages.Centroids,
-        sums: FloatArray,
-        counts: FloatArray,
-        members: list[str],
-    ) -> None:
-        """Refuse a total by final labels that cannot follow the updates."""
-        rows = self.context.memory.get(messages.FinalRows)
-        if rows is not None:
-            own = np.bincount(rows.labels, minlength=self.params.n_clusters)
-            check_own(counts, own.astype(np.float64))
-        self._check_steady(known, sums, counts, members)
-
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
         if self.params.start in FROM_PARTIES:
@@ -366,7 +356,11 @@ def _total_of(known: messages.Centroids) -> MemberSums:
 def final_rows(here: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
     """Return the labels of this party's rows, and memberships where wanted."""
     if here.params.output == "memberships":
-        return _with_memberships(here, data, V)
+        labels = np.empty(data.n_rows, dtype=np.int64)
+        memberships = np.empty((data.n_rows, len(V)))
+        for rows, batch in batches(data, len(V)):
+            labels[rows], memberships[rows], _ = assign_rows(here, batch, V)
+        return messages.FinalRows(labels=labels, memberships=memberships)
     return messages.FinalRows(
         labels=nearest(here, data, V), memberships=np.empty((0, len(V)))
     )
@@ -381,16 +375,6 @@ def nearest(here: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
         return labels
 
     return np.concatenate([*here.context.engine.map(of_batch, data.batches())])
-
-
-def _with_memberships(
-    here: RowsRound, data: DataSource, V: FloatArray
-) -> messages.FinalRows:
-    labels = np.empty(data.n_rows, dtype=np.int64)
-    memberships = np.empty((data.n_rows, len(V)))
-    for rows, batch in batches(data, len(V)):
-        labels[rows], memberships[rows], _ = assign_rows(here, batch, V)
-    return messages.FinalRows(labels=labels, memberships=memberships)
 
 
 def assign_rows(
@@ -490,21 +474,16 @@ def audit_sums(
         fit.
     """
     if here.params.fuzzy:
-        return [_count_degrees(here, len(around))]
+        session, k = here.context.session, here.params.n_clusters
+        before, width = here.context.memory.get(DegreeSums), len(here.scale.offset)
+        each = k * (width + 1) / (round_bound.fewest_others(session) * width)
+        told = 2 * each if before is None else before.equations
+        return [DegreeSums(equations=told + len(around) * each)]
     history = known_history(here.context, data.n_rows)
     for V in around:
         history = history.after(_labels(here, data, V))
     check_history(here.context, history, data.n_rows, number - 2)
     return [history]
-
-
-def _count_degrees(here: RowsRound, n_sums: int) -> DegreeSums:
-    """Return what sums of degrees tell with so many more; two that close count at first."""
-    session, k = here.context.session, here.params.n_clusters
-    before, width = here.context.memory.get(DegreeSums), len(here.scale.offset)
-    each = k * (width + 1) / (round_bound.fewest_others(session) * width)
-    told = 2 * each if before is None else before.equations
-    return DegreeSums(equations=told + n_sums * each)
 
 
 def audit_final_sums(here: RowsRound, labels: IntArray, number: int) -> RowHistory:

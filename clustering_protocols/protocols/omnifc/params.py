@@ -169,17 +169,14 @@ class OmniFC(Params):
                 "nmf needs features 'distance_rows': an embedding has negative numbers"
             )
         if self.features == "distance_rows":
-            self._check_distance_rows()
+            if self.distances == "landmarks":
+                raise ValueError(
+                    "features 'distance_rows' need distances 'all': a row's distances to all "
+                    "rows are its features"
+                )
+            if self.algorithm == "hdbscan":
+                raise ValueError("hdbscan needs features 'embedding'")
         return self
-
-    def _check_distance_rows(self) -> None:
-        if self.distances == "landmarks":
-            raise ValueError(
-                "features 'distance_rows' need distances 'all': a row's distances to all "
-                "rows are its features"
-            )
-        if self.algorithm == "hdbscan":
-            raise ValueError("hdbscan needs features 'embedding'")
 
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether some rows are clustered for all, of so many in all.

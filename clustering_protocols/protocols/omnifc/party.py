@@ -173,7 +173,10 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
             distances = field_distances(held.shares, context.engine)
         if params.hide_segments:
             streams = pairwise_streams(context)
-            hide(distances, _weight(context), streams)
+            session = context.session
+            points = maths.share_points(len(session.slots))
+            weights = maths.build_decoding_weights(session.params.segments, points)
+            hide(distances, weights[session.slots.index(context.slot.name)], streams)
         return Reply(
             contribution=messages.EncodedDistances(bits=held.bits, distances=distances)
         )
@@ -203,14 +206,6 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
             memberships=memberships,
             report=report,
         )
-
-
-def _weight(context: OmniContext) -> int:
-    """Return w_j, where all parties are interpolation nodes."""
-    session = context.session
-    points = maths.share_points(len(session.slots))
-    weights = maths.build_decoding_weights(session.params.segments, points)
-    return weights[session.slots.index(context.slot.name)]
 
 
 def landmark_shares(context: OmniContext, bits: int) -> WordArray:

@@ -119,16 +119,7 @@ def told_share(n_common: int, n_smallest: int, minimum_rows: int) -> str:
     """
     if n_smallest < minimum_rows:
         return f"a part that is not told of a table of fewer than {minimum_rows} ids"
-    return say_share(least_share(n_common, n_smallest))
-
-
-def least_share(n_common: int, n_smallest: int) -> int:
-    """Return the share of the smallest table that is common, in percent, rounded down."""
-    return 100 // _STEPS * min(_STEPS * n_common // n_smallest, _STEPS - 1)
-
-
-def say_share(least: int) -> str:
-    """Return the step of a share in words."""
+    least = 100 // _STEPS * min(_STEPS * n_common // n_smallest, _STEPS - 1)
     return f"{least} to {least + 100 // _STEPS} % of the smallest table"
 
 

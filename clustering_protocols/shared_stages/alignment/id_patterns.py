@@ -172,7 +172,9 @@ def _places(pattern: str, steps: Collection[Step]) -> list[_Place]:
         kind = each.upper() if each.upper() in _FORMS else ""
         found.append(_Place(kind or each, bool(kind)))
     if "strip" in steps:
-        found = _strip_places(found)
+        text = "".join(place.text for place in found)
+        begin = len(text) - len(text.lstrip())
+        found = found[begin : len(text.rstrip())]
     if "casefold" in steps:
         found = [
             p if p.is_kind else _Place(p.text.casefold(), is_kind=False) for p in found
@@ -186,9 +188,3 @@ def _places(pattern: str, steps: Collection[Step]) -> list[_Place]:
             found = found[1:]
     missing = find_padded_length(steps) - len(found)
     return [_ZERO] * missing + found
-
-
-def _strip_places(places: list[_Place]) -> list[_Place]:
-    text = "".join(place.text for place in places)
-    begin = len(text) - len(text.lstrip())
-    return places[begin : len(text.rstrip())]

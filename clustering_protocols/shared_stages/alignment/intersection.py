@@ -245,7 +245,12 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         if state.asked == "blind":
             return _ask_evaluate(session, contributions)
         if state.asked == "evaluate":
-            return _ask_unblind(session, state)
+            members = leaders_of(session)
+            return Ask(
+                state=_state("unblind", n_ids=state.n_ids, tokens=state.tokens),
+                tasks=dict.fromkeys(members, Unblind()),
+                dims={slot: {"t": state.n_ids[slot]} for slot in members},
+            )
         if state.asked == "unblind":
             return self._ask_select(session, state, contributions)
         compare(session, all_of(Digests, contributions))
@@ -290,7 +295,13 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
     counted = all_of(IdCount, contributions)
     leaders = led_by(session)
     for slot, told in counted.items():
-        _check_count(session, slot, told, told.n_ids if slot in leaders else 0)
+        n_tokens = told.n_ids if slot in leaders else 0
+        if told.n_ids > session.member(slot).n_rows:
+            raise InvalidArray(f"{slot!r} has more ids than the rows it joined with.")
+        if len(told.tokens) != n_tokens:
+            raise InvalidArray(
+                f"{slot!r} sent {len(told.tokens)} tokens, not {n_tokens}."
+            )
     return Ask(
         state=_state(
             "evaluate",
@@ -298,24 +309,6 @@ def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) 
             tokens=np.concatenate([counted[slot].tokens for slot in leaders]),
         ),
         tasks=dict.fromkeys(leaders, Evaluate()),
-    )
-
-
-def _check_count(
-    session: SessionContext, slot: str, told: IdCount, n_tokens: int
-) -> None:
-    if told.n_ids > session.member(slot).n_rows:
-        raise InvalidArray(f"{slot!r} has more ids than the rows it joined with.")
-    if len(told.tokens) != n_tokens:
-        raise InvalidArray(f"{slot!r} sent {len(told.tokens)} tokens, not {n_tokens}.")
-
-
-def _ask_unblind(session: SessionContext, now: IntersectionState) -> Ask:
-    members = leaders_of(session)
-    return Ask(
-        state=_state("unblind", n_ids=now.n_ids, tokens=now.tokens),
-        tasks=dict.fromkeys(members, Unblind()),
-        dims={slot: {"t": now.n_ids[slot]} for slot in members},
     )
 
 

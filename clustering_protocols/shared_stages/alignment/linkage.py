@@ -67,7 +67,6 @@ from clustering_protocols.shared_stages.alignment.digests import (
     check_selected,
     compare,
 )
-from clustering_protocols.shared_stages.alignment.match_keys import KeyValues
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 
@@ -90,11 +89,6 @@ def stage(alignment: Alignment, layout: Layout) -> Stage:
         ),
         envelopes=(MaskedKeys, Digests),
     )
-
-
-def ring_of(layout: Layout, slot: str) -> tuple[str, ...]:
-    """Return the parties between which lists go round, a slot among them."""
-    return layout.row_group(layout.slot(slot).row)
 
 
 def shared_groups(layout: Layout) -> list[tuple[str, ...]]:
@@ -362,25 +356,27 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         content = content_of(before, envelopes, "Masked match keys")
         if not isinstance(content, MaskedKeys):
             raise EnvelopeRefused("The party before sends masked match keys.")
-        self._check_list(context, content)
-        return [content]
-
-    def _check_list(self, context: PartyContext, sent: MaskedKeys) -> None:
-        """Refuse a list of other masks than the round's, or of more values than rows."""
         held = context.memory.get(MaskedKeys)
         expected = 1 if held is None else held.n_masks + 1
-        if sent.n_masks != expected or sent.n_masks >= len(_ring(context)):
+        if content.n_masks != expected or content.n_masks >= len(_ring(context)):
             raise EnvelopeRefused("Masked match keys came out of turn.")
-        origin = neighbour(_ring(context), context.slot.name, -sent.n_masks)
+        origin = neighbour(_ring(context), context.slot.name, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
-        sent.require({"k": len(self.alignment.match_keys), "t": n_rows})
+        content.require({"k": len(self.alignment.match_keys), "t": n_rows})
+        return [content]
 
     # The own list
 
     def _mask(self, context: PartyContext, data: DataSource) -> Reply:
         found = self.alignment.match(data)
         order = context.lasting_stream("list-order").permutation(data.n_rows)
-        content = MaskedKeys(points=_mask_values(context, found, order), n_masks=1)
+        mask, filler = _joint_mask(context), context.lasting_stream("no-value")
+        masked = []
+        for number, key in enumerate(found):
+            values = (key.values[row] for row in order)
+            ordered = [None if value is None else value.encode() for value in values]
+            masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
+        content = MaskedKeys(points=np.stack(masked), n_masks=1)
         sent = PeerMessage(peer=_next(context), content=content)
         return Reply(
             contribution=KeysMasked(),
@@ -430,7 +426,9 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
 
 def _ring(context: PartyContext) -> tuple[str, ...]:
-    return ring_of(context.session.layout, context.slot.name)
+    return context.session.layout.row_group(
+        context.session.layout.slot(context.slot.name).row
+    )
 
 
 def _is_alone(context: PartyContext) -> bool:
@@ -461,22 +459,6 @@ def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
     row: the row group of its first slot.
     """
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
-
-
-def _mask_values(
-    context: PartyContext, found: Sequence[KeyValues], order: IntArray
-) -> ByteArray:
-    """Return masked values (k, t, 32), and random points where there is none.
-
-    order: of the rows in the list.
-    """
-    mask, filler = _joint_mask(context), context.lasting_stream("no-value")
-    masked = []
-    for number, key in enumerate(found):
-        values = (key.values[row] for row in order)
-        ordered = [None if value is None else value.encode() for value in values]
-        masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
-    return np.stack(masked)
 
 
 def _go_on(context: PartyContext, held: MaskedKeys) -> ByteArray:

@@ -216,7 +216,10 @@ class AlignedParams(Params):
         """
         said = self.alignment
         if not shared:
-            return _alone(data, said.duplicates)
+            if said.duplicates == "error" or data.ids is None:
+                check_unique(data.ids)
+                return None
+            return _unless_as_they_are(first_rows(data.ids), data.n_rows)
         if said.method == "position" and data.ids is None:
             return None
         if said.match_keys:
@@ -230,14 +233,6 @@ class AlignedParams(Params):
             return _unless_as_they_are(own.rows_by_id, data.n_rows)
         ristretto.sodium()
         return None  # the intersection takes its rows, within the session
-
-
-def _alone(data: DataSource, duplicates: Duplicates) -> IntArray | None:
-    """Return the rows of a party that shares them with nobody: ids are its own matter."""
-    if duplicates == "error" or data.ids is None:
-        check_unique(data.ids)
-        return None
-    return _unless_as_they_are(first_rows(data.ids), data.n_rows)
 
 
 def _unless_as_they_are(rows: IntArray, n_rows: int) -> IntArray | None:

@@ -434,7 +434,15 @@ class ProfileTotals:
         if which == SIZES:
             return _are_counts(total, np.array(self.n_rows))
         if which == COUNTS:
-            return _counts_fit(known)
+            rows, counts, levels = known.line_rows, known.counts, known.levels
+            return (
+                bool(((counts >= 0) & (counts <= rows[:, None])).all())
+                and all(
+                    _are_counts(levels[:, begin:end], rows)
+                    for begin, end in pairwise(known.fields.ends.tolist())
+                )
+                and POWERS.fits(known.powers, known.n_members)
+            )
         if which == DEVIATIONS:
             return POWERS.fits(total, self.n_members)
         if which == HISTOGRAMS:
@@ -453,19 +461,6 @@ class ProfileTotals:
         return units.fits(words.reshape(self.n_clusters, -1)) and (
             which == VALUES or bool((total >= 0).all())
         )
-
-
-def _counts_fit(known: ProfileTotals) -> bool:
-    """Return whether no line has more values, or levels, than rows."""
-    rows, counts, levels = known.line_rows, known.counts, known.levels
-    return (
-        bool(((counts >= 0) & (counts <= rows[:, None])).all())
-        and all(
-            _are_counts(levels[:, begin:end], rows)
-            for begin, end in pairwise(known.fields.ends.tolist())
-        )
-        and POWERS.fits(known.powers, known.n_members)
-    )
 
 
 def _are_counts(numbers: IntArray, most: IntArray) -> bool:
