@@ -67,7 +67,7 @@ from clustering_protocols.shared_stages.alignment.linkage import (
     hash_points,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
+from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.row_selection import arrive
 from clustering_protocols.shared_stages.secrets import ColumnSecret
 from clustering_protocols.simulation import Session
@@ -363,7 +363,7 @@ def make_share(given: Input) -> Output:
     context = parties.context(given["slot"], given["transcript"])
     of = parties.check(given).masked_sum(context, given)
     words = as_words(given["words"])
-    made = share(context, words, of, "column", blinded=given["blind"])
+    made = CheckedSum(scope="column").share(context, words, of)
     return {"label": of.label, "share": as_text(made)}
 
 
@@ -378,7 +378,7 @@ def read_total(given: Input) -> Output:
         return bool((np.abs(words.view(np.int64)) <= largest).all())
 
     total = as_words(given["total"])
-    words = read(context, total, of, "column", fits, blinded=given["blind"])
+    words = CheckedSum(scope="column").read(context, total, of, fits)
     return {"words": as_text(words)}
 
 

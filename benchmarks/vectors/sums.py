@@ -23,20 +23,13 @@ def build_layer() -> Layer:
     """Return the layer."""
     parties = KnownParties(3)
     slots = parties.session.session.slots
-    cases: list[VectorCase] = []
-    for blind in (False, True):
-        shares = [
-            _share(slot, words, blind=blind)
-            for slot, words in zip(slots, _WORDS, strict=True)
-        ]
-        cases += shares
-        how = "blind" if blind else "not blind"
-        cases.append(
-            build_case(
-                f"the total, {how}", "10", "total", _read(_total(shares), blind=blind)
-            )
-        )
-    cases += [_share(slots[1], list(range(1100)), blind=True), _too_few()]
+    shares = [_share(slot, words) for slot, words in zip(slots, _WORDS, strict=True)]
+    cases: list[VectorCase] = [
+        *shares,
+        build_case("the total", "10", "total", _read(_total(shares))),
+        _share(slots[1], list(range(1100))),
+        _too_few(),
+    ]
     return Layer(
         layer="sums",
         about="Section 10: shares of three members, their total, and bad totals.",
@@ -50,13 +43,12 @@ def _bound(slot: int, **changes: Any) -> dict[str, Any]:
     return {**parties.describe(name, _TRANSCRIPT, _NAME), **changes}
 
 
-def _share(slot: str, words: list[int], *, blind: bool) -> VectorCase:
+def _share(slot: str, words: list[int]) -> VectorCase:
     parties = KnownParties(3)
     given = parties.describe(slot, _TRANSCRIPT, _NAME)
     text = as_text(np.array(words, np.int64).view(np.uint64))
-    how = "blind" if blind else "not blind"
-    name = f"{len(words)} words of {slot}, {how}"
-    return build_case(name, "10", "share", {**given, "words": text, "blind": blind})
+    name = f"{len(words)} words of {slot}"
+    return build_case(name, "10", "share", {**given, "words": text})
 
 
 def _too_few() -> VectorCase:
@@ -65,7 +57,7 @@ def _too_few() -> VectorCase:
     given = parties.describe(slot, _TRANSCRIPT, _NAME)
     return build_case(
         *("two members", "10", "share"),
-        {**given, "words": ["1"], "blind": True},
+        {**given, "words": ["1"]},
         fails="guard-refused",
     )
 
@@ -75,7 +67,7 @@ def _total(shares: list[VectorCase]) -> WordArray:
 
 
 def _read(total: WordArray, **changes: Any) -> dict[str, Any]:
-    given = _bound(1, largest=str(_LARGEST), blind=True, total=as_text(total))
+    given = _bound(1, largest=str(_LARGEST), total=as_text(total))
     return {**given, **changes}
 
 
@@ -99,7 +91,6 @@ def _bad_totals(shares: list[VectorCase]) -> list[VectorCase]:
         "the sum of another name": _read(total, name="phase-2"),
         "the sum of another round": _read(total, transcript="ab" * 32),
         "a word beyond the bound of this sum": _read(total, largest=str(2**40)),
-        "read as if it were not blind": _read(total, blind=False),
     }
     return [
         build_case(name, "10", "total", given, fails="protocol-failed")

@@ -10,8 +10,7 @@ something else than the others, until then, draws other streams, and the total i
 
 A sum whose total the members read is *checked*: behind its elements each share carries a
 tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
-masked like the elements. :func:`share` makes such a share, :func:`read` refuses a total
-that is not the sum of what the members sent.
+masked like the elements: a :class:`CheckedSum`.
 """
 
 from __future__ import annotations
@@ -63,78 +62,6 @@ class MaskedSum:
         return sha256(bound).hexdigest()
 
 
-def share(
-    context: PartyContext,
-    words: WordArray,
-    of: MaskedSum,
-    scope: Scope,
-    *,
-    blinded: bool = True,
-    minimum_members: int = MINIMUM_MEMBERS,
-) -> WordArray:
-    """Return this party's share of a checked sum: hidden elements, and a hidden tag.
-
-    words: uint64 (m,); ring elements between -2^60 and 2^60, read as signed.
-    scope: the group whose secret blinds and checks.
-    blinded: whether the analyst shall not read the total; its tag it never reads.
-    minimum_members: see :func:`mask`.
-
-    Returns uint64 (m + 1,).
-
-    Raises GuardRefused if there are too few members, or this party is none of them.
-    """
-    from clustering_protocols.secrecy import tags  # not above: it compiles
-
-    check_members(context, of.members, minimum_members)
-    hidden = np.array(words)
-    tag = tags.tag(hidden, _derive_tag_stream(context, of, scope))
-    if blinded:
-        blind(context, hidden, of, scope)
-    if of.members[0] == context.slot.name:
-        tag = tags.shift_residue(tag, _derive_tag_blinding_stream(context, of, scope))
-    for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
-        add_stream(hidden, stream, sign)
-        tag = tags.shift_residue(tag, stream, sign)
-    return np.append(hidden, np.uint64(tag))
-
-
-def read(
-    context: PartyContext,
-    total: WordArray,
-    of: MaskedSum,
-    scope: Scope,
-    fits: Callable[[WordArray], bool],
-    *,
-    blinded: bool = True,
-) -> WordArray:
-    """Return the elements (m,) of a checked sum's total (m + 1,).
-
-    ``fits`` says whether elements are as small as those of this sum must be; beyond 2^60
-    none is. Range and tag fail alike, so that a refusal tells nothing about the sum.
-
-    Raises ProtocolFailed if the total is not the sum of what the members sent.
-    """
-    from clustering_protocols.secrecy import tags  # not above: it compiles
-
-    words = np.array(total[:-1])
-    if blinded:
-        words = unblind(context, words, of, scope)
-    told = tags.shift_residue(
-        int(total[-1]), _derive_tag_blinding_stream(context, of, scope), -1
-    )
-    small = _are_small(words)
-    tagged = words if small else np.zeros_like(words)
-    expected = tags.tag(tagged, _derive_tag_stream(context, of, scope))
-    if not (small and fits(words) and told == expected and int(total[-1]) < P):
-        raise ProtocolFailed("A total is not the sum of what the members sent.")
-    return words
-
-
-def _are_small(words: WordArray) -> bool:
-    """Return whether a sum can have these elements: a tag can be taken of no others."""
-    return bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
-
-
 def mask(
     context: PartyContext,
     words: WordArray,
@@ -169,7 +96,7 @@ def pairwise_streams(
 def blind(context: PartyContext, words: WordArray, of: MaskedSum, scope: Scope) -> None:
     """Add the group's own stream, in place, if this party leads the sum."""
     if of.members[0] == context.slot.name:
-        add_stream(words, _derive_blinding_stream(context, of, scope))
+        add_stream(words, group_stream(context, scope, f"blind/{of.label}"))
 
 
 def unblind(
@@ -177,7 +104,7 @@ def unblind(
 ) -> WordArray:
     """Return a total without the stream that :func:`blind` added to it."""
     words = np.array(total)
-    add_stream(words, _derive_blinding_stream(context, of, scope), -1)
+    add_stream(words, group_stream(context, scope, f"blind/{of.label}"), -1)
     return words
 
 
@@ -196,24 +123,6 @@ def check_members(context: PartyContext, members: Sequence[str], minimum: int) -
         )
 
 
-def _derive_blinding_stream(
-    context: PartyContext, of: MaskedSum, scope: Scope
-) -> KeyedStream:
-    return group_stream(context, scope, f"blind/{of.label}")
-
-
-def _derive_tag_blinding_stream(
-    context: PartyContext, of: MaskedSum, scope: Scope
-) -> KeyedStream:
-    return group_stream(context, scope, f"blind-tag/{of.label}")
-
-
-def _derive_tag_stream(
-    context: PartyContext, of: MaskedSum, scope: Scope
-) -> KeyedStream:
-    return group_stream(context, scope, f"tag/{of.label}")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedSum:
     """How the sums of a stage are hidden and checked.
@@ -228,15 +137,24 @@ class CheckedSum:
     def share(
         self, context: PartyContext, words: WordArray, of: MaskedSum
     ) -> WordArray:
-        """Return a share as it is sent: hidden, with a tag (m + 1,).
+        """Return a share as it is sent: hidden elements, and a hidden tag (m + 1,).
 
-        words: uint64 (m,).
+        words: uint64 (m,); ring elements between -2^60 and 2^60, read as signed.
 
         Raises GuardRefused if there are too few members, or this party is none of them.
         """
-        return share(
-            context, words, of, self.scope, minimum_members=self.minimum_members
-        )
+        from clustering_protocols.secrecy import tags  # not above: it compiles
+
+        check_members(context, of.members, self.minimum_members)
+        hidden = np.array(words)
+        tag = tags.tag(hidden, self._stream(context, of, "tag"))
+        blind(context, hidden, of, self.scope)
+        if of.members[0] == context.slot.name:
+            tag = tags.shift_residue(tag, self._stream(context, of, "blind-tag"))
+        for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
+            add_stream(hidden, stream, sign)
+            tag = tags.shift_residue(tag, stream, sign)
+        return np.append(hidden, np.uint64(tag))
 
     def read(
         self,
@@ -245,10 +163,27 @@ class CheckedSum:
         of: MaskedSum,
         fits: Callable[[WordArray], bool],
     ) -> WordArray:
-        """Return the elements (m,) of a total as it came.
+        """Return the elements (m,) of a total as it came (m + 1,).
 
-        fits: says whether elements are as small as those of this sum must be.
+        fits: says whether elements are as small as those of this sum must be; beyond
+            2^60 none is. Range and tag fail alike, so that a refusal tells nothing
+            about the sum.
 
         Raises ProtocolFailed if they are not, or not the sum of what members sent.
         """
-        return read(context, total, of, self.scope, fits)
+        from clustering_protocols.secrecy import tags  # not above: it compiles
+
+        words = unblind(context, total[:-1], of, self.scope)
+        told = tags.shift_residue(
+            int(total[-1]), self._stream(context, of, "blind-tag"), -1
+        )
+        # a tag can be taken of no larger elements
+        small = bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
+        tagged = words if small else np.zeros_like(words)
+        expected = tags.tag(tagged, self._stream(context, of, "tag"))
+        if not (small and fits(words) and told == expected and int(total[-1]) < P):
+            raise ProtocolFailed("A total is not the sum of what the members sent.")
+        return words
+
+    def _stream(self, context: PartyContext, of: MaskedSum, use: str) -> KeyedStream:
+        return group_stream(context, self.scope, f"{use}/{of.label}")

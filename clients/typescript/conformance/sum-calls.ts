@@ -77,18 +77,15 @@ export const SUMS: Readonly<Record<string, Call>> = {
   },
   share(given) {
     const sum = sumIn(given);
-    const kind = { blind: given["blind"] === true };
-    const made = share(wordsIn(given, "words"), sum, memberIn(given), kind);
+    const made = share(wordsIn(given, "words"), sum, memberIn(given));
     return { label: labelOf(sum), share: textsOf(made) };
   },
   total(given) {
     const largest = Number(given["largest"]);
     const fits = (words: BigUint64Array) =>
       words.every((word) => Math.abs(signedOf(word)) <= largest);
-    const words = readTotal(
-      ...([wordsIn(given, "total"), sumIn(given), memberIn(given)] as const),
-      ...([given["blind"] === true, fits] as const),
-    );
+    const total = wordsIn(given, "total");
+    const words = readTotal(total, sumIn(given), memberIn(given), fits);
     return { words: textsOf(words) };
   },
 };

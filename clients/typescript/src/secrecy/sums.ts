@@ -22,13 +22,6 @@ export interface SumMember {
   groupStream(purpose: string): WordSource;
 }
 
-export interface SumKind {
-  /** Whether the analyst shall not read the total. */
-  readonly blind: boolean;
-  /** Fewer members are refused. */
-  readonly leastMembers?: number;
-}
-
 const LEAST_MEMBERS = 3;
 const LARGEST_WORD = 2 ** 60;
 
@@ -37,19 +30,19 @@ export function labelOf({ transcript, name, members }: Sum): string {
   return hexDigest(lengthPrefixed(transcript, name, ...members));
 }
 
-/** A member's share: hidden words, then a hidden tag. */
+/** A member's share: hidden words, then a hidden tag. Fewer members are refused. */
 export function share(
   words: BigUint64Array,
   sum: Sum,
   member: SumMember,
-  { blind, leastMembers = LEAST_MEMBERS }: SumKind,
+  leastMembers: number = LEAST_MEMBERS,
 ): BigUint64Array {
   checkMembers(sum.members, member, leastMembers);
   const label = labelOf(sum);
   const hidden = words.slice();
   let tag = tagOf(hidden, member.groupStream(`tag/${label}`));
   if (sum.members[0] === member.slot) {
-    if (blind) addStream(hidden, member.groupStream(`blind/${label}`), 1n);
+    addStream(hidden, member.groupStream(`blind/${label}`), 1n);
     tag = residueOf(tag + drawResidue(member.groupStream(`blind-tag/${label}`)));
   }
   for (const { sign, stream } of pairStreams(sum, member)) {
@@ -84,13 +77,12 @@ export function readTotal(
   total: BigUint64Array,
   sum: Sum,
   member: SumMember,
-  blind: boolean,
   fits: (words: BigUint64Array) => boolean,
 ): BigUint64Array {
   const label = labelOf(sum);
   const words = total.slice(0, -1);
   const told = total[total.length - 1] ?? P;
-  if (blind) addStream(words, member.groupStream(`blind/${label}`), -1n);
+  addStream(words, member.groupStream(`blind/${label}`), -1n);
   const shift = drawResidue(member.groupStream(`blind-tag/${label}`));
   const isSmall = words.every((word) => Math.abs(signedOf(word)) < LARGEST_WORD);
   const isTagged = () =>

@@ -47,7 +47,7 @@ const adder: Role = {
     }
     const own = BigUint64Array.from(ownWords(context, phase, known, table));
     const sum = sumOf(context, phase, context.transcript);
-    const hidden = share(own, sum, sumMember(context, "column"), { blind: true });
+    const hidden = share(own, sum, sumMember(context, "column"));
     return { contribution: shared(hidden), remember };
   },
 };
@@ -188,9 +188,8 @@ function read(
     refuse("invalid-array", "A total has another size than its sum.");
   }
   const sum = sumOf(context, before.phase, before.transcript);
-  return readTotal(
-    ...([total, sum, sumMember(context, "column"), true] as const),
-    (found) => fits(context, before, found),
+  return readTotal(total, sum, sumMember(context, "column"), (found) =>
+    fits(context, before, found),
   );
 }
 

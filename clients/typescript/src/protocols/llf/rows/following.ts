@@ -59,8 +59,6 @@ export const KNOWN = "centroids";
 export const OWN_SHARE = "own-share";
 export const LABELS = "final-labels";
 export const MEANS = "final-means";
-const BLIND = true;
-
 export class RowsRound {
   readonly scaler: Scaler;
   readonly updates: SumsEncoding;
@@ -160,9 +158,9 @@ export class RowsRound {
     const { context } = this;
     const { round, attempt } = context;
     const sum = this.#sumOf(name, members, round, attempt);
-    const kind = { blind: BLIND, leastMembers: this.params.leastParties };
+    const least = this.params.leastParties;
     return {
-      words: words(share(own, sum, sumMember(context, "column"), kind)),
+      words: words(share(own, sum, sumMember(context, "column"), least)),
       round,
       attempt,
     };
@@ -226,7 +224,7 @@ export class RowsRound {
     const member = sumMember(this.context, "column");
     const fits = (found: BigUint64Array) => encoding.fits(found);
     const rows = sumOf(sum.members.map((slot) => this.context.rowsOf(slot)));
-    return encoding.decode(readTotal(total, sum, member, BLIND, fits), rows);
+    return encoding.decode(readTotal(total, sum, member, fits), rows);
   }
 
   /** The slots that a cohort marks; the label of a sum is of these members alone. */

@@ -28,7 +28,6 @@ import { checkOwn, checkSameRows } from "./steadiness.ts";
 
 const PROGRESS = "race-progress";
 const DIGITS = 9; // values that agree to so many are equal
-const KIND = { blind: true };
 
 /** What this party has added, by starts, and the transcript of that sum. */
 interface Progress {
@@ -88,7 +87,7 @@ class Race {
       BigUint64Array.from(own.flatMap((each) => [...each])),
       sumAt(context, transcript),
       sumMember(context, "column"),
-      { ...KIND, leastMembers: params.leastParties },
+      params.leastParties,
     );
     const weights = sums.map(({ counts }) => counts.map((n) => n / updates.weightUnit));
     const progress: Progress = { transcript, own: weights };
@@ -107,9 +106,7 @@ class Race {
     }
     const member = sumMember(context, "column");
     const sum = sumAt(context, transcript);
-    const read = readTotal(total, sum, member, KIND.blind, (found) =>
-      this.#fits(found),
-    );
+    const read = readTotal(total, sum, member, (found) => this.#fits(found));
     const sums = this.#split(read).map((part) => updates.decode(part, this.#here.rows));
     this.#check(sums, own);
     const before = this.#values.decode(read.slice(-this.#lanes.length));
