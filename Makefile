@@ -11,7 +11,7 @@ READY := $(VENV)/ready
 CLIENT := clients/typescript
 INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 
-.PHONY: demo test test-all check client image thorough febrl golden size lint types imports migrations bench docs lock sbom audit clean
+.PHONY: demo test test-all check client image thorough febrl golden size lint types imports migrations bench docs lock sbom audit release clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -140,15 +140,14 @@ lock: $(READY)
 	$(BIN)/$(LOCK) pyproject.toml --all-extras --group test --group lint --group build \
 	  --constraint requirements.lock --constraint requirements-build.lock \
 	  -o requirements-dev.lock
-	echo pip-audit | $(BIN)/$(LOCK) - -o requirements-audit.lock
+	printf '%s\n' cyclonedx-bom pip-audit | $(BIN)/$(LOCK) - -o requirements-audit.lock
 	printf '%s\n' griffe-pydantic mkdocs-jupyter mkdocs-material 'mkdocstrings[python]' | \
 	  $(BIN)/$(LOCK) - -o requirements-docs.lock
 
 # A bill of materials (CycloneDX) of what the lock pins, the same for the same lock.
-sbom: $(READY)
-	$(BIN)/python -m pip install --quiet cyclonedx-bom
+sbom: $(VENV)/audit
 	mkdir -p dist
-	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+	$(VENV)/audit/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
 	  --output-reproducible --output-format JSON --output-file dist/sbom.json
 
 # Holds the locks against known advisories. Needs the network: without data the command
@@ -156,10 +155,27 @@ sbom: $(READY)
 audit: $(READY) $(VENV)/audit
 	$(BIN)/python -m benchmarks.advisories $(VENV)/audit/bin/pip-audit requirements*.lock
 
-$(VENV)/audit: requirements-audit.lock
+$(VENV)/audit: requirements-audit.lock | $(READY)
 	$(BIN)/python -m venv $@
 	$@/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
 	touch $@
+
+# What a release consists of, in dist: wheel, source, bill of materials, pages, their
+# SHA-256, and the text of the tag, to be signed by `git tag --sign --file dist/TAG vX.Y.Z`.
+# From a clean tree alone, and the same bytes each time on one kind of machine.
+release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+release: $(READY)
+	@[ -z "$$(git status --porcelain)" ] || { git status --short; \
+	  echo "A release is made of what is committed: commit these files, or remove them." >&2; exit 1; }
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(MAKE) --no-print-directory sbom docs
+	tar --create --sort=name --mtime=@$(SOURCE_DATE_EPOCH) --owner=0 --group=0 --numeric-owner \
+	  --directory build site | gzip --no-name > dist/pages.tar.gz
+	cd dist && sha256sum -- * > SHA256SUMS
+	@{ echo "Coterie $$($(BIN)/python -m hatchling version)"; echo; \
+	  awk '/^## /{n++} n==1 && !/^## /' CHANGELOG.md; cat dist/SHA256SUMS; } > dist/TAG
+	@cat dist/SHA256SUMS
 
 clean:
 	rm -rf $(VENV) .venv-3.* build $(CLIENT)/node_modules coterie-demo .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
