@@ -81,12 +81,12 @@ def further_cases(sets: Sequence[str]) -> list[Case]:
 
 
 def cases(sets: Sequence[str]) -> list[Case]:
-    """Return all that is advised, on each set that it is for."""
+    """Return what says how it agrees with pooled rows, on each set that it is for."""
     return [
         (name, way.name, partitioning, each)
         for name, known in catalogue.catalogue().items()
         for way in known.methods
-        for partitioning in way.partitionings
+        for partitioning in way.agreement
         for each in sets
         if (each in COUNTS if way.data == "counts" else each not in ONLY_COUNTS)
     ]

@@ -62,6 +62,7 @@ DEFAULTS: Final = (
     Way("omnifc", "", _K, ROWS_SPLIT),
     Way("pqmds", "", _K, COLUMNS_SPLIT),
     Way("dummy", "", _K, ROWS_SPLIT),
+    Way("mixture", "", _K, ROWS_SPLIT),
     Way("describe", "", {}, ROWS_SPLIT),
 )
 OTHERS: Final = (
@@ -103,6 +104,7 @@ OTHERS: Final = (
         _K | {"publish": "sizes"},
         ROWS_SPLIT,
     ),
+    Way("mixture", ", `publish` sizes", _K | {"publish": "sizes"}, ROWS_SPLIT),
     Way(
         "llf",
         ", columns, fuzzy",

@@ -37,6 +37,10 @@ _FIGURES: Final = {
     "calinski_harabasz": "Caliński–Harabasz",
     "davies_bouldin": "Davies–Bouldin",
     "xie_beni": "Xie–Beni",
+    "aic": "AIC",
+    "bic": "BIC",
+    "icl": "ICL",
+    "entropy": "entropy of memberships",
     "n_iter": "updates",
 }
 PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"

@@ -159,6 +159,13 @@ READING: Final[Mapping[str, str]] = {
     "other. The smaller, the better.",
     "criterion": "What the method itself makes as large as it can. Compare starts and "
     "runs of one method by it, not methods.",
+    "aic": "How well a mixture fits for the number of its parameters (Akaike). The "
+    "smaller, the better; it favours many clusters.",
+    "bic": "How well a mixture fits for the number of its parameters (Schwarz). The "
+    "smaller, the better.",
+    "icl": "The same, where clusters that overlap count as worse. The smaller, the better.",
+    "entropy": "How unsure it is to which cluster rows belong, from 0 to 1. The smaller, "
+    "the better.",
     "gap": "How much tighter clusters are than in rows without any. The larger, the "
     "better; where even the best is not above that of one cluster, there are none.",
     "stability": "How alike the clusters are that each half of the rows gives, up to 1. "

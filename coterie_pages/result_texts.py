@@ -378,6 +378,8 @@ _MEASURES: Final = (
     "davies_bouldin",
     "xie_beni",
     "partition_coefficient",
+    "bic",
+    "icl",
 )
 _STABLE: Final = 0.75
 """Below, other rows would give other clusters; see the figure's sentence."""

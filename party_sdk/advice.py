@@ -80,7 +80,11 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     ),
     "data": Question(
         "What is the data?",
-        {"numeric": "measurements", "counts": "counts of objects and items"},
+        {
+            "numeric": "measurements",
+            "counts": "counts of objects and items",
+            "categories": "levels, such as answers to a questionnaire",
+        },
         "numeric",
     ),
 }

@@ -13,8 +13,10 @@ from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
 Partitioning: TypeAlias = Literal["horizontal", "vertical", "mixed"]
-Kind: TypeAlias = Literal["numeric", "counts"]
-Shape: TypeAlias = Literal["spherical", "arbitrary", "fuzzy", "co-clusters"]
+Kind: TypeAlias = Literal["numeric", "counts", "categories"]
+Shape: TypeAlias = Literal[
+    "spherical", "elongated", "arbitrary", "fuzzy", "co-clusters"
+]
 
 
 class Exposure(IntEnum):

@@ -204,10 +204,12 @@ class Placement:
     distances: float64 (n_rows, n_clusters) or None; from each row to each centre, in the
         space in which the session clustered; NaN for rows without a label. None where
         the party knows no centre.
+    memberships: float64 (n_rows, n_clusters) or None; of a mixture.
     """
 
     labels: IntArray = field(repr=False)
     distances: FloatArray | None = field(default=None, repr=False)
+    memberships: FloatArray | None = field(default=None, repr=False)
 
     @property
     def own_distances(self) -> FloatArray | None:
@@ -227,6 +229,8 @@ class Outcome:
     labels: int64 (n_rows,); -1 for rows of no cluster, or that did not take part.
     cluster_sizes: int64 (n_clusters,); rows per cluster over all parties.
     centroids: float64 array.
+    covariances: float64 (n_clusters, n_numbers, n_numbers); of a mixture, in the units
+        of the columns that are numbers.
     coordinates: float64 (n_rows, dimensions); the rows in the space of the centroids.
     memberships: float64 (n_rows, n_clusters).
     item_memberships: float64 (n_clusters, n_columns); how much each column belongs to
@@ -245,6 +249,7 @@ class Outcome:
     labels: IntArray = field(repr=False)
     cluster_sizes: IntArray | None = field(default=None, repr=False)
     centroids: FloatArray | None = field(default=None, repr=False)
+    covariances: FloatArray | None = field(default=None, repr=False)
     coordinates: FloatArray | None = field(default=None, repr=False)
     memberships: FloatArray | None = field(default=None, repr=False)
     item_memberships: FloatArray | None = field(default=None, repr=False)

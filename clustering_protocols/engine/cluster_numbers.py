@@ -68,11 +68,13 @@ def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
         return replace(outcome, order=None)
     sizes, centroids = outcome.cluster_sizes, outcome.centroids
     degrees, items = outcome.memberships, outcome.item_memberships
+    spreads = outcome.covariances
     return replace(
         outcome,
         labels=_number_labels(outcome.labels, order),
         cluster_sizes=None if sizes is None else sizes[order],
         centroids=None if centroids is None else centroids[order],
+        covariances=None if spreads is None else spreads[order],
         memberships=None if degrees is None else _columns(degrees, order),
         item_memberships=None if items is None else items[order],
         predict=outcome.predict and partial(_place, outcome.predict, order),
@@ -128,8 +130,9 @@ def _place(
     predict: Callable[[DataSource], Placement], order: IntArray, data: DataSource
 ) -> Placement:
     placed = predict(data)
-    far = placed.distances
+    far, degrees = placed.distances, placed.memberships
     return Placement(
         labels=_number_labels(placed.labels, order),
         distances=None if far is None else _columns(far, order),
+        memberships=None if degrees is None else _columns(degrees, order),
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from clustering_protocols.records.record import Record
 
@@ -28,6 +28,10 @@ class Figures(Record):
     partition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).
     xie_beni: X. L. Xie and G. Beni, 1991.
     criterion: what the algorithm itself optimises, where that is not the inertia.
+    aic, bic, icl: of mixtures: information criteria by Akaike (1974), Schwarz (1978), and
+        Biernacki, Celeux and Govaert (2000).
+    entropy: of memberships of mixtures, over its largest, n log k: 0 where every row
+        belongs to one cluster.
     gap, gap_error: the gap statistic and the standard error of its reference; gap_of_one
         that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.
     stability: mean adjusted Rand index of clusterings of halves. Of several runs.
@@ -48,6 +52,10 @@ class Figures(Record):
     partition_coefficient: float | None = Field(default=None, ge=0, le=1)
     xie_beni: float | None = Field(default=None, ge=0)
     criterion: float | None = None
+    aic: float | None = None
+    bic: float | None = None
+    icl: float | None = None
+    entropy: float | None = Field(default=None, ge=0, le=1)
     gap: float | None = None
     gap_error: float | None = Field(default=None, ge=0)
     gap_of_one: float | None = None
@@ -55,6 +63,15 @@ class Figures(Record):
     prediction_strength: float | None = Field(default=None, ge=0, le=1)
     n_iter: int | None = Field(default=None, ge=0)
     converged: bool | None = None
+
+    @model_serializer(mode="wrap")
+    def _write_what_mixtures_have(self, write: SerializerFunctionWrapHandler) -> Any:
+        """Leave out the figures of mixtures where there are none, as earlier releases."""
+        values = write(self)
+        for name in ("aic", "bic", "icl", "entropy"):
+            if values.get(name, 0) is None:
+                del values[name]
+        return values
 
     def round_values(self) -> Figures:
         """Return the same to six significant digits: what is told outside."""

@@ -348,6 +348,18 @@ class ColumnPlan:
         return np.array([ready for piece in self._pieces for ready in piece.in_units])
 
     @cached_property
+    def levels(self) -> tuple[range, ...]:
+        """Return the columns of each set of levels; one column alone is yes or no."""
+        found = []
+        for piece in self._pieces:
+            end = piece.begin + (piece.n_levels or 1)
+            if piece.in_units[0]:
+                found.append(range(piece.begin, end))
+            if piece.treatment.indicator:
+                found.append(range(end, end + 1))
+        return tuple(found)
+
+    @cached_property
     def bounds(self) -> Ranges:
         """Return between which values the columns lie, as the dictionary says."""
         low, high = np.array(

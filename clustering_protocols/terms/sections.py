@@ -29,12 +29,19 @@ Rule = Literal[
     "partition_coefficient",
     "xie_beni",
     "criterion",
+    "aic",
+    "bic",
+    "icl",
+    "entropy",
 ]
-LEAST_IS_BEST: Final = frozenset({"davies_bouldin", "xie_beni"})
+LEAST_IS_BEST: Final = frozenset(
+    {"davies_bouldin", "xie_beni", "aic", "bic", "icl", "entropy"}
+)
 USUAL: Final[tuple[Rule, ...]] = (
     "simplified_silhouette",
     "calinski_harabasz",
     "partition_coefficient",
+    "bic",
 )
 """What decides unless terms say else: the first that any run has."""
 MAX_RUNS: Final = 50

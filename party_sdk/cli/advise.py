@@ -39,7 +39,7 @@ def advise(
         ),
     ] = None,
     data: Annotated[
-        Literal["numeric", "counts"],
+        Literal["numeric", "counts", "categories"],
         option("Measurements, or counts of objects and items."),
     ] = "numeric",
     rows: Rows = None,

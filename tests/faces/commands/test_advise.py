@@ -124,7 +124,7 @@ def test_two_parties_cannot_mask_a_sum() -> None:
 
 def test_without_distances_only_masked_sums_fit() -> None:
     rows = advise(Situation(partitioning="horizontal", parties=5))
-    assert {fit.protocol for fit in rows.fits} == {"llf"}
+    assert {fit.protocol for fit in rows.fits} == {"llf", "mixture"}
     counts = advise(Situation(partitioning="vertical", parties=5, data="counts"))
     assert not counts.fits  # each site computes the columns of the others
     assert [fit.protocol for fit in counts.with_distances] == ["fccm"]
@@ -198,7 +198,7 @@ def test_json_says_what_is_printed() -> None:
         assert f"{number}. {fit['protocol']}, {fit['algorithm']}" in shown
         assert fit["command"].startswith("coterie session create")
         assert fit["risks"]
-    assert set(document["others"]) == {"fccm", "omnifc"}
+    assert set(document["others"]) == {"fccm", "mixture", "omnifc"}
     assert "alignment.method=ecdh" in shown
 
 

@@ -41,7 +41,7 @@ ITS_WORD = {
 STOP = {"measure", "scatter"}
 """Tasks of which the analyst says which one comes: one more update, or the end."""
 
-SEALS_LITTLE = {"describe"}
+SEALS_LITTLE = {"describe", "mixture"}
 """Protocols that seal in one round alone: their lies are those of the shared stages."""
 
 HIDDEN = frozenset({"words", "distances"})

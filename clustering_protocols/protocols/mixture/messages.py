@@ -1,0 +1,146 @@
+"""Records of mixtures."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
+
+UPDATES: Final = "updates"
+"""The name of the stage of updates."""
+
+
+class Update(Record):
+    """Task: add up your rows by membership, around the means that follow from the total.
+
+    number: of the sum, from 1; total: of the sum before, as ring elements.
+    """
+
+    kind = "update"
+
+    number: int = Field(ge=1, le=1001)
+    total: Annotated[WordArray, Spec("before")]
+
+
+class Sums(Record):
+    """Contribution: the masked sums of one party.
+
+    last: whether they are the closing ones, as the likelihood has come to rest or no
+        more updates may follow. All parties say the same.
+    """
+
+    kind = "sums"
+    reach = "hidden"
+    meaning = "Sums over your rows by cluster, masked: nobody can read them alone."
+
+    words: Annotated[WordArray, Spec("w")]
+    last: bool
+
+
+class ReportDigest(Record):
+    """Task: say the digest of the result; the leader says what is let out.
+
+    total: of the closing sums.
+    """
+
+    kind = "tell"
+
+    total: Annotated[WordArray, Spec("w")]
+
+
+class PublishedResult(Record):
+    """What the analyst and the coordinator may know of a result.
+
+    clusters: numbers of the clusters that are large enough to be told of.
+    centroids: their means, in the units of the columns; none where terms keep them back.
+    sizes: theirs, in fives.
+    """
+
+    kind = "published"
+
+    clusters: Annotated[IntArray, Spec("p", low=0)]
+    centroids: Annotated[FloatArray, Spec("centroids", "m")]
+    sizes: Annotated[IntArray, Spec("p", low=0)]
+    n_updates: int = Field(ge=0)
+
+
+class DigestReport(PublishedResult):
+    """Contribution: a mark of the result, and what the leader lets out.
+
+    digest: HMAC-SHA256 under the group's secret; all parties say the same one.
+    figures: of the run, to six digits.
+    """
+
+    kind = "told"
+    meaning = "Rounded means, sizes and figures of the clusters of all parties."
+
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    figures: Figures | None = None
+
+
+class Agreed(Record):
+    """Result: all parties have the same; each has its labels at home."""
+
+    kind = "agreed"
+
+
+class Summary(PublishedResult):
+    """What the coordinator reads."""
+
+    kind = "summary"
+
+
+class UpdatingState(Record):
+    """The analyst's state between rounds; number: of the sum asked for last."""
+
+    kind = "updating"
+
+    phase: Literal["update", "tell"]
+    number: int
+
+
+class Components(Record):
+    """Memory: the components after an update, in scaled units, and the share in hand.
+
+    number: of the sum whose share was made last; transcript (hex): when.
+    closing: whether it is the closing one; converged: whether the likelihood rests.
+    lower_bound: mean log likelihood of a row under the components before; None at first.
+    weights: π. means: of numbers. covariances: the lower triangle, row by row (full,
+        tied), variances (diag) or one variance (spherical); one row where tied.
+    shares: of each level, categories side by side.
+    own: own elements of the share.
+    """
+
+    kind = "components"
+
+    number: int
+    transcript: str
+    closing: bool
+    converged: bool
+    lower_bound: float | None
+    weights: Annotated[FloatArray, Spec("k")]
+    means: Annotated[FloatArray, Spec("k", "numbers")]
+    covariances: Annotated[FloatArray, Spec("rows", "entries")]
+    shares: Annotated[FloatArray, Spec("k", "levels")]
+    own: Annotated[WordArray, Spec("own")]
+
+
+class FinalRows(Record):
+    """Memory: memberships of this party's rows under the final components."""
+
+    kind = "final-rows"
+
+    labels: Annotated[IntArray, Spec("n", low=0)]
+    memberships: Annotated[FloatArray, Spec("n", "k", low=0, high=1)]
+
+
+class FinalSizes(Record):
+    """Memory: rows of all parties in each cluster, once all agree on the result."""
+
+    kind = "final-sizes"
+
+    sizes: Annotated[IntArray, Spec("k", low=0)]

@@ -1,0 +1,449 @@
+"""Expectation and maximisation: components, sums over rows, and what follows from both.
+
+The density of a row is Σ_c π_c N(z; μ_c, Σ_c) Π_j θ_cj(x_j) over its numbers z and levels
+x_j, which are independent within a component (A. Dempster, N. Laird, D. Rubin, "Maximum
+likelihood from incomplete data via the EM algorithm", 1977; P. Lazarsfeld, N. Henry,
+"Latent structure analysis", 1968). With memberships r_ic under the components before,
+
+    N_c = Σ_i r_ic,  S_c = Σ_i r_ic (z_i - μ_c),  Q_c = Σ_i r_ic (z_i - μ_c)(z_i - μ_c)ᵀ,
+    μ_c' = μ_c + d_c,  d_c = S_c / N_c,  Σ_c' = Q_c / N_c - d_c d_cᵀ + reg_covar I.
+
+That is scikit-learn's update, around the means before: no digit is lost where a component
+lies far off. Everything that parties must find alike is element by element, in an order
+that is written down: all have the same components, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.numerics.kernels import add_in_order
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.scaling import Scaler
+
+from .columns import Columns
+from .messages import Components
+from .params import Covariance, Mixture
+
+LARGEST_LOG: Final = 2.0**20
+"""Log densities of a row beyond count as this: the ring is for the digits of others."""
+_LEAST_SHARE: Final = 1e-15
+_SMOOTHED: Final = 0.1
+"""Of the shares of levels at the start, so that none is 0 and stays it."""
+_LEAST_VARIANCE: Final = 0.1
+_SAME_ROWS: Final = 1e-6
+_ITEMS: Final = 1 << 17
+
+
+def n_entries(kind: Covariance, k: int, width: int) -> tuple[int, int]:
+    """Return the shape in which covariances, and the sums Q, stand."""
+    triangle = width * (width + 1) // 2
+    shapes = {
+        "full": (k, triangle),
+        "tied": (1, triangle),
+        "diag": (k, width),
+        "spherical": (k, min(width, 1)),
+    }
+    return shapes[kind]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Sums over rows by membership.
+
+    weights: float64 (k,). first: (k, F), around the means. second: as
+    :func:`n_entries`, around the means. levels: (k, L). log_density: of all rows.
+    """
+
+    weights: FloatArray = field(repr=False)
+    first: FloatArray = field(repr=False)
+    second: FloatArray = field(repr=False)
+    levels: FloatArray = field(repr=False)
+    log_density: float
+
+    @property
+    def vector(self) -> FloatArray:
+        """Return all of them, one behind the other."""
+        parts = (self.weights, self.first, self.second, self.levels)
+        return np.concatenate([*map(np.ravel, parts), [self.log_density]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """The shape of a model: what both sides know of it in advance.
+
+    kind, k: of the parameters. columns: of the table.
+    """
+
+    kind: Covariance
+    k: int
+    columns: Columns
+
+    @classmethod
+    def of(cls, params: Mixture, columns: Columns) -> Shape:
+        """Return the shape of a run's model."""
+        return cls(params.covariance_type, params.n_clusters, columns)
+
+    @property
+    def width(self) -> int:
+        """Return how many columns are numbers."""
+        return len(self.columns.numbers)
+
+    @property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        k, second = self.k, n_entries(self.kind, self.k, self.width)
+        return [(k,), (k, self.width), second, (k, self.columns.n_levels), (1,)]
+
+    @property
+    def n_words(self) -> int:
+        """Return how many numbers an update adds up."""
+        return sum(map(math.prod, self._shapes))
+
+    @property
+    def n_parameters(self) -> int:
+        """Return how many numbers a model has that are free."""
+        k, columns = self.k, self.columns
+        free_levels = columns.n_levels - len(columns.categories)
+        entries = math.prod(n_entries(self.kind, k, self.width))
+        return k - 1 + k * self.width + entries + k * free_levels
+
+    @property
+    def n_equations(self) -> int:
+        """Return how many independent equations the sums of an update are.
+
+        Weights add up to the rows, and the levels of a category to the weight.
+        """
+        return self.n_parameters + 1
+
+    def split(self, vector: FloatArray) -> Sums:
+        """Return the sums of a vector (n_words,)."""
+        ends = np.cumsum([math.prod(shape) for shape in self._shapes])[:-1]
+        parts = zip(np.split(vector, ends), self._shapes, strict=True)
+        weights, first, second, levels, log = (p.reshape(shape) for p, shape in parts)
+        return Sums(weights, first, second, levels, float(log[0]))
+
+    def encoding(self, model: Components, scale: Scaler, n_rows: int) -> FixedPoint:
+        """Return how the sums of an update stand as ring elements.
+
+        By Minkowski no sum of squares around μ is larger than (√Σz² + √n |μ|)².
+        """
+        at = self.columns.numbers
+        away = np.abs(model.means).max(axis=0, initial=0.0)
+        roots = np.sqrt(scale.square_limit[at]) + math.sqrt(n_rows) * away
+        triangle = np.outer(roots, roots)[np.tril_indices(self.width)]
+        squares = np.square(roots)
+        rows = {
+            "full": triangle,
+            "tied": triangle,
+            "diag": squares,
+            "spherical": add_in_order(np.zeros(1), squares[:, None])[
+                : min(self.width, 1)
+            ],
+        }[self.kind]
+        bounds = Sums(
+            np.full(self.k, float(n_rows)),
+            np.tile(scale.sum_limit[at] + n_rows * away, (self.k, 1)),
+            np.tile(rows, (n_entries(self.kind, self.k, self.width)[0], 1)),
+            np.full((self.k, self.columns.n_levels), float(n_rows)),
+            n_rows * LARGEST_LOG,
+        )
+        return FixedPoint.of(np.maximum(bounds.vector, 1.0))
+
+
+def start(
+    shape: Shape, V: FloatArray, scale: Scaler, weights: FloatArray
+) -> Components:
+    """Return components around given centroids.
+
+    Weights are equal; variances are what the centroids leave of the pooled ones.
+
+    V: float64 (k, m), in scaled units. weights: float64 (m,), of the preparation.
+    """
+    columns, k = shape.columns, shape.k
+    means = V[:, columns.numbers]
+    centre = add_in_order(np.zeros(shape.width), means) / k
+    between = add_in_order(np.zeros(shape.width), np.square(means - centre)) / k
+    total = np.square(weights[columns.numbers])
+    variances = np.maximum(total - between, _LEAST_VARIANCE * total)
+    if shape.kind in {"full", "tied"}:
+        row = np.diag(variances)[np.tril_indices(shape.width)]
+    elif shape.kind == "diag":
+        row = variances
+    else:
+        row = add_in_order(np.zeros(1), variances[:, None])[: min(shape.width, 1)]
+        row = row / max(shape.width, 1)
+    high = np.where(scale.ranges.high > 0, scale.ranges.high, 1.0)
+    coded = np.clip(scale.undo(V) / high, 0.0, 1.0)
+    shares = columns.spread(coded)
+    for at, size in zip(columns.level_slices, columns.level_counts, strict=True):
+        part = shares[:, at]
+        sums = add_in_order(np.zeros(k), part.T)[:, None]
+        part = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), 1 / size)
+        shares[:, at] = (1 - _SMOOTHED) * part + _SMOOTHED / size
+    return Components(
+        number=0,
+        transcript="",
+        closing=False,
+        converged=False,
+        lower_bound=None,
+        weights=np.full(k, 1 / k),
+        means=means,
+        covariances=np.tile(row, (n_entries(shape.kind, k, shape.width)[0], 1)),
+        shares=shares,
+        own=np.empty(0, dtype=np.uint64),
+    )
+
+
+def matrices(kind: Covariance, covariances: FloatArray, width: int) -> FloatArray:
+    """Return the covariance matrices (rows, F, F) of packed ones."""
+    if kind in {"diag", "spherical"}:
+        variances = np.broadcast_to(covariances, (len(covariances), width))
+        diagonal: FloatArray = variances[:, :, None] * np.eye(width)
+        return diagonal
+    found = np.empty((len(covariances), width, width))
+    rows, columns = np.tril_indices(width)
+    found[:, rows, columns] = found[:, columns, rows] = covariances
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Densities:
+    """What one party needs of components to pass over its rows.
+
+    roots: float64 (k, F, F), Σ⁻¹ = P Pᵀ (full, tied); (k, F), 1/σ² (diag, spherical).
+    constants: float64 (k,); log π_c and what of the log density is of no row.
+    log_shares: float64 (L, k).
+    """
+
+    shape: Shape
+    means: FloatArray = field(repr=False)
+    roots: FloatArray = field(repr=False)
+    constants: FloatArray = field(repr=False)
+    log_shares: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, shape: Shape, model: Components) -> Densities:
+        """Return the densities of components.
+
+        Raises ProtocolFailed if a covariance is not positive definite.
+        """
+        width, k = shape.width, shape.k
+        if shape.kind in {"full", "tied"}:
+            spread = matrices(shape.kind, model.covariances, width)
+            try:
+                lower = np.linalg.cholesky(spread)
+            except np.linalg.LinAlgError:
+                raise ProtocolFailed(
+                    "The rows of a component lie in fewer dimensions than there are "
+                    "columns: take a larger reg_covar, covariance_type 'diag', or fewer "
+                    "clusters."
+                ) from None
+            roots = np.linalg.inv(lower).swapaxes(-1, -2)
+            logs = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        else:
+            roots = 1.0 / np.broadcast_to(
+                model.covariances, (len(model.covariances), width)
+            )
+            logs = np.log(roots).sum(axis=1) / 2
+        weights = np.log(np.maximum(model.weights, _LEAST_SHARE))
+        return cls(
+            shape,
+            model.means,
+            np.broadcast_to(roots, (k, *roots.shape[1:])),
+            weights + logs - width / 2 * math.log(2 * math.pi),
+            np.log(np.maximum(model.shares, _LEAST_SHARE)).T,
+        )
+
+    def logs(self, Z: FloatArray, H: FloatArray) -> FloatArray:
+        """Return the log densities (k, n), weights included, of rows (n, F), (n, L)."""
+        return self._around(Z, H)[0]
+
+    def _around(
+        self, Z: FloatArray, H: FloatArray
+    ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
+        """Return log densities, and rows (n, F) around each mean, squared if diagonal."""
+        logs = np.empty((self.shape.k, len(Z)))
+        around, squares = [], []
+        diagonal = self.shape.kind in {"diag", "spherical"}
+        for c, (mean, root) in enumerate(zip(self.means, self.roots, strict=True)):
+            D = Z - mean
+            around.append(D)
+            if diagonal:
+                squares.append(np.square(D))
+                np.dot(squares[c], root, out=logs[c])
+            else:
+                Y = D @ root
+                np.einsum("nf,nf->n", Y, Y, out=logs[c])
+        logs *= -0.5
+        logs += self.constants[:, None]
+        if H.shape[1]:
+            logs += (H @ self.log_shares).T
+        return logs, around, squares
+
+    def sums(self, Z: FloatArray, H: FloatArray) -> FloatArray:
+        """Return the sums (n_words,) of rows (n, F) and their levels (n, L)."""
+        shape, total = self.shape, np.zeros(self.shape.n_words)
+        step = max(_ITEMS // max(shape.k * max(shape.width, 1), 1), 256)
+        triangle = np.tril_indices(shape.width)
+        for begin in range(0, len(Z), step):
+            some, levels = Z[begin : begin + step], H[begin : begin + step]
+            logs, around, squares = self._around(some, levels)
+            R, densities = memberships(logs)
+            first = np.array([r @ D for r, D in zip(R, around, strict=True)])
+            if squares:
+                second = np.array([r @ D for r, D in zip(R, squares, strict=True)])
+            else:
+                second = np.array(
+                    [
+                        ((D * r[:, None]).T @ D)[triangle]
+                        for r, D in zip(R, around, strict=True)
+                    ]
+                )
+            if shape.kind == "spherical" and shape.width:
+                second = second.sum(axis=1, keepdims=True)
+            elif shape.kind == "tied":
+                second = second.sum(axis=0, keepdims=True)
+            log = np.clip(densities, -LARGEST_LOG, LARGEST_LOG).sum()
+            total += Sums(R.sum(axis=1), first, second, R @ levels, float(log)).vector
+        return total
+
+
+def memberships(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return memberships (k, n) and the log density (n,) of rows, of logs (k, n)."""
+    highest = logs.max(axis=0)
+    R = np.exp(logs - highest)
+    total = R.sum(axis=0)
+    R /= total
+    return R, np.log(total) + highest
+
+
+def improve(
+    params: Mixture, shape: Shape, model: Components, sums: Sums, n_rows: int
+) -> Components:
+    """Return the components that follow from the sums of an update.
+
+    A component of less weight than ``min_cluster_rows`` keeps mean, covariance and
+    shares: with fewer rows the covariance is theirs, and the mean nearly a row.
+    """
+    moved = sums.weights >= params.min_cluster_rows
+    N = np.where(moved, sums.weights, 1.0)[:, None]
+    d = np.where(moved[:, None], sums.first / N, 0.0)
+    rows, columns = np.tril_indices(shape.width)
+    on_diagonal = (rows == columns) * params.reg_covar
+    if shape.kind == "full":
+        spread = sums.second / N - d[:, rows] * d[:, columns] + on_diagonal
+    elif shape.kind == "tied":
+        shifts = sums.weights[:, None] * d[:, rows] * d[:, columns]
+        shifted = add_in_order(np.zeros(len(rows)), shifts)
+        spread = (sums.second - shifted) / n_rows + on_diagonal
+    elif shape.kind == "diag":
+        spread = sums.second / N - np.square(d) + params.reg_covar
+    else:
+        shifts = add_in_order(np.zeros(shape.k), np.square(d).T)[:, None]
+        spread = (sums.second / N - shifts) / max(shape.width, 1) + params.reg_covar
+        spread = spread[:, : sums.second.shape[1]]
+    if shape.kind != "tied":
+        spread = np.where(moved[:, None], spread, model.covariances)
+    bound = sums.log_density / n_rows
+    before = model.lower_bound
+    return model.model_copy(
+        update={
+            "weights": sums.weights / n_rows,
+            "means": model.means + d,
+            "covariances": spread,
+            "shares": np.where(moved[:, None], sums.levels / N, model.shares),
+            "lower_bound": bound,
+            "converged": before is not None and abs(bound - before) < params.tol,
+        }
+    )
+
+
+def check_total(
+    shape: Shape,
+    model: Components,
+    sums: Sums,
+    own: Sums,
+    pooled: tuple[FloatArray, FloatArray],
+    n_rows: int,
+) -> None:
+    """Refuse sums that are not those of the rows whose moments were pooled.
+
+    Whatever the memberships are, the sums of all components together are those of all
+    rows, and no sum of squares or weights is smaller than a party's own.
+
+    pooled: float64 (F,) and (L,); of all rows the variance of each number in scaled
+        units, whose mean is 0, and the share of each level.
+
+    Raises ProtocolFailed.
+    """
+    slack = _SAME_ROWS * n_rows
+    variances, shares = pooled
+    N, mu, S = sums.weights[:, None], model.means, sums.first
+    diagonal: slice | IntArray = slice(None)
+    if shape.kind in {"full", "tied"}:
+        diagonal = np.flatnonzero(np.equal(*np.tril_indices(shape.width)))
+    Q, own_Q = sums.second[:, diagonal], own.second[:, diagonal]
+    squares = (Q.sum(axis=0), (2 * mu * S + N * mu * mu).sum(axis=0), variances)
+    if shape.kind == "spherical":
+        squares = (Q.sum(), squares[1].sum(), variances.sum())
+    scale = 1.0 + np.square(mu).max(initial=0.0)
+    excesses = [
+        (np.abs(sums.weights.sum() - n_rows), slack),
+        (np.abs((S + N * mu).sum(axis=0)), slack * scale),
+        (np.abs(squares[0] + squares[1] - n_rows * squares[2]), slack * scale),
+        (np.abs(sums.levels.sum(axis=0) - n_rows * shares), slack),
+        (own.weights - sums.weights, slack),
+        (own_Q - Q, slack * scale),
+        (own.levels - sums.levels, slack),
+        *(
+            (np.abs(sums.levels[:, at].sum(axis=1) - sums.weights), slack)
+            for at in shape.columns.level_slices
+        ),
+    ]
+    if any((np.asarray(excess) > most).any() for excess, most in excesses):
+        raise ProtocolFailed("A total is not of the rows whose moments were pooled.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Closing:
+    """What closes a run: sizes (k,), Σ log p and Σ -r log r under the last components."""
+
+    sizes: FloatArray = field(repr=False)
+    log_likelihood: float
+    entropy: float
+
+    @staticmethod
+    def encoding(shape: Shape, n_rows: int) -> FixedPoint:
+        """Return how it stands as ring elements, as long as the sums of an update."""
+        bounds = np.ones(shape.n_words)
+        bounds[: shape.k] = n_rows
+        bounds[shape.k : shape.k + 2] = n_rows * np.array([LARGEST_LOG, shape.k])
+        return FixedPoint.of(bounds)
+
+    def vector(self, n_words: int) -> FloatArray:
+        """Return it (n_words,), zeros behind."""
+        found = np.zeros(n_words)
+        k = len(self.sizes)
+        found[:k] = self.sizes
+        found[k : k + 2] = self.log_likelihood, self.entropy
+        return found
+
+    @classmethod
+    def read(cls, shape: Shape, code: FixedPoint, words: WordArray, n: int) -> Closing:
+        """Return the total of n rows.
+
+        Raises ProtocolFailed if it cannot be one.
+        """
+        found = code.decode(words)
+        sizes = found[: shape.k]
+        log, entropy = map(float, found[shape.k : shape.k + 2])
+        whole = (sizes >= 0).all() and (sizes == np.rint(sizes)).all()
+        if not whole or sizes.sum() != n or found[shape.k + 2 :].any():
+            raise ProtocolFailed("The sizes of the clusters do not add up to the rows.")
+        return cls(sizes, log, max(entropy, 0.0))

@@ -1,0 +1,256 @@
+"""Mixtures over split rows: what a session needs, shows and risks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import LEAST_OWN_ROWS, MINIMUM_MEMBERS
+from clustering_protocols.common.suitability import Kind as Data, Method, RoundBudget
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Disclosure,
+    Exchange,
+    Kind,
+    PooledReference,
+    Reader,
+    Stage,
+    roles_of,
+    to,
+)
+from clustering_protocols.contract.sizing import WORD, Extent, Sizes
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.terms import Layout
+
+from .params import Mixture, MixtureSession
+
+LEARNS: Final = {
+    "analyst": (
+        "Numbers of rows, variables and updates, and of the result what the terms publish."
+    ),
+    "first party": (
+        "With init 'careful' the rounded centroids of your own clusters, each of at least "
+        "five rows, and their sizes in fives."
+    ),
+    "party": (
+        "The memberships of its own rows; of all rows together the weight, mean, "
+        "covariance and shares of levels of each component, and the log likelihood, in "
+        "every update."
+    ),
+    "coordinator": "What the terms publish of the result.",
+}
+RISKS: Final[Mapping[str, Risk]] = {
+    "by-design": Risk(
+        level=RiskLevel.DESIGN,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="All parties read exact means and covariances of each component in every "
+        "update; if all others collude, they subtract their shares and read your sums.",
+        measured="In trials 8 rows were read from 8 totals; now totals have at most "
+        "1 equation for 2 unknown numbers of others.",
+        remedy="Nothing; publish 'sizes' tells analyst and coordinator less.",
+        detail="Your software counts equations and stops, over all sessions with the same "
+        "rows. Who knows rows already, or colludes, has fewer unknown numbers. A component "
+        "of few rows nearly is these rows: below min_cluster_rows it moves no more. With "
+        "init 'given' the coordinator chooses around which points rows are added up.",
+        readers=tuple(LEARNS.items()),
+    ),
+}
+
+_role = roles_of(__package__)
+_COPIES = 3
+
+
+class MixtureSizes(Sizes[Mixture]):
+    """What a session of mixtures takes."""
+
+    def upload_bytes(self, params: Mixture, extent: Extent) -> int:
+        """Return the bytes of all updates, of numbers alone."""
+        return WORD * (params.max_iter + 1) * _words(params, extent.features)
+
+    def memory_bytes(self, params: Mixture, extent: Extent) -> int:
+        """Return the bytes of a total and the shares on their way to it."""
+        return WORD * _COPIES * extent.parties * _words(params, extent.features)
+
+
+def _words(params: Mixture, width: int) -> int:
+    from .columns import Columns
+    from .model import Shape
+
+    return Shape.of(params, Columns(width, ())).n_words
+
+
+def _way(name: str, data: Data) -> Method:
+    return Method(
+        name=name,
+        partitionings=("horizontal",),
+        shapes=("elongated",) if data == "numeric" else ("fuzzy",),
+        data=data,
+        rounds=RoundBudget.MANY,
+    )
+
+
+class MixtureProtocol(ClusteringProtocol[Mixture]):
+    """Rows split; sums per update; equal to the pooled result from the same start."""
+
+    title = "Gaussian mixtures and latent classes"
+    summary = (
+        "Clusters that are longer in one direction than in another, of numbers and "
+        "categories. In each update masked sums are added up, so that nobody reads those "
+        "of one party. The result is that of the pooled data."
+    )
+    params = Mixture
+    paper = (
+        "Dempster, A. P., Laird, N. M., Rubin, D. B. (1977). Maximum likelihood from "
+        "incomplete data via the EM algorithm."
+    )
+    partitionings = ("horizontal",)
+    learns: ClassVar = LEARNS
+    risks: ClassVar = RISKS
+    methods: ClassVar = (
+        _way("gaussian_mixture", "numeric"),
+        _way("latent_class", "categories"),
+    )
+    apart: ClassVar = "Ask for fewer clusters."
+
+    def check(self, params: Mixture, layout: Layout) -> None:
+        """Refuse split columns, two parties, and a start that does not fit."""
+        if layout.n_column_groups > 1:
+            raise InvalidParameters("mixture takes split rows.")
+        if len(layout.slots) < MINIMUM_MEMBERS:
+            raise InvalidParameters(
+                f"mixture needs {MINIMUM_MEMBERS} parties: of two, each could take its "
+                "own rows off the sum and read the other's."
+            )
+        given = params.initial_centroids
+        if (params.init == "given") != (given is not None):
+            raise InvalidParameters("init 'given' and initial_centroids go together.")
+        if given is not None and len(given) != params.n_clusters:
+            raise InvalidParameters(
+                f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
+            )
+
+    def check_runs(self, runs: Sequence[Mixture], layout: Layout) -> None:
+        """Refuse several runs from one given start."""
+        super().check_runs(runs, layout)
+        if len(runs) > 1 and runs[-1].initial_centroids is not None:
+            raise InvalidParameters(
+                "initial_centroids are of one number of clusters; several n_clusters "
+                "need another start."
+            )
+
+    def check_roster(self, session: MixtureSession) -> None:
+        """Refuse a given start of another width, and too few rows for one update."""
+        from clustering_protocols.shared_stages.scaling import check_widths
+
+        from . import bound
+
+        check_widths(session)
+        bound.check(session)
+
+    def may_label_new_rows(self, params: Mixture) -> bool:
+        """Return True: parties have the components."""
+        return True
+
+    def figures(self, params: Mixture, layout: Layout) -> frozenset[str]:
+        """Return those of likelihoods."""
+        return frozenset({"aic", "bic", "icl", "entropy"})
+
+    def numbers_clusters(self, params: Mixture) -> bool:
+        """Return whether the terms give the starts: clusters keep their numbers then."""
+        return params.init == "given"
+
+    def cautions(
+        self, params: Mixture, layout: Layout, widths: Sequence[int]
+    ) -> Sequence[str]:
+        """Say how many rows of others each update takes, columns taken as numbers."""
+        from . import bound
+        from .columns import Columns
+        from .model import Shape
+
+        columns = Columns(widths[0], ())
+        equations = Shape.of(params, columns).n_equations
+        rows = -(-bound.MARGIN * equations // widths[0])
+        sentence = (
+            f"For each update a party has to lack {rows} rows, which others hold: a "
+            f"session of fewer than {rows * (params.max_iter + 1)} such rows makes fewer "
+            f"updates than max_iter, {params.max_iter}. Integers and categories count less."
+        )
+        return (sentence,)
+
+    def cautions_of(
+        self, params: Mixture, layout: Layout, sizes: Sequence[int]
+    ) -> Sequence[str]:
+        """Say which clusters are too small for components of their own."""
+        found = []
+        small = sum(size < params.min_cluster_rows for size in sizes)
+        if small:
+            found.append(
+                f"{small} of {len(sizes)} clusters have fewer than "
+                f"{params.min_cluster_rows} rows (min_cluster_rows): their components may "
+                "have kept their place. Take fewer clusters."
+            )
+        each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
+        if params.start == "careful" and 0 < each < LEAST_OWN_ROWS:
+            found.append(
+                f"A party has {each:.1f} rows of each cluster in the mean, and starts "
+                "from clusters of five: take fewer clusters."
+            )
+        return found
+
+    def risks_of(self, params: Mixture, layout: Layout) -> Sequence[str]:
+        """Return what comes by design."""
+        return ("by-design", session_risks.BY_DESIGN)
+
+    def personal_data(self, layout: Layout) -> str:
+        """Return that sums over people leave."""
+        return (
+            "Masked sums over several people are sent, and no single row. Labels stay "
+            "with their party."
+        )
+
+    def shows(self, params: Mixture, layout: Layout) -> frozenset[Disclosure]:
+        """Return sums, means and labels to parties; published means to others."""
+        shown = to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
+        if params.publish == "centroids":
+            shown |= to(Reader.OUTSIDE, Kind.MEANS)
+        return shown
+
+    def stages(self, params: Mixture, layout: Layout) -> Sequence[Stage]:
+        """Return secrets, pooled moments, a start, the updates."""
+        from clustering_protocols.shared_stages import secrets, starts, statistics
+
+        from . import messages
+
+        updates = Stage(
+            name=messages.UPDATES,
+            analyst=_role("roles:Adder"),
+            party=_role("roles:Member"),
+            exchanges=(
+                Exchange(messages.Update, messages.Sums, 2, params.max_iter + 1),
+                Exchange(messages.ReportDigest, messages.DigestReport, shows=True),
+            ),
+            results=(messages.Agreed, messages.Summary),
+            results_to="all",
+            each_run=True,
+        )
+        return (
+            secrets.stage("column"),
+            *statistics.stages(layout, moments=True, ranges=False),
+            *([starts.stage(params)] if params.start in starts.FROM_PARTIES else []),
+            updates,
+        )
+
+    def sizes(self) -> Sizes[Mixture]:
+        """Return bytes and memory."""
+        return MixtureSizes()
+
+    def reference(self) -> PooledReference[Mixture]:
+        """Return examples, and the pooled run."""
+        from . import reference
+
+        return reference
+
+
+PROTOCOL = MixtureProtocol()

@@ -1,0 +1,228 @@
+"""What `mixture` is shown on and measured by: examples, and the same updates of all rows.
+
+The pooled run is plain numpy over one matrix, no parties: it shares the start with the
+session, and nothing of the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+
+from clustering_protocols.contract import Example, Trace
+from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Constraints, Field, Level, Schema
+from clustering_protocols.terms.sections import Evaluation, Release
+from clustering_protocols.terms.terms import Layout
+
+from . import bound
+from .columns import Columns
+from .model import Shape
+from .params import Mixture
+
+_Trace = Trace[Mixture]
+
+
+def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntArray:
+    """Return the labels of the same updates of X, from the same start."""
+    if trace is None:
+        columns, n_updates = Columns(X.shape[1], ()), params.max_iter
+        high = np.ones(X.shape[1])
+    else:
+        columns = bound.columns_of(trace.session)
+        n_updates = bound.n_updates(trace.session)
+        slot = trace.session.slots[0]
+        high = np.where(np.isfinite(h := trace.session.bounds(slot).high), h, 1.0)
+    at, spread = columns.numbers, X.std(axis=0)
+    units = np.where(spread > 0, spread, 1.0)
+    centre = X.mean(axis=0)
+    Z = (X[:, at] - centre[at]) / units[at]
+    H = columns.spread((X > 0).astype(np.float64))
+    logs = _logs_at_start(params, X, centre, units, columns, high, trace, (Z, H))
+    before = None
+    for _ in range(n_updates):
+        density = logsumexp(logs, axis=1)
+        R = np.exp(logs - density[:, None])
+        logs = _improved(params, Z, H, R)
+        lower = float(density.mean())
+        if before is not None and abs(lower - before) < params.tol:
+            break
+        before = lower
+    labels: IntArray = logs.argmax(axis=1).astype(np.int64)
+    return labels
+
+
+def _logs_at_start(
+    params: Mixture,
+    X: FloatArray,
+    centre: FloatArray,
+    units: FloatArray,
+    columns: Columns,
+    high: FloatArray,
+    trace: _Trace | None,
+    rows: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Return log densities (n, k) under the components from which a session starts."""
+    at, shape = columns.numbers, Shape.of(params, columns)
+    start = None
+    if trace is not None:
+        slot = trace.session.slots[0]
+        start = trace.memories[slot].get(StartCentroids)
+    if params.initial_centroids is not None:
+        V = np.array(params.initial_centroids)
+    elif start is None:
+        chosen = generator(0, "mixture", "pooled").choice(len(X), params.n_clusters)
+        V = X[chosen]
+    else:
+        inverse = np.ones(X.shape[1])
+        inverse[at] = 1.0 / units[at]
+        V = start.centroids / inverse + centre
+    means = (V[:, at] - centre[at]) / units[at]
+    variances = np.maximum(1.0 - means.var(axis=0), 0.1)
+    if params.covariance_type == "spherical":
+        variances = np.full(len(at), variances.mean() if len(at) else 1.0)
+    shares = columns.spread(np.clip(V / high, 0.0, 1.0))
+    for levels, size in zip(columns.level_slices, columns.level_counts, strict=True):
+        shares[:, levels] /= shares[:, levels].sum(axis=1, keepdims=True)
+        shares[:, levels] = 0.9 * shares[:, levels] + 0.1 / size
+    weights = np.full(shape.k, 1.0 / shape.k)
+    spreads = [np.diag(variances)] * shape.k
+    return _logs(rows, weights, means, spreads, shares)
+
+
+def _logs(
+    rows: tuple[FloatArray, FloatArray],
+    weights: FloatArray,
+    means: FloatArray,
+    spreads: Sequence[FloatArray],
+    shares: FloatArray,
+) -> FloatArray:
+    Z, H = rows
+    found = np.log(weights) + H @ np.log(np.maximum(shares, 1e-15)).T
+    if Z.shape[1]:
+        for c, (mean, spread) in enumerate(zip(means, spreads, strict=True)):
+            found[:, c] += multivariate_normal.logpdf(Z, mean, spread)
+    return found
+
+
+def _improved(
+    params: Mixture, Z: FloatArray, H: FloatArray, R: FloatArray
+) -> FloatArray:
+    """Return log densities (n, k) under the components that follow from memberships."""
+    N = R.sum(axis=0)
+    means = R.T @ Z / N[:, None]
+    spreads = [
+        (r[:, None] * (Z - mean)).T @ (Z - mean) / r.sum()
+        for r, mean in zip(R.T, means, strict=True)
+    ]
+    kind, width = params.covariance_type, Z.shape[1]
+    if kind == "tied":
+        spreads = [sum(n * s for n, s in zip(N, spreads, strict=True)) / N.sum()] * len(
+            N
+        )
+    elif kind == "diag":
+        spreads = [np.diag(np.diag(spread)) for spread in spreads]
+    elif kind == "spherical":
+        spreads = [np.trace(s) / max(width, 1) * np.eye(width) for s in spreads]
+    spreads = [spread + params.reg_covar * np.eye(width) for spread in spreads]
+    return _logs((Z, H), N / len(Z), means, spreads, R.T @ H / N[:, None])
+
+
+def objectives(
+    params: Mixture, X: FloatArray, clustered: object, trace: object
+) -> None:
+    """Return nothing: likelihoods of starts that differ are no ratio."""
+
+
+_PEOPLE = Schema(
+    fields=(
+        Field(name="age", constraints=Constraints(minimum=0, maximum=120)),
+        Field(name="smoker", type="boolean"),
+        Field(
+            name="ward",
+            type="string",
+            categories=(Level(value="a"), Level(value="b"), Level(value="c")),
+        ),
+        Field(name="crp"),
+    )
+)
+_ITEMS = Schema(
+    fields=tuple(
+        Field(name=f"q{number}", type="string", categories=tuple("abcd"))
+        for number in range(8)
+    )
+)
+
+
+def examples() -> Sequence[Example[Mixture]]:
+    """Return each kind of covariance, several runs, categories, and both together."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=600)
+    centres = np.array([[0.0, 0.0, 0.0], [6.0, 2.0, -3.0], [1.0, 7.0, 3.0]])
+    shapes = rng.normal(size=(3, 3, 3))
+    X = centres[y] + np.einsum("nij,nj->ni", shapes[y], rng.normal(size=(600, 3)))
+    start = tuple(map(tuple, centres.tolist()))
+    layout = Layout.lattice(3)
+    found = [
+        Example(params=Mixture(n_clusters=3, max_iter=8), layout=layout, X=X),
+        Example(
+            params=Mixture(
+                n_clusters=3,
+                covariance_type="tied",
+                init="given",
+                initial_centroids=start,
+                publish="sizes",
+            ),
+            layout=Layout.lattice(4),
+            X=X,
+        ),
+        Example(
+            params=Mixture(n_clusters=3, covariance_type="diag", max_iter=5),
+            layout=layout,
+            X=X,
+            sections={"evaluation": Evaluation(n_clusters=(2, 3), choose="bic")},
+        ),
+    ]
+    found.append(
+        Example(
+            params=Mixture(n_clusters=3, covariance_type="spherical"),
+            layout=layout,
+            X=X,
+        )
+    )
+    mixed = np.column_stack(
+        [
+            60 + 12 * X[:, 0] / 3,
+            rng.random(600) < 0.2 + 0.3 * y,
+            (y + (rng.random(600) < 0.2)) % 3,
+            np.exp(X[:, 1] / 4),
+        ]
+    )
+    prepared = {"dictionary": [_PEOPLE], "preparation": [Preparation()]}
+    found.append(
+        Example(
+            params=Mixture(n_clusters=3, covariance_type="diag"),
+            layout=layout,
+            X=mixed,
+            sections=prepared | {"release": Release(profiles="members")},
+        )
+    )
+    answers = np.where(
+        rng.random((600, 8)) < 0.6, (y[:, None] + np.arange(8)) % 4, rng.integers(4)
+    ).astype(float)
+    answers[:, 7] = 1 + answers[:, 7] % 3  # no row is zero
+    found.append(
+        Example(
+            params=Mixture(n_clusters=2, max_iter=6),
+            layout=layout,
+            X=np.tile(answers, (4, 1)),
+            sections={"dictionary": [_ITEMS], "preparation": [Preparation()]},
+        )
+    )
+    return found

@@ -1,0 +1,434 @@
+"""Both roles of the updates: parties move components by the totals, the analyst adds up.
+
+| round | task → contribution |
+|---|---|
+| 1 to t | `update` → `sums`: of an update |
+| t + 1 | `update` → `sums`: closing ones, as the likelihood rests or no update is left |
+| t + 2 | `tell` → `told`: the leader says what the terms let out, all say the digest |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.algorithms.coincidence import equalise_coordinates
+from clustering_protocols.common.errors import InvalidData, ProtocolFailed
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Outcome,
+    PartyRole,
+    Placement,
+    Reply,
+    all_of,
+)
+from clustering_protocols.contract.published import ClusterOrder, order_told_first
+from clustering_protocols.numerics.data_source import DataSource, batches
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.round_numbers import steps_of
+from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
+from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
+from clustering_protocols.shared_stages.secrets import group_mark
+from clustering_protocols.shared_stages.starts import FROM_PARTIES
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
+from clustering_protocols.shared_stages.starts.roles import without_messages
+from clustering_protocols.shared_stages.statistics import magnitudes
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.shared_stages.sums import n_rows
+
+from . import bound, messages, model as em
+from .columns import Columns
+from .model import Closing, Densities, Shape
+from .params import Mixture, MixtureContext, MixtureSession
+
+_SUM: Final = CheckedSum(scope="column")
+_NO_WORDS = np.empty(0, dtype=np.uint64)
+_Task = messages.Update | messages.ReportDigest
+
+
+class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
+    """Adds up what it cannot read, and hands each total back with the next task."""
+
+    state = messages.UpdatingState
+
+    def start(self, session: MixtureSession) -> Ask:
+        """Ask for the first sums."""
+        return self._ask(session, 1, _NO_WORDS)
+
+    def step(
+        self,
+        session: MixtureSession,
+        state: messages.UpdatingState,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Finish:
+        """Hand back the total, until the parties say that it closes the run."""
+        if state.phase == "tell":
+            return _finish(session, all_of(messages.DigestReport, contributions))
+        shares = all_of(messages.Sums, contributions)
+        total = add_tagged(share.words for share in shares.values())
+        if len({share.last for share in shares.values()}) > 1:
+            raise ProtocolFailed("The parties do not agree on the last sums.")
+        if not shares[session.slots[0]].last:
+            return self._ask(session, state.number + 1, total)
+        state = messages.UpdatingState(phase="tell", number=state.number)
+        task = messages.ReportDigest(total=total)
+        return Ask.everybody(session, task, state=state, progress=_progress(state))
+
+    def _ask(self, session: MixtureSession, number: int, total: WordArray) -> Ask:
+        shape = Shape.of(session.params, bound.columns_of(session))
+        state = messages.UpdatingState(phase="update", number=number)
+        return Ask.everybody(
+            session,
+            messages.Update(number=number, total=total),
+            state=state,
+            dims={slot: {"w": shape.n_words + 1} for slot in session.slots},
+            progress=_progress(state)
+            | {"of_at_most": bound.n_updates(session), "moved": []},
+        )
+
+
+def _progress(state: messages.UpdatingState) -> dict[str, object]:
+    return {"updates": state.number - 1}
+
+
+def _finish(
+    session: MixtureSession, told: Mapping[str, messages.DigestReport]
+) -> Finish:
+    if len({report.digest for report in told.values()}) > 1:
+        raise ProtocolFailed("The parties do not agree on the result.")
+    leader = told[session.slots[0]]
+    magnitudes.check("The leader's result", leader.centroids)
+    shown = {name: getattr(leader, name) for name in messages.Summary.model_fields}
+    return Finish.with_results(
+        {slot: messages.Agreed() for slot in session.slots},
+        summary=messages.Summary(**shown),
+        figures=leader.figures,
+        labelled_at_home=True,
+    )
+
+
+@dataclass(frozen=True)
+class Place:
+    """One party at one round: its view, its scale and the shape of the model."""
+
+    context: MixtureContext
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Return which columns are numbers."""
+        return bound.columns_of(self.context.session)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """Return the shape of the model."""
+        return Shape.of(self.context.session.params, self.columns)
+
+    @cached_property
+    def scale(self) -> Scaler:
+        """Return how numbers are scaled."""
+        return scaler_of(self.context)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """Return the rows of all parties."""
+        return n_rows(self.context)
+
+    @cached_property
+    def high(self) -> FloatArray:
+        """Return what stands in a column (m,) of levels where a row has the level."""
+        return np.where(np.isfinite(self.scale.ranges.high), self.scale.ranges.high, 1)
+
+    @property
+    def pooled(self) -> tuple[FloatArray, FloatArray]:
+        """Return the variances (F,), scaled, and the shares (L,) of levels of all rows."""
+        moments, at = self.context.recall(PooledMoments), self.columns.numbers
+        variances = np.square(moments.spread * self.scale.inverse)[at]
+        return variances, self.columns.spread((moments.mean / self.high)[None])[0]
+
+    def start(self) -> messages.Components:
+        """Return the components before the first update."""
+        if self.context.session.params.start in FROM_PARTIES:
+            V = self.context.recall(StartCentroids).centroids
+        else:
+            V = without_messages(self.context, self.scale)
+        weights = self.context.session.weights(
+            self.context.slot.name, self.columns.width
+        )
+        V = equalise_coordinates(V, self.scale.step)
+        return em.start(self.shape, V, self.scale, weights)
+
+    def read(
+        self, before: messages.Components, total: WordArray, code: FixedPoint
+    ) -> WordArray:
+        """Return the elements of the total of the sums made last.
+
+        Raises ProtocolFailed if it is not the sum of what the members sent.
+        """
+        of = _sum_of(self.context, before, before.transcript)
+        return _SUM.read(self.context, total, of, code.fits)
+
+    def follow(
+        self, before: messages.Components, total: WordArray
+    ) -> messages.Components:
+        """Return the components that follow from the total of an update."""
+        code = self.shape.encoding(before, self.scale, self.n_rows)
+        sums = self.shape.split(code.decode(self.read(before, total, code)))
+        own = self.shape.split(code.decode(before.own))
+        em.check_total(self.shape, before, sums, own, self.pooled, self.n_rows)
+        params = self.context.session.params
+        return em.improve(params, self.shape, before, sums, self.n_rows)
+
+    def add_up(self, components: messages.Components, data: DataSource) -> WordArray:
+        """Return own elements (n_words,) of an update."""
+        densities = Densities.of(self.shape, components)
+
+        def of_batch(block: tuple[slice, FloatArray]) -> FloatArray:
+            return densities.sums(*self.columns.split(block[1], self.scale))
+
+        total = np.zeros(self.shape.n_words)
+        for sums in self.context.engine.map(of_batch, batches(data, self.shape.k)):
+            total += sums
+        return self.shape.encoding(components, self.scale, self.n_rows).encode(total)
+
+    def close(
+        self, components: messages.Components, data: DataSource
+    ) -> tuple[WordArray, messages.FinalRows]:
+        """Return own elements of the closing sums, and the memberships of own rows."""
+        densities = Densities.of(self.shape, components)
+        U, log, entropy = np.empty((data.n_rows, self.shape.k)), 0.0, 0.0
+        for rows, batch in batches(data, self.shape.k):
+            R, each = em.memberships(
+                densities.logs(*self.columns.split(batch, self.scale))
+            )
+            U[rows] = R.T
+            log += float(np.clip(each, -em.LARGEST_LOG, em.LARGEST_LOG).sum())
+            entropy -= float((R * np.log(np.where(R > 0, R, 1.0))).sum())
+        labels = U.argmax(axis=1).astype(np.int64)
+        sizes = np.bincount(labels, minlength=self.shape.k).astype(np.float64)
+        vector = Closing(sizes, log, entropy).vector(self.shape.n_words)
+        words = Closing.encoding(self.shape, self.n_rows).encode(vector)
+        return words, messages.FinalRows(labels=labels, memberships=np.minimum(U, 1.0))
+
+
+def _sum_of(
+    context: MixtureContext, components: messages.Components, transcript: str
+) -> MaskedSum:
+    name = "closing" if components.closing else "update"
+    return MaskedSum(
+        members=tuple(context.session.slots),
+        name=f"{name}/{components.number}",
+        transcript=transcript,
+    )
+
+
+class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
+    """Moves components by the totals, and adds its share of the next ones."""
+
+    def reply(self, context: MixtureContext, task: _Task, data: DataSource) -> Reply:
+        """Answer an update, or the question for the result."""
+        place = Place(context)
+        before = context.memory.get(messages.Components)
+        if isinstance(task, messages.ReportDigest):
+            return _tell(place, task)
+        most = bound.n_updates(context.session)
+        if before is None:
+            task.require({"before": 0})
+            check_ranges(context, data)
+            components = place.start()
+        elif before.closing:
+            raise ProtocolFailed("The analyst asks for an update after the last.")
+        else:
+            task.require({"before": place.shape.n_words + 1})
+            components = place.follow(before, task.total)
+        number = components.number + 1
+        if task.number != number:
+            raise ProtocolFailed("The analyst asks for an update out of order.")
+        told = bound.audit(context, data)
+        closing = components.converged or number > most
+        components = components.model_copy(
+            update={
+                "number": number,
+                "closing": closing,
+                "transcript": context.transcript,
+            }
+        )
+        kept: list[Record] = [told]
+        if closing:
+            own, rows = place.close(components, data)
+            kept.append(rows)
+        else:
+            own = place.add_up(components, data)
+        of = _sum_of(context, components, context.transcript)
+        return Reply(
+            contribution=messages.Sums(
+                words=_SUM.share(context, own, of), last=closing
+            ),
+            remember=[components.model_copy(update={"own": own}), *kept],
+        )
+
+    def foresee(self, context: MixtureContext) -> Outcome | None:
+        """Return the outcome once all parties agree on it."""
+        if context.memory.get(messages.FinalSizes) is None:
+            return None
+        return _outcome(Place(context))
+
+    def conclude(
+        self, context: MixtureContext, result: messages.Agreed, data: DataSource | None
+    ) -> Outcome:
+        """Return labels, memberships, sizes, means and figures."""
+        return _outcome(Place(context))
+
+
+def _tell(place: Place, task: messages.ReportDigest) -> Reply:
+    """Return a mark of the result; the leader says what the terms let out."""
+    context, shape = place.context, place.shape
+    components = context.recall(messages.Components)
+    if not components.closing:
+        raise ProtocolFailed(
+            "The analyst closes before the likelihood has come to rest."
+        )
+    task.require({"w": shape.n_words + 1})
+    code = Closing.encoding(shape, place.n_rows)
+    words = place.read(components, task.total, code)
+    closing = Closing.read(shape, code, words, place.n_rows)
+    own = code.decode(components.own)[: shape.k]
+    if (closing.sizes < own).any():
+        raise ProtocolFailed(
+            "A total counts fewer rows of a cluster than this party has."
+        )
+    figures = _figures(shape, components, closing, place.n_rows)
+    sizes = closing.sizes.astype(np.int64)
+    shown = _publication(place, components, closing)
+    told = shown.clusters, shown.sizes, shown.centroids
+    order = order_told_first(len(sizes), *told, common=_means(place, components))
+    leads = context.slot.name == context.session.slots[0]
+    if not leads:
+        nothing = {"clusters": sizes[:0], "sizes": sizes[:0]}
+        none = np.empty((0, place.columns.width))
+        shown = shown.model_copy(update={**nothing, "centroids": none})
+    parts = (
+        components.weights,
+        components.means,
+        components.covariances,
+        components.shares,
+    )
+    mark = sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
+    mark.update(words.tobytes())
+    return Reply(
+        contribution=messages.DigestReport(
+            **dict(shown),
+            digest=group_mark(context, "column", "told", mark.digest()),
+            figures=figures.round_values() if leads else None,
+        ),
+        remember=[
+            figures,
+            messages.FinalSizes(sizes=sizes),
+            ClusterOrder(order=order),
+        ],
+    )
+
+
+def _figures(
+    shape: Shape, components: messages.Components, closing: Closing, n: int
+) -> Figures:
+    """Return the figures of a run.
+
+    With L the log likelihood and p free parameters AIC = 2p - 2L (Akaike, 1974),
+    BIC = p log n - 2L (Schwarz, 1978), ICL = BIC + 2 Σ -r log r (Biernacki, Celeux and
+    Govaert, 2000).
+    """
+    log, p = closing.log_likelihood, shape.n_parameters
+    bic = p * float(np.log(n)) - 2 * log
+    largest = n * float(np.log(shape.k))
+    return Figures(
+        n_clusters=max(int(np.count_nonzero(closing.sizes)), 1),
+        aic=2 * p - 2 * log,
+        bic=bic,
+        icl=bic + 2 * closing.entropy,
+        entropy=min(closing.entropy / largest, 1.0) if largest else 0.0,
+        n_iter=components.number - 1,
+        converged=components.converged,
+    )
+
+
+def _means(place: Place, components: messages.Components) -> FloatArray:
+    """Return the means (k, m) in the units of the columns."""
+    return place.columns.join(
+        components.means, components.shares, place.scale, place.high
+    )
+
+
+def _publication(
+    place: Place, components: messages.Components, closing: Closing
+) -> messages.PublishedResult:
+    """Return what the terms let out of clusters that are large enough, rounded."""
+    params, scale = place.context.session.params, place.scale
+    large = np.flatnonzero(closing.sizes >= params.min_cluster_rows).astype(np.int64)
+    told = large if params.publish == "centroids" else large[:0]
+    sizes = closing.sizes.astype(np.int64)
+    slot = place.context.session.slots[0]
+    weights = place.context.session.weights(slot, place.columns.width)
+    grid = steps_of(sizes[told], weights / scale.inverse)
+    return messages.PublishedResult(
+        clusters=large,
+        centroids=np.rint(_means(place, components)[told] / grid) * grid,
+        sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
+        n_updates=components.number - 1,
+    )
+
+
+def _outcome(place: Place) -> Outcome:
+    recall = place.context.recall
+    components, rows = recall(messages.Components), recall(messages.FinalRows)
+    inverse = place.scale.inverse[place.columns.numbers]
+    spread = em.matrices(place.shape.kind, components.covariances, len(inverse))
+    spread = spread / np.outer(inverse, inverse)
+    return Outcome(
+        labels=rows.labels,
+        cluster_sizes=recall(messages.FinalSizes).sizes,
+        centroids=_means(place, components),
+        covariances=np.broadcast_to(spread, (place.shape.k, *spread.shape[1:])),
+        memberships=rows.memberships,
+        predict=_Densest(place.shape, components, place.scale),
+        report={
+            "n_updates": components.number - 1,
+            "converged": components.converged,
+            "weights": components.weights.tolist(),
+        },
+        figures=(recall(Figures),),
+        order=recall(ClusterOrder).order,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Densest:
+    """Gives new rows memberships; a result that is kept keeps it."""
+
+    shape: Shape
+    components: messages.Components
+    scale: Scaler
+
+    def __call__(self, new: DataSource) -> Placement:
+        columns = self.shape.columns
+        if len(new.columns) != columns.width:
+            raise InvalidData(
+                f"{len(new.columns)} columns; the session had {columns.width}."
+            )
+        densities = Densities.of(self.shape, self.components)
+        U = np.empty((new.n_rows, self.shape.k))
+        for rows, batch in batches(new, self.shape.k):
+            U[rows] = em.memberships(densities.logs(*columns.split(batch, self.scale)))[
+                0
+            ].T
+        return Placement(labels=U.argmax(axis=1).astype(np.int64), memberships=U)

@@ -1,0 +1,237 @@
+"""Components equal scikit-learn's; elongated clusters are found; lies are refused."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from sklearn import datasets
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.protocols.mixture import (
+    PROTOCOL,
+    Mixture,
+    bound,
+    messages,
+    model as em,
+    roles,
+)
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
+from clustering_protocols.terms.sections import Evaluation
+from clustering_protocols.terms.terms import Layout
+
+LAYOUT = Layout.lattice(3)
+DIGITS = datasets.load_digits().data
+SETS = {
+    "iris": (datasets.load_iris().data, 3),
+    "wine": (datasets.load_wine().data, 3),
+    "breast cancer": (datasets.load_breast_cancer().data, 2),
+    "diabetes": (datasets.load_diabetes().data, 2),
+    "digits": (DIGITS[:, DIGITS.std(axis=0) > 5], 4),
+    "linnerud": (np.tile(datasets.load_linnerud().data, (9, 1)), 2),
+}
+
+
+class Played(NamedTuple):
+    """A session after its end, and the rows of all parties, in the order of slots."""
+
+    run: simulation.SimulationResult
+    X: FloatArray
+
+    def all_parties(self, name: str) -> Any:
+        """Return an attribute of the outcomes of all parties, one below the other."""
+        return np.concatenate([getattr(o, name) for o in self.run.outcomes.values()])
+
+
+def played(params: Mixture, X: FloatArray, **sections: Any) -> Played:
+    """Return a session whose rows are dealt out to three parties."""
+    parts = simulation.split(X, LAYOUT, 0)
+    run = simulation.run(params, LAYOUT, parts.data, 0, **sections)
+    return Played(run, np.vstack([matrix(rows) for rows in parts.data.values()]))
+
+
+@pytest.fixture
+def many_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small tables make all updates: what these would tell is another test's."""
+    monkeypatch.setattr(bound, "MARGIN", 1e-6)
+
+
+@pytest.mark.usefixtures("many_updates")
+@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+@pytest.mark.parametrize("name", SETS)
+def test_components_are_those_of_scikit_learn(name: str, kind: Any) -> None:
+    X, k = SETS[name]
+    X = X + np.random.default_rng(0).normal(size=X.shape) * 0.05 * X.std(axis=0)
+    session = played(Mixture(n_clusters=k, covariance_type=kind), X)
+    memory = session.run.trace.memories["r2c1"]
+    found, start = memory.get(messages.Components), memory.get(StartCentroids)
+    assert found is not None
+    assert start is not None
+    rows, V = session.X, start.centroids
+    Z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    precisions = 1 / np.maximum(1 - V.var(axis=0), 0.1)
+    width = Z.shape[1]
+    given = {
+        "full": np.tile(np.diag(precisions), (k, 1, 1)),
+        "tied": np.diag(precisions),
+        "diag": np.tile(precisions, (k, 1)),
+        "spherical": np.full(k, 1 / np.mean(1 / precisions)),
+    }
+    expected = GaussianMixture(
+        k,
+        covariance_type=kind,
+        weights_init=np.full(k, 1 / k),
+        means_init=V,
+        precisions_init=given[kind],
+    ).fit(Z)
+    spread = {
+        "full": lambda C: C,
+        "tied": lambda C: C[None],
+        "diag": lambda C: C[:, :, None] * np.eye(width),
+        "spherical": lambda C: C[:, None, None] * np.eye(width),
+    }[kind](expected.covariances_)
+    assert found.number - 1 == expected.n_iter_
+    assert found.converged
+    assert found.lower_bound == pytest.approx(expected.lower_bound_, abs=1e-9)
+    for own, theirs in (
+        (found.weights, expected.weights_),
+        (found.means, expected.means_),
+        (em.matrices(kind, found.covariances, width), spread),
+    ):
+        np.testing.assert_allclose(own, theirs, rtol=1e-9, atol=1e-9)
+    figures = session.run.figures[0]
+    assert figures.bic == pytest.approx(expected.bic(Z), rel=1e-5)
+    assert figures.aic == pytest.approx(expected.aic(Z), rel=1e-5)
+    labels, U = session.all_parties("labels"), session.all_parties("memberships")
+    assert adjusted_rand_score(expected.predict(Z), labels) == 1
+    surest = expected.predict_proba(Z).max(axis=1)
+    np.testing.assert_allclose(U.max(axis=1), surest, atol=1e-8)
+
+
+def elongated(n: int = 1500) -> tuple[FloatArray, FloatArray]:
+    """Return three parallel clusters, three times as long as they are apart."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(3, size=n)
+    rows = rng.normal(size=(n, 2)) * [4.0, 0.25] + np.outer(y, [3.2, 1.2])
+    turn = np.array([[np.cos(0.6), -np.sin(0.6)], [np.sin(0.6), np.cos(0.6)]])
+    return rows @ turn, y
+
+
+def test_elongated_clusters_are_found_where_k_means_finds_none() -> None:
+    X, y = elongated()
+    session = played(Mixture(n_clusters=3, tol=1e-5), X)
+    labels = session.all_parties("labels")
+    # rows are dealt out in an order, and so are columns: found by the sums of rows
+    y = y[np.argsort(X.sum(axis=1))][np.argsort(np.argsort(session.X.sum(axis=1)))]
+    plain = KMeans(3, n_init=10, random_state=0).fit_predict(session.X)
+    assert adjusted_rand_score(y, plain) <= 0.5
+    assert adjusted_rand_score(y, labels) >= 0.95
+
+
+def test_the_best_run_is_that_of_least_bic() -> None:
+    X, _ = elongated()
+    params = Mixture(n_clusters=4)
+    runs = Evaluation(n_clusters=(1, 2, 3, 4), choose="bic")
+    session = played(params, X, evaluation=runs)
+    bics = [figures.bic or 0.0 for figures in session.run.figures]
+    assert session.run.chosen == int(np.argmin(bics))
+    for figures in session.run.figures:
+        assert (figures.icl or 0.0) >= (figures.bic or 0.0)
+        assert 0 <= (figures.entropy or 0.0) <= 1
+
+
+LIES = {
+    "other rows": lambda vector: vector * 1.01,
+    "a row that is none": lambda vector: vector + np.eye(len(vector))[0],
+    "a mean that is moved": lambda vector: vector + 3 * np.eye(len(vector))[3],
+    "a larger variance": lambda vector: vector + 3 * np.eye(len(vector))[9],
+}
+
+
+@pytest.mark.threat(231)
+@pytest.mark.parametrize("lie", LIES)
+def test_a_share_that_is_not_of_the_pooled_rows_is_refused(
+    lie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = roles.Place.add_up
+
+    def add_up(place: Any, components: Any, data: Any) -> Any:
+        words = honest(place, components, data)
+        if place.context.slot.name != "r3c1" or components.number != 2:
+            return words
+        code = place.shape.encoding(components, place.scale, place.n_rows)
+        return code.encode(LIES[lie](code.decode(words)))
+
+    monkeypatch.setattr(roles.Place, "add_up", add_up)
+    with pytest.raises(ProtocolFailed, match="whose moments were pooled"):
+        played(Mixture(n_clusters=3), elongated()[0])
+
+
+def test_a_component_of_few_rows_keeps_its_place() -> None:
+    X, _ = elongated()
+    params = Mixture(
+        n_clusters=2,
+        init="given",
+        initial_centroids=((0.0, 0.0), (500.0, 500.0)),
+        max_iter=3,
+    )
+    session = played(params, X)
+    outcome = session.run.outcomes["r1c1"]
+    assert outcome.centroids is not None
+    np.testing.assert_allclose(outcome.centroids[1], 500.0, rtol=1e-9)
+    assert outcome.covariances is not None
+    assert (np.linalg.eigvalsh(outcome.covariances) > 0).all()
+
+
+def test_new_rows_get_memberships() -> None:
+    X, _ = elongated()
+    session = played(Mixture(n_clusters=3), X)
+    outcome = session.run.outcomes["r1c1"]
+    assert outcome.predict is not None
+    own = session.X[: len(outcome.labels)]
+    placed = outcome.predict(MatrixSource(own, ["a", "b"]))
+    np.testing.assert_array_equal(placed.labels, outcome.labels)
+    assert placed.memberships == pytest.approx(outcome.memberships, abs=1e-12)
+
+
+REFUSED: list[tuple[dict[str, Any], Layout, str]] = [
+    ({}, Layout.lattice(2), "needs 3 parties"),
+    ({}, Layout.lattice(3, 2), "takes split rows"),
+    ({"init": "given"}, LAYOUT, "go together"),
+    (
+        {"init": "given", "initial_centroids": ((1.0, 2.0),)},
+        LAYOUT,
+        "1 rows for 2 clusters",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "layout", "why"), REFUSED)
+def test_terms_that_do_not_fit_are_refused(
+    more: dict[str, Any], layout: Layout, why: str
+) -> None:
+    params = Mixture(n_clusters=2, **more)
+    with pytest.raises(InvalidParameters, match=why):
+        PROTOCOL.check(params, layout)
+
+
+def test_so_few_rows_that_no_update_fits_are_refused() -> None:
+    with pytest.raises(CoterieError, match="could solve the totals of one update"):
+        played(Mixture(n_clusters=3), elongated(18)[0])
+
+
+def test_columns_that_repeat_their_values_take_fewer_updates() -> None:
+    X = np.rint(elongated(1500)[0] * 10)
+    with pytest.raises(CoterieError, match=r"repeat their values.*max_iter \d+"):
+        played(Mixture(n_clusters=3, tol=0.0), X)
