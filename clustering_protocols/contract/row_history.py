@@ -197,26 +197,33 @@ _MOST_BYTES: Final = 1 << 24
 class _Span:
     """What the memberships of some partitions span.
 
+    labels: int32 (t, d); as of :func:`n_of_leverage_one`.
     sizes: int64 (d,); rows of each class.
-    basis: float64 (r, d); orthonormal; the entry of a class is that of each of its rows,
-        times the root of its size.
+    basis: float64 (d, r); orthonormal columns; the entry of a class is that of each of
+        its rows, times the root of its size.
+    n_following: how many rows have leverage 1.
     """
 
-    n_partitions: int
-    sizes: IntArray
-    basis: FloatArray
-    classes: dict[bytes, int] = field(repr=False)
+    labels: NDArray[np.int32] = field(repr=False)
+    sizes: IntArray = field(repr=False)
+    basis: FloatArray = field(repr=False)
+    n_following: int
 
     def parents(self, labels: NDArray[np.int32], sizes: IntArray) -> IntArray | None:
-        """Return of which class each of the classes (d,) was a part; None of others."""
-        if len(labels) < self.n_partitions:
-            return None
-        columns = _columns(labels[: self.n_partitions])
-        parents = np.array([self.classes.get(column, -1) for column in columns])
-        if (parents < 0).any():
+        """Return of which class each of the classes (d,) was a part; None of others.
+
+        Parts of one class stand side by side: see :meth:`RowHistory.after`.
+        """
+        before = labels[: len(self.labels)]
+        begins = (before[:, 1:] != before[:, :-1]).any(axis=0)
+        parents = np.append(0, np.cumsum(begins))
+        if parents[-1] >= len(self.sizes):
             return None
         rows = np.bincount(parents, sizes, minlength=len(self.sizes))
-        return parents if np.array_equal(rows, self.sizes) else None
+        are_parts = np.array_equal(rows, self.sizes) and np.array_equal(
+            self.labels[:, parents], before
+        )
+        return parents if are_parts else None
 
 
 _spans: Final[list[_Span]] = []
@@ -233,43 +240,33 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
     """
     if not labels.size:
         return 0
-    n_partitions, basis = _take(labels, sizes)
-    if n_partitions < len(labels):
-        rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
-        with _blas().limit(limits=1, user_api="blas"):  # small: threads would only wait
-            rest = rows
-            for _ in range(2):  # of the first time, what rounding leaves is in the span
-                rest = rest - (rest @ basis.T) @ basis
-            _, values, directions = np.linalg.svd(rest, full_matrices=False)
-        beyond: FloatArray = directions[values > _NONE * np.linalg.norm(rows)]
-        basis = np.vstack([basis, beyond])
-    _keep(labels, sizes, basis)
-    leverage = np.square(basis).sum(axis=0)
-    return int(np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE)))
-
-
-def _take(labels: NDArray[np.int32], sizes: IntArray) -> tuple[int, FloatArray]:
-    """Return of how many of the first partitions a basis is known, and that (r, d)."""
+    n_partitions, basis = 0, np.empty((len(sizes), 0))
     for span in tuple(_spans):
         parents = span.parents(labels, sizes)
-        if parents is not None:
-            with suppress(ValueError):  # another thread has taken it, which may be
-                _spans.remove(span)
-            shares = np.sqrt(sizes / span.sizes[parents])
-            return span.n_partitions, span.basis[:, parents] * shares
-    return 0, np.empty((0, len(sizes)))
-
-
-def _keep(labels: NDArray[np.int32], sizes: IntArray, basis: FloatArray) -> None:
-    if basis.nbytes > _MOST_BYTES:
-        return
-    classes = {column: place for place, column in enumerate(_columns(labels))}
-    _spans.insert(0, _Span(len(labels), sizes, basis, classes))
-    del _spans[_MOST_SPANS:]
-
-
-def _columns(labels: NDArray[np.int32]) -> list[bytes]:
-    return [column.tobytes() for column in np.ascontiguousarray(labels.T)]
+        if parents is None:
+            continue
+        n_partitions = len(span.labels)
+        if n_partitions == len(labels):
+            return span.n_following
+        basis = span.basis[parents]
+        basis *= np.sqrt(sizes / span.sizes[parents])[:, None]
+        with suppress(ValueError):  # another thread has taken it, which may be
+            _spans.remove(span)
+        break
+    rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
+    with _blas().limit(limits=1, user_api="blas"):  # small: threads would only wait
+        rest = rows
+        for _ in range(2):  # of the first time, what rounding leaves is in the span
+            rest = rest - (rest @ basis) @ basis.T
+        _, values, directions = np.linalg.svd(rest, full_matrices=False)
+    beyond = directions[values > _NONE * np.linalg.norm(rows)]
+    basis = np.hstack([basis, beyond.T])
+    leverage = np.square(basis).sum(axis=1)
+    n_following = int(np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE)))
+    if basis.nbytes <= _MOST_BYTES:
+        _spans.insert(0, _Span(labels, sizes, basis, n_following))
+        del _spans[_MOST_SPANS:]
+    return n_following
 
 
 @cache
