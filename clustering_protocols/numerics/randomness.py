@@ -100,9 +100,22 @@ class KeyedStream:
         QR of a normal matrix with the signs of R's diagonal moved into Q: without that
         the distribution is not uniform (Mezzadri, arXiv:math-ph/0609050).
         """
-        Q, R = np.linalg.qr(self.normal(size, size))
-        signs = np.where(np.diagonal(R) < 0, -1.0, 1.0)
-        return np.ascontiguousarray(Q * signs)
+        return _signed_q(self.normal(size, size))
+
+    def orthogonal_columns(self, n_rows: int, n_columns: int) -> FloatArray:
+        """Return orthonormal columns (n_rows × n_columns) that add up to 0.
+
+        Their distribution is that of all rotations of them: QR of normal columns less
+        their means, signs as in :meth:`rotation`. ``n_rows`` exceeds ``n_columns``.
+        """
+        drawn = self.normal(n_rows, n_columns)
+        return _signed_q(drawn - drawn.mean(axis=0))
+
+
+def _signed_q(matrix: FloatArray) -> FloatArray:
+    Q, R = np.linalg.qr(matrix)
+    signs = np.where(np.diagonal(R) < 0, -1.0, 1.0)
+    return np.ascontiguousarray(Q * signs)
 
 
 def public_stream(seed: int, *labels: str | int) -> KeyedStream:

@@ -32,17 +32,21 @@ _UNIFORM_SPREAD = 12.0**-0.5  # standard deviation of a uniform number of (0, 1)
 _SMOTE_NEIGHBORS = 5
 
 
-def n_anchors(anchor: Anchor, n_features: int) -> int:
+def n_anchors(params: DataCollaboration, n_features: int) -> int:
     """Return r for a number of features over all column groups."""
-    return anchor.n_rows or max(500, minimum_anchors(n_features))
+    return params.anchor.n_rows or max(500, minimum_anchors(params, n_features))
 
 
-def minimum_anchors(n_features: int) -> int:
+def minimum_anchors(params: DataCollaboration, n_features: int) -> int:
     """Return the fewest anchors that determine the collaboration maps.
 
-    With r = m the maps fit the anchors and miss the data.
+    Anchors with orthogonal columns, beside the ones of an affine map, determine the maps
+    as infinitely many independent ones would. Columns of independent anchors, and those
+    of several column groups in one fit, are correlated by chance: of few such anchors
+    the maps fit the anchors and miss the data.
     """
-    return 2 * n_features
+    are_orthogonal = params.anchor.kind == "gaussian" and params.target == "isometric"
+    return n_features + 1 if are_orthogonal else 2 * n_features
 
 
 def draw(
@@ -50,9 +54,9 @@ def draw(
 ) -> FloatArray:
     """Return X^anc (n_rows, m) in the units of the data, by moments.
 
-    gaussian: normal, with the pooled mean. Of independent normal columns of equal
-    spread every rotation looks alike, so that a blind source separation of their
-    projections gains nothing.
+    gaussian: normal numbers, made orthogonal: columns with exactly the pooled mean, and
+    without correlation (n_rows > m). Every rotation of them has the same distribution,
+    so that a blind source separation of their projections gains nothing.
     rotated: standardised uniform numbers times a secret Haar-random rotation: no longer
     independent in the direction of any feature.
 
@@ -65,7 +69,7 @@ def draw(
         standard = (stream.uniform(n_rows, m) - 0.5) / _UNIFORM_SPREAD
         drawn = standard @ stream.rotation(m)
     else:
-        drawn = stream.normal(n_rows, m)
+        drawn = np.sqrt(n_rows) * stream.orthogonal_columns(n_rows, m)
     return moments.mean + equal_spread(params, moments.spread) * drawn
 
 
@@ -137,8 +141,8 @@ LEAST_WIDTH = 2
 def n_anchors_of(session: DcSession) -> int:
     """Return r; :class:`ProtocolFailed` if it is too small for the features."""
     n_features = sum(session.column_widths)
-    r = n_anchors(session.params.anchor, n_features)
-    needed = minimum_anchors(n_features)
+    r = n_anchors(session.params, n_features)
+    needed = minimum_anchors(session.params, n_features)
     if r < needed:
         raise ProtocolFailed(
             f"anchor.n_rows is {r}; {n_features} features need at least {needed}."

@@ -55,7 +55,7 @@ def isometric_maps(
     The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' counts the c_j images of one
     anchor once, so distances in T = W V_1 are those between anchors. With W = Q R both
     the target, Q (R V_1), and the blocks, Q R_i, have small coefficients: U and T are
-    never formed, and each G_ij is a least-squares problem of the size of R.
+    never formed, and each G_ij is a least-squares problem with the rows of R.
 
     Column groups are aligned one by one. Their anchors are independent, so what a fit
     to several of them at once finds of one group in another is chance; and a row group
@@ -64,7 +64,7 @@ def isometric_maps(
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
     R = maths.factor_centred(blocks, means, engine)
-    target = R @ _leading_directions(R, r, n_features) / np.sqrt(count)
+    target = _leading_components(R, r, n_features) / np.sqrt(count)
     parts = _parts(R, [block.shape[1] for block in blocks])
     return [
         _fit(part, mean, target, r, affine=affine)
@@ -91,7 +91,7 @@ def orthonormal_maps(
     R = maths.factor_groups(anchors, ones, engine)
     U, _, _ = np.linalg.svd(R, full_matrices=False)
     parts = _parts(R, [width + ones for width in widths])
-    solved = [_least_squares(part, U[:, :kept]) for part in parts]
+    solved = [maths.least_squares(part, U[:, :kept]) for part in parts]
     if affine:
         return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solved]
     return [CollaborationMap(G=G, g=np.zeros(kept)) for G in solved]
@@ -122,14 +122,18 @@ def _parts(R: FloatArray, widths: Sequence[int]) -> list[FloatArray]:
     return np.split(R, np.cumsum(widths)[:-1], axis=1)
 
 
-def _leading_directions(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:
-    """Return V_1: the right singular vectors of at most n_features real directions."""
-    _, values, Vt = np.linalg.svd(R, full_matrices=False)
+def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArray:
+    """Return R V_1 = U_1 Σ_1, of at most n_features real directions.
+
+    A factor of R' has the same U and Σ, and no more columns than R has rows.
+    """
+    U, values, _ = np.linalg.svd(maths.qr_r(R.T).T, full_matrices=False)
     threshold = max(n_rows, R.shape[1]) * np.finfo(np.float64).eps * values[0]
     kept = min(int(np.count_nonzero(values > threshold)), n_features)
     if kept == 0:
         raise ProtocolFailed("All anchor projections of a column group are constant.")
-    return Vt[:kept].T
+    components: FloatArray = U[:, :kept] * values[:kept]
+    return components
 
 
 def _fit(
@@ -137,17 +141,12 @@ def _fit(
 ) -> CollaborationMap:
     """Return argmin ‖[X̃, 1] G - T‖, or without the ones, in the coordinates of Q."""
     if affine:
-        G = _least_squares(part, target)
+        G = maths.least_squares(part, target)
         return CollaborationMap(G=G, g=-mean @ G)
     # Not centred, the projections have one more coordinate: along the ones.
     A = np.vstack([part, np.sqrt(r) * mean])
     T = np.vstack([target, np.zeros(target.shape[1])])
-    return CollaborationMap(G=_least_squares(A, T), g=np.zeros(target.shape[1]))
-
-
-def _least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Return the G of least norm that minimises the Frobenius norm of A G - B."""
-    return np.linalg.lstsq(A, B, rcond=None)[0].astype(np.float64, copy=False)
+    return CollaborationMap(G=maths.least_squares(A, T), g=np.zeros(target.shape[1]))
 
 
 Cells = Mapping[int, messages.Projections]

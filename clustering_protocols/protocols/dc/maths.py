@@ -35,11 +35,30 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 
 _LEAST_ROWS: Final = 4096
+_LEAST_PIVOT: Final = 1e-8
 
 
 def qr_r(matrix: FloatArray) -> FloatArray:
-    """Return the triangular factor alone."""
+    """Return the triangular factor alone, or a matrix without more rows than columns."""
+    if matrix.shape[0] <= matrix.shape[1]:
+        return matrix
     return np.asarray(np.linalg.qr(matrix, mode="r"))
+
+
+def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
+    """Return the G of least norm that minimises the Frobenius norm of A G - B.
+
+    By one QR of A and B side by side; by the singular values of A where its columns are
+    nearly dependent.
+    """
+    width = A.shape[1]
+    R: FloatArray = np.asarray(np.linalg.qr(np.hstack([A, B]), mode="r"))
+    pivots = np.abs(np.diagonal(R)[:width])
+    if len(A) >= width and pivots.min() > _LEAST_PIVOT * pivots.max():
+        solved = np.linalg.solve(R[:width, :width], R[:width, width:])
+    else:
+        solved = np.linalg.lstsq(A, B, rcond=None)[0]
+    return solved.astype(np.float64, copy=False)
 
 
 def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:

@@ -39,8 +39,8 @@ class Anchor(Params):
     kind: Literal["gaussian", "rotated", "uniform", "low_rank", "smote"] = Field(
         default="gaussian",
         description="gaussian: normal with the pooled mean and standard deviation of "
-        "each feature. rotated: uniform, turned by a secret rotation, then of that "
-        "mean and standard deviation. uniform: within the range of each feature, as "
+        "each feature, and without correlation. rotated: uniform, turned by a secret "
+        "rotation, then of that mean and standard deviation. uniform: within the range of each feature, as "
         "in the paper; can be unmixed (a risk). low_rank, smote: synthesised from the "
         "rows of the column group's leader (a risk to that party), from a low-rank "
         "model or between neighbouring rows.",
@@ -49,8 +49,9 @@ class Anchor(Params):
         default=None,
         ge=2,
         le=1_000_000,
-        description="r; at least twice the number of all features. Default: the larger "
-        "of 500 and twice that number.",
+        description="r; at least one more than all features, or twice as many where "
+        "anchors are not gaussian or the target is orthonormal. Default: the larger of "
+        "500 and that number.",
     )
     ranges: Literal["pooled", "declared"] = Field(
         default="pooled",

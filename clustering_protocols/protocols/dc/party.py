@@ -95,9 +95,12 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     elif params.reduction == "lpp" and rank:
         rows = (matrix(data) - own.mean) / scale
         axes = maths.locality_preserving_axes(rows, width)
-    linear = maths.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
+    axes = axes[:, :width]
+    linear = maths.Affine(offset=offset, scale=scale, F=axes @ rotation)
+    if params.reduction == "lpp":
+        axes, _ = np.linalg.qr(axes)  # the only axes that are not orthonormal
     total = np.square(centred).sum() or 1.0
-    sent = np.square(centred @ np.linalg.qr(axes[:, :width])[0]).sum()
+    sent = np.square(centred @ axes).sum()
     left = max(0.0, 1.0 - float(sent / total))
     return FittedMap(
         function=linear, width=width, rank=rank, scale=scale, left_out=left
@@ -200,7 +203,7 @@ def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatA
     rows: float64 (n, width); images of the rows.
     """
     center, middle = images.mean(axis=0), anchors.mean(axis=0)
-    B = np.linalg.lstsq(images - center, anchors - middle, rcond=None)[0]
+    B = maths.least_squares(images - center, anchors - middle)
     guess: FloatArray = middle + (rows - center) @ B
     return guess
 

@@ -140,7 +140,7 @@ class DcSizes(Sizes[DataCollaboration]):
         """
         from . import anchors
 
-        r = anchors.n_anchors(params.anchor, extent.features)
+        r = anchors.n_anchors(params, extent.features)
         width = extent.party_features - params.leaves_one_out
         others = extent.layout.n_row_groups - 1
         own_anchors = r * extent.party_features * others * params.synthesises_anchors
@@ -157,7 +157,7 @@ class DcSizes(Sizes[DataCollaboration]):
         )
         from . import anchors
 
-        r = anchors.n_anchors(params.anchor, extent.features)
+        r = anchors.n_anchors(params, extent.features)
         maps = 4 * r * extent.features * extent.layout.n_row_groups
         return WORD * (n * _ROW_WORDS + held * per_held + maps)
 

@@ -341,12 +341,41 @@ def test_uniform_anchors_fill_the_range_of_each_feature() -> None:
 
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "drawn"),
-    [(None, 250, 500), (None, 1000, 2000), (70, 6, 70)],
+    [(None, 250, 500), (None, 1000, 1001), (70, 6, 70)],
 )
 def test_the_number_of_anchors_follows_terms_or_features(
     n_rows: int | None, n_features: int, drawn: int
 ) -> None:
-    assert anchors.n_anchors(Anchor(n_rows=n_rows), n_features) == drawn
+    params = DataCollaboration(n_clusters=1, anchor=Anchor(n_rows=n_rows))
+    assert anchors.n_anchors(params, n_features) == drawn
+
+
+@pytest.mark.parametrize(
+    "other", [{"anchor": Anchor(kind="rotated")}, {"target": "orthonormal"}]
+)
+def test_anchors_that_are_correlated_by_chance_are_twice_as_many(other: Any) -> None:
+    params = DataCollaboration(n_clusters=1, **other)
+    assert anchors.n_anchors(params, 1000) == 2000
+
+
+def test_as_many_orthogonal_anchors_as_needed_map_as_ten_times_as_many() -> None:
+    """Four reductions of eight columns to seven or six: the same distances."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(40, 8))
+    reductions = [np.linalg.qr(rng.normal(size=(8, w)))[0] for w in (7, 7, 6, 6)]
+    stream = KeyedStream(bytes(32))
+
+    def distances(n_rows: int) -> FloatArray:
+        drawn = np.sqrt(n_rows) * stream.orthogonal_columns(n_rows, 8)
+        np.testing.assert_allclose(drawn.T @ drawn, n_rows * np.eye(8), atol=1e-9)
+        np.testing.assert_allclose(drawn.sum(axis=0), 0, atol=1e-9)
+        maps = common_space.isometric_maps(
+            [drawn @ F for F in reductions], 8, affine=True
+        )
+        parts = zip(np.array_split(rows, 4), reductions, maps, strict=True)
+        return pdist(np.vstack([X @ F @ g.G + g.g for X, F, g in parts]))
+
+    np.testing.assert_allclose(distances(9), distances(90), rtol=1e-9)
 
 
 class Recorder:
@@ -456,8 +485,8 @@ def test_every_party_and_session_turns_by_a_rotation_of_its_own() -> None:
     ("params", "said"),
     [
         (
-            {"anchor": {"n_rows": 11}},
-            "anchor.n_rows is 11; 6 features need at least 12",
+            {"anchor": {"n_rows": 6}},
+            "anchor.n_rows is 6; 6 features need at least 7",
         ),
         ({"n_clusters": 91}, "n_clusters is 91; there are 90 rows"),
     ],

@@ -26,8 +26,21 @@ export function rightSingularVectors(rows: Matrix): RightFactor {
  * to generate random matrices from the classical compact groups", 2007.
  */
 export function drawRotation(stream: KeyedStream, size: number): Matrix {
-  const normal = matrixOf(stream.normal(size * size), size);
-  const { orthogonalMatrix, upperTriangularMatrix } = new QrDecomposition(normal);
+  return signedQ(matrixOf(stream.normal(size * size), size));
+}
+
+/** Orthonormal columns that add up to 0, in any rotation alike: rows > columns. */
+export function drawOrthogonalColumns(
+  stream: KeyedStream,
+  rows: number,
+  columns: number,
+): Matrix {
+  const normal = matrixOf(stream.normal(rows * columns), columns);
+  return signedQ(normal.subRowVector(normal.mean("column")));
+}
+
+function signedQ(matrix: Matrix): Matrix {
+  const { orthogonalMatrix, upperTriangularMatrix } = new QrDecomposition(matrix);
   const signs = upperTriangularMatrix.diagonal().map((each) => (each < 0 ? -1 : 1));
   return orthogonalMatrix.mulRowVector(signs);
 }

@@ -1,7 +1,11 @@
 /** Anchors of a column group: all its parties draw the same, and nobody else does. */
 
 import type { Matrix } from "ml-matrix";
-import { drawRotation, matrixOf } from "../../numerics/linear-algebra.ts";
+import {
+  drawOrthogonalColumns,
+  drawRotation,
+  matrixOf,
+} from "../../numerics/linear-algebra.ts";
 import type { Agreement } from "../../roster/roster.ts";
 import { audiences } from "../../roster/terms.ts";
 import type { PartyContext } from "../../session/contract.ts";
@@ -11,7 +15,6 @@ import { refuse } from "../../wire/problems.ts";
 import type { DcParams } from "./params.ts";
 
 const LEAST_ANCHORS = 500;
-const LEAST_PER_FEATURE = 2; // fewer determine no map
 const UNIFORM_SPREAD = 12 ** -0.5;
 
 export function drawAnchors(context: PartyContext, params: DcParams): Matrix {
@@ -32,7 +35,7 @@ export function drawAnchors(context: PartyContext, params: DcParams): Matrix {
       return placed(rotated, equalSpread(params, pooled), pooled.mean);
     }
     case "gaussian": {
-      const drawn = matrixOf(stream.normal(rows * width), width);
+      const drawn = drawOrthogonalColumns(stream, rows, width).mul(Math.sqrt(rows));
       return placed(drawn, equalSpread(params, pooled), pooled.mean);
     }
   }
@@ -46,9 +49,11 @@ function equalSpread({ scaling }: DcParams, pooled: Moments): readonly number[] 
   return spread.map(() => mean);
 }
 
-function countAnchors(agreement: Agreement, { anchorRows }: DcParams): number {
+function countAnchors(agreement: Agreement, params: DcParams): number {
+  const { anchors, anchorRows, target } = params;
   const features = sumOf(widthsOf(agreement));
-  const least = LEAST_PER_FEATURE * features;
+  const areOrthogonal = anchors === "gaussian" && target === "isometric";
+  const least = areOrthogonal ? features + 1 : 2 * features; // fewer determine no map
   const rows = anchorRows ?? Math.max(LEAST_ANCHORS, least);
   return rows >= least
     ? rows

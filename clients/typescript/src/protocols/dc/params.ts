@@ -10,6 +10,7 @@ export interface DcParams {
   readonly anchors: "gaussian" | "rotated" | "uniform";
   /** How many anchors; unset for the number that follows from the columns. */
   readonly anchorRows: number | undefined;
+  readonly target: "isometric" | "orthonormal";
   readonly scaling: "shared" | "center" | "local" | "none";
   readonly leavesOneOut: boolean;
   readonly clusters: number;
@@ -23,6 +24,7 @@ interface Given {
     readonly kind?: DcParams["anchors"];
     readonly n_rows?: number | null;
   };
+  readonly target?: DcParams["target"];
   readonly scaling?: DcParams["scaling"];
   readonly dimensions?: "all" | "all_but_one";
 }
@@ -57,6 +59,7 @@ export function readParams(terms: Terms): DcParams {
   return {
     anchors: given.anchor?.kind ?? "gaussian",
     anchorRows: given.anchor?.n_rows ?? undefined,
+    target: given.target ?? "isometric",
     scaling: given.scaling ?? "shared",
     leavesOneOut: given.dimensions !== "all",
     clusters: given.n_clusters,
