@@ -70,6 +70,7 @@ def invite(
     revoke_unused(db, session.id, set(invited))
     for slot in invited:
         _set_state(db, free[slot], SlotState.INVITED)
+        free[slot].read_at = None
     now = db.now()
     codes = {slot: secrets.token_urlsafe(24) for slot in invited}
     db.add_all(
@@ -101,10 +102,16 @@ def revoke_unused(db: Transaction, session_id: str, slots: Collection[str]) -> N
 
 
 def preview(db: Transaction, code: str) -> tuple[Session, Member]:
-    """Return the session and the slot of a code, which stays valid."""
+    """Return the session and the slot of a code, which stays valid.
+
+    The slot keeps when its invitation was read first, for the coordinator.
+    """
     invitation = _require_valid(db, code)
     session = _session_of(db, invitation)
-    return session, _slots(db, session)[invitation.slot]
+    member = _slots(db, session)[invitation.slot]
+    if member.read_at is None:
+        member.read_at = db.now()
+    return session, member
 
 
 def place_of(db: Transaction, code: str) -> tuple[str | None, str | None]:

@@ -172,6 +172,7 @@ class Member(Base):
         sa.String(16), server_default=SlotState.INVITED.value
     )
     reason: Mapped[str | None] = mapped_column(sa.String(200))
+    read_at: Mapped[datetime | None]
     joined_at: Mapped[datetime | None]
     n_rows: Mapped[int | None] = mapped_column(sa.BigInteger)
     n_columns: Mapped[int | None]

@@ -329,7 +329,9 @@ def _runs(session: Session, terms: Terms) -> list[RunLine]:
 
 def _slot(member: Member, awaited: set[str]) -> SlotStatus:
     return SlotStatus(
-        **_columns(member, "state", "reason", "joined_at", "n_rows", "stopped"),
+        **_columns(
+            member, "state", "reason", "read_at", "joined_at", "n_rows", "stopped"
+        ),
         name=member.slot,
         row=member.row_group,
         column=member.column_group,

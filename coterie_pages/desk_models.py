@@ -18,6 +18,7 @@ from coterie_pages.models import (
     RunReport,
     Screen,
     SessionReport,
+    SlotEntry,
     TermsSheet,
     Timeline,
 )
@@ -169,10 +170,14 @@ class TableChoice(TableReading):
 
     notify: addresses that the analyst is to tell, as they were typed.
     choices: what the party decides alone.
+    earlier: the session of this home with the same variables, whose table is offered.
+    mapping: by which the table is mended, as a hidden field has it.
     """
 
     template = "desk/table.html.j2"
     place = "table"
+    earlier: str = ""
+    mapping: str = Field(default="", repr=False)
     notify: str = ""
     choices: OwnChoices
 
@@ -462,9 +467,29 @@ class MethodRow(Value):
     href: str
 
 
-class AdvicePage(Screen):
-    """Questions, and once they are answered the table of methods that fit.
+class FieldGroup(Value):
+    """Fields that are folded under a title, and groups within it.
 
+    note: what is said of them together.
+    """
+
+    title: str
+    fields: tuple[FormField, ...] = ()
+    groups: tuple[FieldGroup, ...] = ()
+    note: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether something in it is wrong, or not as usual."""
+        return any(group.is_open for group in self.groups) or any(
+            field.wrong or field.value not in ("", field.usual) for field in self.fields
+        )
+
+
+class AdvicePage(Screen):
+    """Questions, and once they are answered the methods that fit, the proposed one first.
+
+    more: questions that have a good default, folded.
     wider: methods that would fit if the analyst might see distances; ``wider_href``
         is the page with that answer.
     others: reasons by protocol for what fits neither way.
@@ -472,6 +497,7 @@ class AdvicePage(Screen):
 
     template = "desk/advice.html.j2"
     questions: tuple[FormField, ...]
+    more: FieldGroup
     answered: bool = False
     columns: tuple[str, ...] = ()
     legend: str = ""
@@ -491,86 +517,52 @@ class SlotLine(Value):
     expected: str = ""
 
 
-class VariableLine(Value):
-    """A variable of a dictionary as it stands in the form: a row of texts.
-
-    hint: why it is proposed to be left out.
-    wrong: why the row describes no variable.
-    """
-
-    name: str
-    role: str
-    type: str
-    unit: str = ""
-    minimum: str = ""
-    maximum: str = ""
-    levels: str = ""
-    title: str = ""
-    decimals: str = ""
-    hint: str = ""
-    wrong: str = ""
-
-
-class ColumnsLine(Value):
+class ColumnGroup(Value):
     """What is said of the columns of one group; ``number`` counts from 1.
 
-    file: of a dictionary; table: of one's own, from which one is drafted; ids: the
-    columns of that which name rows; levels: whether words become levels; variables: the
-    columns of the table; listed: of which table, and ids, these are; roles, types: what
-    a variable may be.
+    fields: the table from which its dictionary is drafted, and how.
+    elsewhere: the same of files outside the folder.
+    variables: rows as :class:`party_sdk.tables.variables.Variable`.
+    listed: the table whose variables these are; empty where they are typed.
+    notes, wrong: by the number of a row, from 1.
     """
 
     number: int = Field(ge=1)
-    file: str = ""
-    table: str = ""
-    ids: str = ""
-    levels: bool = False
-    variables: tuple[VariableLine, ...] = ()
-    roles: tuple[Option, ...] = ()
-    types: tuple[Option, ...] = ()
-    listed: str = ""
-    wrong: str = ""
-
-
-class FieldGroup(Value):
-    """Parameters of one kind; ``changed``: how many are not as usual."""
-
-    title: str
     fields: tuple[FormField, ...]
-    changed: int = Field(default=0, ge=0)
+    elsewhere: FieldGroup
+    variables: tuple[Any, ...] = ()
+    listed: str = ""
+    notes: dict[int, str] = Field(default={})
+    wrong: dict[int, str] = Field(default={})
 
 
 class NewSession(Screen):
-    """The form that opens a session.
+    """One screen of the form that opens a session.
 
-    method: the protocols to choose from.
-    title, summary: of the protocol that is chosen.
-    about, parameters, groups, runs, rest: words for people; parameters that are needed,
-        and the others; how one of several numbers of clusters is chosen; deadlines,
-        guards, gaps and profiles.
-    split: which of patients and variables the parties share.
-    keys: by which match keys rows are linked; None where the method links none.
-    known: institutions whose cards were trusted here.
-    wrong_slots: what is wrong with the places together.
+    number, title: of the screen; see ``SCREENS`` of the desk.
+    fields, more: what it asks, and what is folded.
+    slots, known: the places, and institutions whose cards were trusted here.
+    keys: by which match keys rows are linked; None where none are.
+    columns, roles, types: the variables, and what they may be.
+    hidden: tuple of pair of str; what was said on the other screens, to be sent again.
+    errors: tuple of pair of str; field ids with what is wrong there.
     earlier: the session that is repeated; empty where none is.
     """
 
     template = "desk/new.html.j2"
-    method: FormField
+    number: int = Field(ge=1, le=3)
     title: str
-    summary: str
-    about: tuple[FormField, ...]
-    parameters: tuple[FormField, ...]
-    groups: tuple[FieldGroup, ...]
-    runs: tuple[FormField, ...]
-    rest: tuple[FormField, ...]
-    split: FormField
-    keys: KeysChoice | None = None
-    slots: tuple[SlotLine, ...]
+    fields: tuple[FormField, ...] = ()
+    more: tuple[FieldGroup, ...] = ()
+    slots: tuple[SlotLine, ...] = ()
     known: tuple[Option, ...] = ()
     wrong_slots: str = ""
-    columns: tuple[ColumnsLine, ...]
-    folder: str
+    keys: KeysChoice | None = None
+    columns: tuple[ColumnGroup, ...] = ()
+    roles: tuple[Option, ...] = ()
+    types: tuple[Option, ...] = ()
+    hidden: tuple[tuple[str, str], ...] = Field(repr=False)
+    errors: tuple[tuple[str, str], ...] = ()
     earlier: str = ""
 
 
@@ -628,6 +620,7 @@ class SessionDesk(Screen):
     """A session at its coordinator's desk.
 
     report: what its report says; without a sheet where terms are of another release.
+    board: how far each party has come, as the analyst says it.
     now: when the page was made, from which ages count.
     pace: which of several runs continues, and the time left, in words.
     may: what may be done with the session now.
@@ -641,6 +634,7 @@ class SessionDesk(Screen):
     template = "desk/session.html.j2"
     report: SessionReport
     status: SessionStatus
+    board: tuple[SlotEntry, ...]
     now: AwareDatetime
     pace: str
     may: tuple[Literal["cancel", "extend", "choose"], ...]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from clustering_protocols.numerics.outcomes import Outcome
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.outcomes import Outcome, OutcomeTable
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
 from clustering_protocols.numerics.survival import Survival, kaplan_meier, log_rank
 from clustering_protocols.terms.captions import captions_of, texts_of
@@ -22,7 +23,6 @@ from coterie_pages.models import (
     Risk,
     RoundKind,
     RunReport,
-    SentLine,
     SessionReport,
     SlotEntry,
     TermsSheet,
@@ -80,6 +80,110 @@ def number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def show(value: Any) -> Any:
+    """Return a value of a record as a cell of a table has it; texts stay as they are."""
+    if isinstance(value, datetime):
+        return moment(value)
+    return value if isinstance(value, str) else number(value)
+
+
+def plain_heading(heading: str) -> str:
+    """Return a heading of a table without the sign that says what stands below."""
+    return heading[1:] if heading[:1] in {"#", "="} else heading
+
+
+def cells(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield a row of a table for each record: its attributes of these names.
+
+    ``name|percent`` writes one by the function ``percent`` of this module.
+    """
+    for record in records:
+        row = []
+        for name, _, write in (name.partition("|") for name in names):
+            value = getattr(record, name)
+            row.append(globals()[write](value) if write else value)
+        yield tuple(row)
+
+
+def places(records: Iterable[Any], name: str, wanted: bool = True) -> list[int]:  # noqa: FBT001, FBT002  templates
+    """Return which records have an attribute, counted from 0."""
+    found = (bool(getattr(record, name)) is wanted for record in records)
+    return [place for place, is_wanted in enumerate(found) if is_wanted]
+
+
+def numbered(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows of a table, one for each cluster, with its number first."""
+    return ((f"cluster {cluster}", *row) for cluster, row in enumerate(rows))
+
+
+def clusters(count: int, word: str = "cluster") -> list[str]:
+    """Return headings for so many clusters."""
+    return [f"{word} {cluster}" for cluster in range(count)]
+
+
+def cluster_rows(
+    report: RunReport | SessionReport, own: Sequence[int]
+) -> Iterator[tuple[str, ...]]:
+    """Yield of each cluster its name, its rows and the own rows, where they are known."""
+    told = [sizes for sizes in (report.sizes, own) if sizes]
+    for cluster in range(max(map(len, told))):
+        yield (
+            cluster_title(cluster, report.names),
+            *(
+                f"{n:,} ({share(n, sum(sizes))})"
+                for sizes in told
+                for n in (sizes[cluster] if cluster < len(sizes) else 0,)
+            ),
+        )
+
+
+def outcome_rows(
+    table: OutcomeTable, lines: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
+    """Yield of each described variable its name, its test and an interval for each line."""
+    for field in table.fields:
+        unit = f", {field.unit}" if field.unit else ""
+        intervals = (outcome_cell(field, place) for place in range(len(lines)))
+        yield f"{field.title or field.name}{unit}", format_test(field), *intervals
+
+
+def drift_cells(each: VariableDrift, gaps: bool) -> tuple[str, ...]:  # noqa: FBT001  templates
+    """Return a column of new rows as cells; ``gaps``: whether any has missing values."""
+    missing = map(percent, (each.missing_then, each.missing_now)) if gaps else ()
+    return (
+        each.name,
+        drift_value(each, each.then),
+        drift_value(each, each.now),
+        "–" if each.shift is None else f"{each.shift:+.2f}",
+        percent(each.outside),
+        *missing,
+    )
+
+
+def contribution_facts(found: Inspection) -> Iterator[tuple[str, str]]:
+    """Yield to whom a contribution goes, its size, and what its protocol notes."""
+    for part in found.parts:
+        yield f"To {part.receiver}", part.meaning
+    yield "Size", f"{found.n_bytes:,} bytes"
+    for name, value in found.notes.items():
+        yield figure(name), shorten(value)
+
+
+def named_figures(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield figures by their names in words."""
+    return ((figure(name), value) for name, value in told.items())
+
+
+def shortened(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield values by their names, cut where they are long."""
+    return ((name, shorten(value)) for name, value in values.items())
+
+
+def join_shape(shape: Sequence[int]) -> str:
+    """Return the shape of an array."""
+    return " × ".join(map(str, shape)) or "one value"
 
 
 def shorten(value: Any) -> str:
@@ -217,17 +321,6 @@ def ago(at: datetime, now: datetime) -> str:
             whole = length if seconds >= 2 * length else below
             return span(seconds // whole * whole)
     return span(seconds)
-
-
-def event(line: SentLine) -> str:
-    """Return what a line of a party's log says happened."""
-    return {
-        "joining": "the party's line of the roster left",
-        "mapping": "a mapping of the table was kept here: nothing left",
-        "noting": "what the operator was told",
-        "sending": "an answer left",
-        "receipt": "the analyst acknowledged it",
-    }.get(line.event, line.event)
 
 
 def is_over(report: RunReport | SessionReport) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -67,7 +67,7 @@ class SlotEntry(Value):
     """A slot, and who sits there.
 
     row, column: the groups, from 0.
-    state: as the analyst says it; empty where nobody has asked it.
+    state, read_at: as the analyst says it; empty where nobody has asked it.
     reason: why somebody does not sit there: a check's name, or words.
     n_rows, n_columns: None until somebody has joined.
     """
@@ -80,6 +80,8 @@ class SlotEntry(Value):
     own: bool = False
     state: str = ""
     reason: str = ""
+    read_at: AwareDatetime | None = None
+    stopped: str = ""
     joined_at: AwareDatetime | None = None
     n_rows: int | None = None
     n_columns: int | None = None
@@ -90,6 +92,13 @@ class Matrix(Value):
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[float, ...], ...]
+
+    @property
+    def heads(self) -> list[str]:
+        """Return the headings of its table: names, or numbers from 1."""
+        width = len(self.rows[0]) if self.rows else 0
+        named = self.columns or tuple(str(place) for place in range(1, width + 1))
+        return [f"#{name}" for name in named]
 
 
 class Points(Value):
@@ -108,14 +117,11 @@ class Points(Value):
     n_rows: int = Field(ge=0)
 
 
-class SentLine(Value):
-    """One line of what left a party, or what the analyst acknowledged.
+class LoggedLine(Value):
+    """One line of a log: of what left a party, or of the analyst's audit.
 
-    number: of the line, in the party's log.
+    number: of the line, in its log.
     digest: SHA-256 of what left.
-    size: in bytes, where the line has one.
-    entry: the number of the receipt's line in the analyst's audit.
-    told: what the operator was told before it left.
     """
 
     number: int = Field(ge=1)
@@ -124,23 +130,56 @@ class SentLine(Value):
     round: int = Field(default=0, ge=0)
     attempt: int = Field(default=0, ge=0)
     digest: str = ""
+
+    @property
+    def attempted(self) -> str:
+        """Return the round, with the attempt where it was not the first."""
+        again = f".{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.round}{again}" if self.round else ""
+
+
+class SentLine(LoggedLine):
+    """One line of what left a party, or what the analyst acknowledged.
+
+    size: in bytes, where the line has one.
+    entry: the number of the receipt's line in the analyst's audit.
+    told: what the operator was told before it left.
+    """
+
     size: int | None = None
     entry: int | None = None
     signed: bool = False
     told: dict[str, Any] = Field(default={})
 
+    @property
+    def sentence(self) -> str:
+        """Return what happened."""
+        said = _EVENTS.get(self.event, self.event)
+        if self.entry:
+            said += f": line {self.entry} of its audit{', signed' * self.signed}"
+        notes = "; ".join(f"{name}: {value}" for name, value in self.told.items())
+        return f"{said}: {notes}" if notes else said
 
-class AuditRow(Value):
+
+_EVENTS: Final = {
+    "joining": "the party's line of the roster left",
+    "mapping": "a mapping of the table was kept here: nothing left",
+    "noting": "what the operator was told",
+    "sending": "an answer left",
+    "receipt": "the analyst acknowledged it",
+}
+
+
+class AuditRow(LoggedLine):
     """One line of the analyst's audit."""
 
-    number: int = Field(ge=1)
-    at: AwareDatetime
-    event: str
     slot: str = ""
-    round: int = Field(default=0, ge=0)
-    attempt: int = Field(default=0, ge=0)
     reason: str = ""
-    digest: str = ""
+
+    @property
+    def digest_or_reason(self) -> str:
+        """Return what else the line says."""
+        return f"{self.reason} {self.digest}".strip()
 
 
 class PlannedSlot(Value):
@@ -589,24 +628,37 @@ class FormField(Value):
     name: what the form sends; a dot reaches into a part.
     label, hint: what it is called, and what it means.
     group: what it is about, of fields that forms put together.
-    kind: ``choice``: one of the options, or empty for the default.
+    kind: ``choice``: one of the options, or empty for the default; ``tick``: yes or
+        nothing.
     limits: type and limits in words.
     usual: the default, as it would be written; empty where there is none.
     value: what stands in it.
     wrong: why that was refused.
+    reloads: what its form asks for once another value is chosen; empty for nothing.
     """
 
     name: str
     label: str
     hint: str = ""
     group: str = ""
-    kind: Literal["text", "number", "choice", "long"] = "text"
+    kind: Literal["text", "number", "choice", "long", "tick"] = "text"
     options: tuple[Option, ...] = ()
     limits: str = ""
     usual: str = ""
     required: bool = False
     value: str = ""
     wrong: str = ""
+    reloads: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return what it is called on the page, to which a list of errors leads."""
+        return field_id(self.name)
+
+
+def field_id(name: str) -> str:
+    """Return the id of a field on a page."""
+    return f"field-{name.replace('.', '-')}"
 
 
 class KeysChoice(Value):

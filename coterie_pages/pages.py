@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from inspect import isfunction
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -32,6 +33,12 @@ _REPORTS: Final = {
 }
 Report = TermsSheet | RunReport | SessionReport
 """What is one file, to keep and print, and may be shown in a frame too."""
+_MACROS: Final = {
+    "parts": "parts.html.j2",
+    "forms": "forms.html.j2",
+    "desk": "desk/parts.html.j2",
+}
+"""Macros that every page may use: each of those before it, too."""
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 
 
@@ -41,8 +48,13 @@ def page(model: Report) -> str:
     Everything in it is escaped, anyone who wrote it; what would change the direction of
     text, or cannot be shown, stands as an escape.
     """
-    template = _environment().get_template(_REPORTS[model.kind])
-    return template.render(page=model, frame_template="file.html.j2")
+    return _render(_REPORTS[model.kind], page=model, frame_template="file.html.j2")
+
+
+def _render(name: str, **said: Any) -> str:
+    for macros, template in _MACROS.items():
+        said[macros] = _environment().get_template(template).make_module(said)
+    return _environment().get_template(name).render(said)
 
 
 def assessment(sheet: TermsSheet) -> str:
@@ -70,8 +82,7 @@ def _escape_markdown(value: Any) -> Any:
 def screen(model: Report | Screen, frame: Frame) -> str:
     """Return the HTML of a model as a served page, escaped like any other."""
     name = model.template if isinstance(model, Screen) else _REPORTS[model.kind]
-    template = _environment().get_template(name)
-    return template.render(page=model, frame=frame, frame_template="app.html.j2")
+    return _render(name, page=model, frame=frame, frame_template="app.html.j2")
 
 
 @cache
@@ -84,31 +95,18 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        "span": formatting.span,
-        "number": formatting.number,
-        "shorten": formatting.shorten,
-        "name_institution": formatting.name_institution,
-        "often": formatting.often,
-        "figure": formatting.figure,
-        "title_of": formatting.title_of,
-        "moment": formatting.moment,
-        "event": formatting.event,
-        "ago": formatting.ago,
-        "minute": formatting.minute,
-        "percent": formatting.percent,
-        "drift_value": formatting.drift_value,
+    named = {
+        name: each
+        for name, each in vars(formatting).items()
+        if isfunction(each) and not name.startswith("_")
     }
+    made.filters |= named
+    made.globals |= named
     made.globals |= {
         "address_of": address_of,
-        "by_level": formatting.by_level,
         "levels": formatting.LEVELS,
-        "page_facts": formatting.page_facts,
-        "sent_sentences": formatting.sent_sentences,
-        "agreement_sentence": formatting.agreement_sentence,
         "personal_data": formatting.PERSONAL_DATA,
-        "section_sentences": formatting.section_sentences,
-        "share": formatting.share,
+        "finished": formatting.is_over,
         "svg": svg,
         "lines_of": svg.lines_of,
         "portraits": portraits,
@@ -117,17 +115,8 @@ def _environment() -> Environment:
         "doubts_of": doubts_of,
         "methods_of": methods_of,
         "citations_of": citations_of,
-        "outcome_cell": formatting.outcome_cell,
-        "format_test": formatting.format_test,
-        "log_rank_text": formatting.log_rank_text,
-        "survival_rows": formatting.survival_rows,
         "texts_of": texts_of,
-        "cell": formatting.cell,
-        "cluster_title": formatting.cluster_title,
-        "titles_of": formatting.titles_of,
-        "finished": formatting.is_over,
-        "over": OVER,
-        "shown_figures": formatting.shown_figures,
+        "over_states": OVER,
         "reading": READING,
     }
     return made

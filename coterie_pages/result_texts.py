@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from markupsafe import Markup
+
 from clustering_protocols.numerics.profiles import (
     NO_YES,
     FieldProfile,
@@ -212,44 +214,37 @@ def _value(profile: Profile, row: Deviations, place: int) -> str:
     return ""
 
 
-class ProfileCell(NamedTuple):
-    """A variable in one line: of all parties, and of the own rows where they are there."""
-
-    all: str
-    own: str
-
-
-class ProfileRow(NamedTuple):
-    """A variable in each line of a profile."""
-
-    name: str
-    difference: float
-    cells: tuple[ProfileCell, ...]
-
-
 class PairedProfile(NamedTuple):
     """A profile, and that of the own rows over the same variables, if there is one."""
 
     profile: Profile
     own: Profile | None
 
-    @property
-    def rows(self) -> Iterator[ProfileRow]:
-        """Yield the variables, those that set clusters apart most first."""
+    def rows(self, difference: bool = False) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001, FBT002  templates
+        """Yield a row of its table for each variable, those that differ most first.
+
+        difference: whether the second cell is the difference between clusters.
+        """
         mine = {} if self.own is None else {f.name: f for f in self.own.fields}
         for field in self.profile.fields:
             title = field.title or field.name
-            yield ProfileRow(
-                name=f"{title}, {field.unit}" if field.unit else title,
-                difference=field.difference,
-                cells=tuple(
-                    ProfileCell(
-                        cell(field, place) + self._gaps(field),
-                        self._own(mine.get(field.name), place),
-                    )
+            own = mine.get(field.name)
+            yield (
+                f"{title}, {field.unit}" if field.unit else title,
+                *[field.difference] * difference,
+                *(
+                    self._cell(field, own, place)
                     for place in range(len(self.profile.n_rows))
                 ),
             )
+
+    def _cell(self, field: FieldProfile, own: FieldProfile | None, place: int) -> str:
+        """Return a variable in one line: of all parties, and below of the own rows."""
+        said = cell(field, place) + self._gaps(field)
+        if self.own is None:
+            return said
+        below = Markup('{}<br/><span class="soft">{}</span>')
+        return below.format(said, self._own(own, place) or "–")
 
     def _gaps(self, field: FieldProfile) -> str:
         """Return how many rows of a description have no value."""

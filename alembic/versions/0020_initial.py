@@ -133,6 +133,7 @@ sa.Table(
     required("column_group", sa.Integer),
     required("state", sa.String(16), server_default="invited"),
     optional("reason", sa.String(200)),
+    optional("read_at", MOMENT),
     optional("joined_at", MOMENT),
     optional("n_rows", sa.BigInteger),
     optional("n_columns", sa.Integer),

@@ -177,7 +177,7 @@ DELETE_WITHIN: Final = Caption(
     most=DECADE,
     name="delete_days",
     hint="After its end. Its audit stays.",
-    usual="the terms do not say",
+    usual="180",
     days=True,
     lacking="say when the session is deleted, --delete-within.",
 )

@@ -26,6 +26,9 @@ class SlotStatus(BaseModel):
     reason: str | None = Field(
         description="Of a party that does not join: the check that refused, or its words."
     )
+    read_at: AwareDatetime | None = Field(
+        default=None, description="When its invitation was read first."
+    )
     joined_at: AwareDatetime | None
     n_rows: int | None
     awaited: bool

@@ -53,7 +53,9 @@ def seats_shown(
             row=slot.row,
             column=slot.column,
             state=slot.state,
-            reason=slot.reason or summarise_stop(slot.stopped),
+            reason=slot.reason or "",
+            read_at=slot.read_at,
+            stopped=summarise_stop(slot.stopped),
             joined_at=slot.joined_at,
             n_rows=slot.n_rows,
         )

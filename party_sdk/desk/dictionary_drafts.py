@@ -1,18 +1,13 @@
-"""A dictionary drafted from a table: its variables in a form, to be changed row by row."""
+"""A dictionary drafted from a table, or typed: rows of variables in a form."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidData,
-    InvalidParameters,
-)
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Schema
-from coterie_pages.desk_models import VariableLine
 from coterie_pages.models import Option
 from party_sdk.desk.responses import Form
 
@@ -47,17 +42,11 @@ _CELLS: Final = (
 )
 
 
-class ShownVariables(NamedTuple):
-    """The variables of a table as a form shows them, and of which table they are."""
-
-    lines: tuple[VariableLine, ...] = ()
-    listed: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDraft:
-    """What a form says of the table from which a column group's dictionary is drafted.
+    """What a form says of the variables of a column group.
 
+    path: the table from which they are drafted; None where they are typed.
     ids: columns that name rows.
     levels: whether the words of all columns become levels.
     listed: the table whose variables were shown, as ``key`` names it.
@@ -73,89 +62,82 @@ class TableDraft:
     @classmethod
     def of(cls, form: Form, number: int, folder: Path) -> Self:
         """Return what stands in the fields of a column group, counted from 1."""
-        table = form.one(f"table.{number}").strip()
+        table = form.one(f"elsewhere.{number}").strip() or form.one(f"table.{number}")
         ids = (name.strip() for name in form.one(f"ids.{number}").split(","))
         columns = [form.all(f"variable.{cell}.{number}") for cell in _CELLS]
+        rows = (
+            dict(zip(_CELLS, map(str.strip, cells), strict=True))
+            for cells in zip(*columns, strict=False)
+        )
         return cls(
             path=folder / Path(table).expanduser() if table else None,
             ids=tuple(name for name in ids if name),
             levels=bool(form.one(f"levels.{number}")),
             listed=form.one(f"listed.{number}"),
-            rows=tuple(
-                dict(zip(_CELLS, cells, strict=True))
-                for cells in zip(*columns, strict=False)
-            ),
+            rows=tuple(row for row in rows if row["name"]),
         )
 
     @property
     def key(self) -> str:
         """Return what the variables depend on: the table, its ids, whether levels count."""
+        if self.path is None:
+            return ""
         return " | ".join([str(self.path), *self.ids, *["levels"] * self.levels])
 
-    def dictionary(self) -> tuple[Schema, list[str]]:
-        """Return the dictionary of the form's rows, and the names that it leaves out.
+    @property
+    def is_listed(self) -> bool:
+        """Return whether the rows are those of the table, or typed."""
+        return self.listed == self.key
 
-        Raises InvalidParameters if the variables were not shown yet, or there are more
-            than fit a form.
+    def with_ids(self) -> Self:
+        """Return the draft with the column that names the rows, where nobody named any."""
+        from party_sdk.tables import How, examine
+        from party_sdk.tables.drafts import find_id_column
+
+        if self.path is None or self.ids or self.listed:
+            return self
+        how = How(allow=("running-number",))
+        found = find_id_column(self.path, how, examine(self.path, how)[0])
+        return self if found is None else replace(self, ids=(found,))
+
+    def dictionary(self) -> tuple[Schema, list[str]]:
+        """Return the dictionary of the rows, and the names that it leaves out.
+
+        Raises InvalidParameters if the variables of the table were not shown yet.
         Raises InvalidData if the table cannot be read, or a row describes nothing.
         """
-        if self.listed != self.key:
-            drafted = self._infer()
-            if len(drafted.variables) > MOST_VARIABLES:
-                raise InvalidParameters(
-                    f"The table has {len(drafted.variables)} columns, and a form takes "
-                    f"{MOST_VARIABLES}. Write the dictionary in a file: coterie schema infer."
-                )
+        draft = self.draft()
+        if not self.is_listed:
             raise InvalidParameters(
-                "Say which variables to cluster, which to describe and which to leave out: "
-                "they are listed here now. Then look at the terms again."
+                "Say which variables to cluster, which to describe and which to leave "
+                "out: they are listed here now."
             )
-        schema = self._draft().schema()
+        schema = draft.schema()
         used = set(schema.used.names)
         return schema.used, [name for name in schema.names if name not in used]
 
-    def read_variables(self) -> ShownVariables:
-        """Return all variables; none where no table is named, or it cannot be read."""
-        if self.path is None:
-            return ShownVariables()
-        try:
-            drafted = self._draft() if self.listed == self.key else self._infer()
-        except CoterieError:
-            return ShownVariables()  # said where the dictionary is drafted
-        if len(drafted.variables) > MOST_VARIABLES:
-            return ShownVariables()
-        faults = drafted.faults() if self.listed == self.key else {}
-        lines = tuple(
-            VariableLine(
-                **{name: row.cells()[name] for name in _CELLS},
-                hint=drafted.reasons.get(row.name, ""),
-                wrong=faults.get(number, ""),
-            )
-            for number, row in enumerate(drafted.variables, 1)
-        )
-        return ShownVariables(lines, self.key)
+    def draft(self) -> DictionaryDraft:
+        """Return the draft of the form's rows, or of the table where they are of another.
 
-    def _infer(self) -> DictionaryDraft:
-        """Return the draft of the table itself."""
+        Raises InvalidParameters if the table has more variables than fit a form.
+        Raises InvalidData if it cannot be read.
+        """
         from party_sdk.tables import How
         from party_sdk.tables.drafts import infer
-
-        how = How(id_column=self.ids or None)
-        return infer(str(self.path), how, lambda *_: self.levels)
-
-    def _draft(self) -> DictionaryDraft:
-        """Return the draft of the form's rows.
-
-        Raises InvalidData if there are none.
-        """
         from party_sdk.tables.variables import DictionaryDraft, Variable
 
-        if not self.rows:
-            raise InvalidData("No variable is listed.")
-        rows = ({**cells, "decimals": _digits(cells)} for cells in self.rows)
-        return DictionaryDraft(variables=tuple(Variable(**cells) for cells in rows))
-
-
-def _digits(cells: dict[str, str]) -> str:
-    """Return the digits behind the point, which only numbers have."""
-    return cells["decimals"] if cells["type"] == "number" else ""
+        if self.is_listed:
+            # only numbers have digits behind the point
+            rows = (
+                {**cells, "decimals": cells["decimals"] * (cells["type"] == "number")}
+                for cells in self.rows
+            )
+            return DictionaryDraft(variables=tuple(Variable(**cells) for cells in rows))
+        how = How(id_column=self.ids or None)
+        draft = infer(str(self.path), how, lambda *_: self.levels)
+        if len(draft.variables) > MOST_VARIABLES:
+            raise InvalidParameters(
+                f"The table has {len(draft.variables)} columns, and a form takes "
+                f"{MOST_VARIABLES}. Write the dictionary in a file: coterie schema infer."
+            )
+        return draft

@@ -106,8 +106,7 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
             from coterie_pages.result_texts import pair_profiles
 
             yield f"  {profile.n_rows[0]} rows"
-            described = pair_profiles([profile])[0].rows
-            lines = [[row.name, row.cells[0].all] for row in described]
+            lines = [list(row) for row in pair_profiles([profile])[0].rows()]
             yield from (f"  {line}" for line in align_columns(lines))
             continue
         heads = ["", *profile.line_names, "apart"]

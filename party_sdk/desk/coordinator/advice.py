@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -11,13 +11,14 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
-from coterie_pages.desk_models import AdvicePage, MethodRow
+from coterie_pages.desk_models import AdvicePage, FieldGroup, MethodRow
 from coterie_pages.models import Banner, FormField, Option
 from party_sdk.advice import (
     COLUMNS,
     LEGEND,
     QUESTIONS,
     Fit,
+    Question,
     Situation,
     advise,
     cells,
@@ -28,13 +29,14 @@ from party_sdk.desk.responses import Form, desk_of, query_of, render_page
 
 ADVICE: Final = f"{ABOVE}/advice"
 _ROWS: Final = "rows"
+_ASKED: Final = 3
 
 
 def get_advice(request: Request) -> Response:
     """Show the questions, and what fits once they are answered."""
     form = query_of(request)
     if not form.one("parties"):
-        return render_page(request, AdvicePage(questions=tuple(_questions(form))))
+        return render_page(request, AdvicePage(**_questions(form)))
     wrong, notice, shown = {}, None, {}
     try:
         shown = _build_advice(_read(form), desk_of(request).root)
@@ -43,7 +45,7 @@ def get_advice(request: Request) -> Response:
             wrong[error.field] = error.said
         else:
             notice = Banner(text=error.detail, good=False)
-    page = AdvicePage(questions=tuple(_questions(form, wrong)), **shown)
+    page = AdvicePage(**_questions(form, wrong), **shown)
     return render_page(request, page, notice=notice)
 
 
@@ -101,27 +103,24 @@ def _row(fit: Fit, situation: Situation, root: str) -> MethodRow:
     )
 
 
-def _questions(
-    form: Form, wrong: Mapping[str, str] | None = None
-) -> Iterator[FormField]:
-    wrong = wrong or {}
-    for name, question in QUESTIONS.items():
-        options = tuple(
-            Option(value=value, text=text) for value, text in question.answers.items()
-        )
-        yield FormField(
+def _questions(form: Form, wrong: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return three questions, and those with a good default folded."""
+    rows = Question("About how many rows do all parties have together?", {}, "")
+    fields = [
+        FormField(
             name=name,
             label=question.text,
-            kind="choice" if options else "number",
-            options=options,
-            required=True,
+            kind="choice" if question.answers else "number",
+            options=tuple(
+                Option(value=value, text=text)
+                for value, text in question.answers.items()
+            ),
+            required=name != _ROWS,
+            usual=question.default or "",
             value=form.one(name) or question.default or "",
-            wrong=wrong.get(name, ""),
+            wrong=(wrong or {}).get(name, ""),
         )
-    yield FormField(
-        name=_ROWS,
-        label="About how many rows do all parties have together?",
-        kind="number",
-        value=form.one(_ROWS),
-        wrong=wrong.get(_ROWS, ""),
-    )
+        for name, question in {**QUESTIONS, _ROWS: rows}.items()
+    ]
+    more = FieldGroup(title="More about the data", fields=tuple(fields[_ASKED:]))
+    return {"questions": tuple(fields[:_ASKED]), "more": more}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,8 +49,29 @@ SPLITS: Final = {
     "both": "Patients and variables are both split",
 }
 """How the data of the parties are split, as the form asks."""
+LINKING: Final = f"{PARAM}alignment."
+"""Parameters that link rows: they are asked for beside the places."""
 DAY: Final = 86_400
-_MOST_DAYS: Final = 366
+SCREENS: Final = ("What it is for", "Who takes part", "Variables")
+"""Of the form, one after the other; the terms follow, to be checked."""
+_NUMBERS: Final = {"words": 1, "runs": 1, "limits": 2, "gaps": 3, "results": 3}
+_OWN: Final = frozenset({"token", "do", "screen", "folder", "drawn", "seed", "digest"})
+"""Fields that belong to one page alone."""
+
+
+def screen_of(name: str) -> int:
+    """Return on which screen a field stands, from 1; 0 where it stands on none."""
+    head = name.partition(".")[0]
+    if name.startswith(LINKING) or head in {"slot", "slots", "split", "people"}:
+        return 2
+    if head in {"protocol", "param"}:
+        return 1
+    if head in {
+        *("dictionary", "table", "elsewhere", "ids", "levels", "listed", "variable"),
+    }:
+        return 3
+    groups = {each.form_name: each.caption.group for each in request_fields()}
+    return _NUMBERS.get(groups.get(name) or "", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +104,18 @@ class Draft:
     def one(self, name: str) -> str:
         """Return what stands in a field, without blanks around it."""
         return self.form.one(name).strip()
+
+    def hidden(self, screen: int) -> Iterator[tuple[str, str]]:
+        """Yield what other screens said, line by line, for the form of this one."""
+        for name, values in self.form.fields.items():
+            if name not in _OWN and screen_of(name) != screen:
+                for value in values:
+                    yield from ((name, line) for line in value.splitlines() or [""])
+
+    def wrong_screen(self, last: int) -> int | None:
+        """Return the first screen of those up to one on which something is wrong."""
+        screens = [screen_of(name) or last for name in self.wrong]
+        return min((n for n in screens if n <= last), default=None)
 
     @property
     def protocol(self) -> str:
@@ -173,13 +207,15 @@ class Draft:
         for section, values in said.items():
             with self.at(_form_names()[section]):
                 sections[section] = build_section(section, values)
+        before = len(self.wrong)
         dictionary = self._dictionary(found.get("layout"), left_out)
         sections["dictionary"] = dictionary
-        with self.at("missing"):
-            rule: Any = self.one("missing") or None
-            sections["preparation"] = read_preparation(
-                (), rule, dictionary, self.earlier
-            )
+        if len(self.wrong) == before:
+            with self.at("missing"):
+                rule: Any = self.one("missing") or None
+                sections["preparation"] = read_preparation(
+                    (), rule, dictionary, self.earlier
+                )
         if self.wrong:
             return None
         return DraftRequest(**found, sections=sections, left_out=left_out)
@@ -188,10 +224,14 @@ class Draft:
         """Return what stands in a field; None where that is wrong, which is noted."""
         name = field.form_name
         text = self.one(name)
+        if name == "delete_days":  # what no terms limit is kept for ever
+            text = text or field.caption.usual
         if not text or field.info.annotation is not int:
             return text
         try:
-            return (_parse_days if field.caption.days else parse_number)(text, name)
+            if field.caption.days:
+                return _parse_days(text, name, (field.caption.most or 0) // DAY)
+            return parse_number(text, name)
         except InvalidParameters as error:
             self.note(error, name)
             return None
@@ -237,7 +277,8 @@ class Draft:
         groups = range(1, 1 + (1 if layout is None else layout.n_column_groups))
         found: dict[int, Schema] = {}
         for number in groups:
-            with self.at(f"dictionary.{number}"):
+            named = "dictionary" if self.one(f"dictionary.{number}") else "table"
+            with self.at(f"{named}.{number}"):
                 schema = self._one_dictionary(number, left_out)
                 if schema is not None:
                     found[number] = schema
@@ -246,7 +287,7 @@ class Draft:
         for number in groups:
             if number not in found:
                 self.wrong.setdefault(
-                    f"dictionary.{number}",
+                    f"table.{number}",
                     "The other columns have a dictionary: say one for these too.",
                 )
         return [found[number] for number in groups if number in found]
@@ -254,17 +295,37 @@ class Draft:
     def _one_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
         from party_sdk.tables.variables import read_schema
 
-        file, table = self.one(f"dictionary.{number}"), self.one(f"table.{number}")
-        if file and table:
+        file = self.one(f"dictionary.{number}")
+        table = TableDraft.of(self.form, number, self.tables)
+        if file and table.path is not None:
             raise InvalidParameters("Name a dictionary or a table, not both.")
         if file:
             return read_schema(self.path(file))
-        if not table:
+        if table.path is None and not table.rows:
             before = () if self.earlier is None else self.earlier.dictionary or ()
             return before[number - 1] if number <= len(before) else None
-        schema, left = TableDraft.of(self.form, number, self.tables).dictionary()
+        if table.is_listed and (faults := self._row_faults(table)):
+            for row, what in faults.items():
+                self.wrong[f"variable.{number}.{row}"] = what
+            return None
+        schema, left = table.dictionary()
         left_out += left
         return schema
+
+    def _row_faults(self, table: TableDraft) -> dict[int, str]:
+        """Return what is wrong with rows of variables, counted from 1: all at once."""
+        drafted = table.draft()
+        faults = drafted.faults()
+        if faults or self.one("missing") != "median":
+            return faults
+        fields = enumerate((each.field() for each in drafted.variables), 1)
+        return {
+            row: "the median needs a minimum and a maximum"
+            for row, each in fields
+            if each.role == "cluster"
+            and not (each.is_category or each.type == "boolean")
+            and not -inf < each.bounds[0] < each.bounds[1] < inf
+        }
 
 
 def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
@@ -304,15 +365,15 @@ def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
-def _parse_days(text: str, what: str) -> int:
-    """Return a number of days as seconds; :class:`InvalidParameters` names it else."""
+def _parse_days(text: str, what: str, most: int) -> int:
+    """Return up to so many days as seconds; :class:`InvalidParameters` names it else."""
     try:
         seconds = round(float(text.replace(",", ".")) * DAY)
     except (ValueError, OverflowError):
         seconds = 0
-    if not 1 <= seconds <= _MOST_DAYS * DAY:
+    if not 1 <= seconds <= most * DAY:
         raise InvalidParameters(
-            f"a number of days up to {_MOST_DAYS}, such as 7 or 0.5.", field=what
+            f"a number of days up to {most:,}, such as 7 or 0.5.", field=what
         )
     return seconds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -35,16 +35,12 @@ from party_sdk.desk.coordinator.context import (
     session_named,
 )
 from party_sdk.desk.coordinator.draft_fields import page_of
-from party_sdk.desk.coordinator.drafts import Draft, DraftRequest, fill_form
+from party_sdk.desk.coordinator.drafts import SCREENS, Draft, DraftRequest, fill_form
 from party_sdk.desk.responses import Form, desk_of, form_of, query_of, render_page
 from party_sdk.home.clock import now
 from party_sdk.home.files import private_folder
 
 NEW: Final = f"{ABOVE}/new"
-DRAWN: Final = ("drawn", "seed", "digest")
-"""Of terms that were shown: what makes the very same ones again."""
-_OWN: Final = frozenset({"token", "do", "folder", *DRAWN})
-_MORE_PLACES: Final = 3
 _CHANGED: Final = Banner(
     text="Nothing was opened: a file has changed since the terms were shown.",
     remedy="These are the terms as they are now.",
@@ -54,60 +50,62 @@ _CHANGED: Final = Banner(
 
 @pass_coordinator
 def get_new(request: Request, coordinator: Coordinator) -> Response:
-    """Show the form of a new session, filled with what the address says."""
+    """Show the first screen of a new session, filled with what the address says."""
     form = query_of(request)
     earlier = _earlier(form, coordinator)
     if earlier is not None:
         form = fill_form(earlier, coordinator.trusted_institutions.names())
     draft = Draft(form, desk_of(request).tables, earlier)
-    return render_page(request, page_of(draft, coordinator.trusted_institutions))
+    return render_page(request, page_of(draft, coordinator.trusted_institutions, 1))
 
 
 @pass_coordinator
 def post_new(request: Request, coordinator: Coordinator) -> Response:
-    """Go on with what was typed: to the form, to the terms, or to an open session."""
+    """Go on with what was typed: to a screen, to the terms, or to an open session."""
     form = form_of(request)
     draft = Draft(form, desk_of(request).tables, _earlier(form, coordinator))
-    do = form.one("do")
-    if do not in {"review", "open"}:
-        return _form_page(request, coordinator, draft, more=do == "places")
+    do, screen = form.one("do"), form.one("screen")
+    if do.startswith("to-"):
+        screen = do.removeprefix("to-")
+    number = int(screen) if screen in {"1", "2", "3"} else len(SCREENS)
+    if do not in {"next", "review", "open"}:
+        return _form_page(request, coordinator, draft, number)
+    if do != "next":
+        number = len(SCREENS)
     asked = draft.to_request(coordinator.trusted_institutions)
-    if asked is None:
-        return _form_page(request, coordinator, draft)
+    if wrong := draft.wrong_screen(number):
+        return _form_page(request, coordinator, draft, wrong)
+    if number < len(SCREENS) or asked is None:
+        onward = Draft(form, draft.tables, draft.earlier)
+        return _form_page(request, coordinator, onward, number + 1)
     try:
         drawn = _draw_terms(coordinator, draft, asked)
     except InvalidParameters as error:
         draft.note(error, "")
-        return _form_page(request, coordinator, draft)
-    hidden = tuple(_hidden_of(form.fields, drawn))
+        wrong = draft.wrong_screen(number) or number
+        return _form_page(request, coordinator, draft, wrong)
+    hidden = (
+        *draft.hidden(0),
+        *((name, form.one(name)) for name in ("from", "id") if form.one(name)),
+        ("drawn", drawn.session),
+        ("seed", str(drawn.request.seed)),
+        ("digest", digest(drawn.terms)),
+    )
     changed = form.one("digest") != digest(drawn.terms)
     opening = form.one("do") == "open"
-    folder, path, wrong = form.one("folder").strip(), None, ""
+    folder, path, wrong_folder = form.one("folder").strip(), None, ""
     if opening and folder and not changed:
         try:
             path = writable(desk_of(request).tables, folder)
         except InvalidParameters as error:
-            wrong = error.detail
-    if not opening or changed or wrong:
-        field = folder_field(folder, str(desk_of(request).tables), wrong)
+            wrong_folder = error.detail
+    if not opening or changed or wrong_folder:
+        field = folder_field(folder, str(desk_of(request).tables), wrong_folder)
         page = _review(request, coordinator, drawn, hidden, asked, field)
         notice = _CHANGED if opening and changed else None
         return render_page(request, page, notice=notice)
     opened = coordinator.open_session(drawn)
     return invitations_page(request, opened, opened.invite(), path)
-
-
-def _hidden_of(
-    fields: Mapping[str, Any], drawn: DrawnTerms
-) -> Iterator[tuple[str, str]]:
-    """Yield what was typed, line by line, and what makes the very same terms again."""
-    for name, values in fields.items():
-        if name not in _OWN:
-            for value in values:
-                yield from ((name, line) for line in value.splitlines() or [""])
-    yield "drawn", drawn.session
-    yield "seed", str(drawn.request.seed)
-    yield "digest", digest(drawn.terms)
 
 
 def _drawn_before(form: Form) -> dict[str, Any]:
@@ -136,25 +134,12 @@ def _earlier(form: Form, coordinator: Coordinator) -> Terms | None:
 
 
 def _form_page(
-    request: Request, coordinator: Coordinator, draft: Draft, *, more: bool = False
+    request: Request, coordinator: Coordinator, draft: Draft, number: int
 ) -> Response:
-    page = page_of(draft, coordinator.trusted_institutions)
-    if more:
-        page = page.model_copy(update={"slots": (*page.slots, *_empty(page.slots))})
+    page = page_of(draft, coordinator.trusted_institutions, number)
     general = draft.wrong.get("")
-    notice = None
-    if draft.wrong:
-        text = general or "Something is not right yet. The remark stands at its field."
-        notice = Banner(text=text, good=False)
+    notice = Banner(text=general, good=False) if general else None
     return render_page(request, page, notice=notice)
-
-
-def _empty(slots: tuple[SlotLine, ...]) -> Iterator[SlotLine]:
-    """Yield a few more places, in rows of their own."""
-    rows = [int(slot.row) for slot in slots if slot.row.isdigit()]
-    for number in range(1, 1 + _MORE_PLACES):
-        row = max(rows, default=0) + number
-        yield SlotLine(name=f"r{row}c1", row=str(row))
 
 
 def _review(

@@ -18,7 +18,7 @@ from clustering_protocols.wire.states import SlotState
 from coterie_pages.desk_models import SessionDesk
 from coterie_pages.models import Banner, Refusal
 from coterie_pages.pages import page as file_of
-from coterie_pages.views.session_progress import may_of, timeline_of
+from coterie_pages.views.session_progress import may_of, seats_shown, timeline_of
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
@@ -146,6 +146,9 @@ def build_session_desk(
     lines = report.audit[-_MOST_LINES:]
     return SessionDesk(
         report=report.model_copy(update={"audit": lines}),
+        board=tuple(
+            seats_shown(status, opened.terms.layout if opened.is_ours else None)
+        ),
         status=status,
         now=at,
         pace=describe_pace(status),

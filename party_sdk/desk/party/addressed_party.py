@@ -12,9 +12,10 @@ from starlette.requests import Request
 from clustering_protocols.common.errors import NotReady
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.terms import Terms, read_terms
+from party_sdk.admission.table_admission import agreed_in
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, desk_of
-from party_sdk.supervisor import Order, PartyOrder
+from party_sdk.supervisor import Order, PartyOrder, orders_in
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import TableSpec
@@ -109,17 +110,43 @@ class AddressedParty:
     def title(self) -> str:
         """Return how its session is called, as far as that is known here."""
         if self.has_accepted:
-            return self._accepted_terms().title
+            return self.accepted_terms().title
         known = self.files.status().title if self.files.exists else ""
         return known or self.session
 
     @property
     def compares_runs(self) -> bool:
         """Return whether the coordinator chooses one of several numbers of clusters."""
-        return self.has_accepted and self._accepted_terms().evaluation is not None
+        return self.has_accepted and self.accepted_terms().evaluation is not None
 
-    def _accepted_terms(self) -> Terms:
+    def last_time(self) -> AddressedParty | None:
+        """Return the party of this home whose table had the same variables, the latest."""
+        own = _variables(self.terms(), self.slot)
+        found = [
+            AddressedParty(self.desk, files)
+            for files in orders_in(self.desk.home)
+            if (files.session, files.slot) != (self.session, self.slot)
+            and files.stored.exists
+            and files.order().table is not None
+        ]
+        found.sort(key=lambda each: each.files.status().placed_at, reverse=True)
+        return next(
+            (e for e in found if _variables(e.accepted_terms(), e.slot) == own), None
+        )
+
+    def accepted_terms(self) -> Terms:
+        """Return the terms that were accepted here, without asking the analyst."""
         return read_terms(self.files.stored.load_identity().terms.encode())
+
+
+def _variables(terms: Terms, slot: str) -> tuple[object, ...]:
+    """Return what a table has to hold to fit terms, as far as they say it."""
+    dictionary = agreed_in(terms, slot).dictionary
+    if dictionary is None:
+        return terms.protocol.name, slot
+    return dictionary.used.names, *(
+        (each.type, each.unit) for each in dictionary.fields
+    )
 
 
 def kept_of(request: Request) -> AddressedParty:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -41,7 +42,7 @@ from party_sdk.desk.responses import (
     render_page,
     to,
 )
-from party_sdk.desk.tables.mapping_page import MappingPlace, mapping_of, mend
+from party_sdk.desk.tables.mapping_page import MappingPlace, field_of, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
     files_in,
@@ -101,6 +102,23 @@ class TableForm:
             mapping=form.one("mapping"),
         )
 
+    @classmethod
+    def as_in(cls, earlier: AddressedParty) -> TableForm:
+        """Return the table of an earlier session, read and mended as it was there."""
+        order = earlier.order
+        if order is None or order.table is None:
+            return cls(path="")
+        mapping = earlier.kept_mapping
+        return cls(
+            path=order.table.path,
+            csv=shlex.join(order.table.csv),
+            ids=order.table.id_column,
+            columns=order.table.columns,
+            checked=True,
+            notify=" ".join(order.notify),
+            mapping="" if mapping is None else field_of(mapping),
+        )
+
     def addresses(self) -> tuple[str, ...]:
         """Return whom the analyst is to tell; :class:`InvalidParameters` if nobody can."""
         found = tuple(dict.fromkeys(self.notify.replace(",", " ").split()))
@@ -133,7 +151,10 @@ class TableForm:
 def get_table(request: Request) -> Response:
     """Show the files to choose from, or how the chosen one is read."""
     kept = kept_of(request)
-    chosen = TableForm.of(query_of(request), desk_of(request).tables)
+    form = query_of(request)
+    chosen = TableForm.of(form, desk_of(request).tables)
+    if form.one("again") and (earlier := kept.last_time()):
+        chosen = TableForm.as_in(earlier)
     return table_page(request, kept, chosen)
 
 
@@ -178,7 +199,10 @@ def table_page(
     """Show what there is to choose, and how what was chosen is read."""
     said, trouble = describe_reading(kept, chosen, _read)
     order = kept.order
+    earlier = None if chosen.path or notice else kept.last_time()
     model = TableChoice(
+        earlier="" if earlier is None else earlier.title(),
+        mapping=chosen.mapping,
         notify=chosen.notify or " ".join(order.notify if order else ()),
         choices=choices_of(kept, chosen),
         **said,

@@ -16,7 +16,15 @@ from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Offer
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
-from tests.faces.desk.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
+from tests.faces.desk.plans import (
+    HOSTILE,
+    NEW,
+    filled,
+    hidden,
+    invitations,
+    plan,
+    wrong,
+)
 
 # Analyst and key
 
@@ -82,7 +90,8 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
         for each in tree(page).iter("a")
         if "new?" in each.attrib["href"]
     ]
-    form = desk.get(links[0], at_root=False)
+    first = filled(desk.get(links[0], at_root=False))
+    form = desk.post(NEW, {**first, "title": "Wards", "do": "next"})
     columns = [
         each.attrib["value"]
         for each in tree(form).iter("input")
@@ -116,7 +125,7 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
         ({"profiles": "members"}, "profiles", "need a dictionary"),
         ({"missing": "drop"}, "missing", "needs a dictionary"),
         ({"dictionary_1": "no.json"}, "dictionary.1", "no dictionary 'no.json'"),
-        ({"table_1": "no.csv"}, "dictionary.1", "no.csv"),
+        ({"table_1": "no.csv"}, "table.1", "no.csv"),
     ],
 )
 def test_errors_stand_at_their_fields_and_input_is_kept(
@@ -129,11 +138,86 @@ def test_errors_stand_at_their_fields_and_input_is_kept(
     before = len(coordinator.sessions())
     page = desk.post(NEW, plan(purpose="Care & cure", **changed))
     assert said in wrong(page)[name]
-    values = [each.attrib.get("value") for each in tree(page).iter("input")]
+    values = [
+        each.attrib.get("value")
+        for kind in ("input", "option")
+        for each in tree(page).iter(kind)
+    ]
     assert "Care & cure" in values
     typed = next(iter(changed.values()))
     assert typed in values or name in {"choose", "profiles", "missing"} or not typed
     assert len(coordinator.sessions()) == before
+
+
+def heading(page: httpx.Response) -> str:
+    [found] = tree(page).iter("h1")
+    return "".join(found.itertext())
+
+
+def onward(desk: DeskBrowser, page: httpx.Response, **typed: Any) -> httpx.Response:
+    """The page after a screen, with what somebody typed over what stood there."""
+    said = {name.replace("_", ".", 1): value for name, value in typed.items()}
+    do = "review" if heading(page) == "Variables" else "next"
+    return desk.post(NEW, {**filled(page), "do": do, **said})
+
+
+def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> None:
+    (desk.desk.tables / "pilot.csv").write_text("id,a,b\np,1.5,2.5\nq,2.5,0.5")
+    first = desk.get(NEW)
+    assert heading(first) == "What it is for"
+    refused = onward(desk, first, param_dimensions="none", join_days="soon")
+    assert heading(refused) == "What it is for"
+    links = [each.attrib["href"] for each in tree(refused).iter("a")]
+    fields = {each.attrib.get("id") for each in tree(refused).iter()}
+    errors = [link.removeprefix("#") for link in links if link.startswith("#field")]
+    assert set(errors) >= {"field-title", "field-param-n_clusters"}, "all at once"
+    assert set(errors) <= fields
+    plain = {"param_dimensions": "all_but_one", "join_days": ""}
+    who = onward(desk, refused, title="Wards", param_n_clusters="3", **plain)
+    assert heading(who) == "Who takes part"
+    assert "alignment" not in texts(who), "rows are split: nothing is linked"
+    linked = desk.post(NEW, {**filled(who), "split": "variables", "do": "split"})
+    assert "Linking rows" in texts(linked)
+    what = onward(desk, who)
+    assert heading(what) == "Variables"
+    listed = desk.post(NEW, {**filled(what), "table.1": "pilot.csv", "do": "variables"})
+    assert list(variables(listed)) == ["a", "b"], "the column of ids was found"
+    review = onward(desk, listed)
+    assert "Check your answers" in texts(review)
+    back = desk.post(NEW, {**hidden(review), "do": "to-1"})
+    assert filled(back)["title"] == ["Wards"]
+
+
+def test_variables_are_typed_as_rows_and_every_fault_is_said_at_once(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    cells = {
+        "name": ["age", "ldl", "sex", ""],
+        "role": ["cluster", "cluster", "describe", "cluster"],
+        "type": ["integer", "number", "string", "number"],
+        "unit": ["years", "mmol/l", "", ""],
+        "minimum": ["", "", "", ""],
+        "maximum": ["", "old", "", ""],
+        "levels": ["", "", "f,m", ""],
+        "title": [""] * 4,
+        "decimals": [""] * 4,
+    }
+    rows = {f"variable.{name}.1": values for name, values in cells.items()}
+    form = plan(missing="median")
+    assert list(wrong(desk.post(NEW, {**form, **rows}))) == ["variable.role.1"]
+    cells["maximum"][1] = ""
+    page = desk.post(NEW, {**form, **rows})
+    assert texts(page).count("the median needs a minimum and a maximum") == 4
+    cells["minimum"][:2], cells["maximum"][:2] = ["0", "0.5"], ["120", "20"]
+    review = desk.post(NEW, {**form, **rows})
+    made = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    terms = coordinator.session(made[0].session).terms
+    assert terms.dictionary is not None
+    fields = {each.name: each for each in terms.dictionary[0].fields}
+    assert (fields["age"].unit, fields["ldl"].bounds) == ("years", (0.5, 20.0))
+    assert fields["sex"].levels == ("f", "m")
+    assert terms.retention is not None
+    assert terms.retention.session == 180 * 86_400
 
 
 # Opening

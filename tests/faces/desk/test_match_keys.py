@@ -52,7 +52,7 @@ def typed_keys(page: httpx.Response) -> list[str]:
 def test_a_party_sees_its_rows_by_key_and_admits_more(
     desk: DeskBrowser, people: Path
 ) -> None:
-    keys = typed_keys(desk.post(NEW, form(people=people.name, do="keys")))
+    keys = typed_keys(desk.post(NEW, form(people=people.name, do="keys", screen="2")))
     said = {"param_alignment.match_keys": "\n".join(keys)}
     review = desk.post(NEW, form(**said))
     first, *_ = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))

@@ -188,6 +188,18 @@ def test_a_party_mends_its_table_and_takes_part(
     assert parse_mapping(order.table.mapping.encode(), "m").leave_out.lines == (22,)
     again = browser.get(f"{place}/table?path={path.name}")
     assert "Look at its mapping" in texts(again), "the order's mapping is kept"
+
+    opened = online.json("session", "create", "Next quarter", "--from", session)
+    invitation = opened["invitations"]["r1c1"]
+    browser.follow(browser.post("/invitations", {"invitation": invitation}))
+    place = f"/parties/{opened['id']}/r1c1"
+    browser.accept(place)
+    assert "As in Wards" in texts(browser.get(f"{place}/table"))
+    offered = browser.get(f"{place}/table?again=yes")
+    assert "Take part with it" in texts(offered), "the table fits as it was mended"
+    browser.post(f"{place}/order", form_in(offered, "/order"))
+    repeated = PartyOrder(browser.desk.home, opened["id"], "r1c1").order()
+    assert repeated.table == order.table
     assert browser.said == []
 
 

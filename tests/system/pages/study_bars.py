@@ -11,6 +11,8 @@ from tests.system.pages.printing import MOST_PAGES, MOST_WORDS
 MOST_CLICKS: Final = 25
 MOST_SECONDS: Final = 120
 MOST_QUESTIONS: Final = 3
+MOST_FIELDS: Final = 15
+MOST_FORMS: Final = 4
 
 
 class Bar(NamedTuple):
@@ -29,6 +31,7 @@ class StudyFigures:
     """What one study came to.
 
     clicks: of each person.
+    fields, forms: that the coordinator fills in and sends to open the session.
     seconds: of all persons together, beside what the session and the checks took.
     questions: what each party was asked while the session ran.
     words: of the page to sign.
@@ -36,6 +39,8 @@ class StudyFigures:
     """
 
     clicks: Mapping[str, int]
+    fields: int
+    forms: int
     seconds: float
     questions: Mapping[str, int]
     words: int
@@ -45,6 +50,8 @@ class StudyFigures:
         """Yield each figure beside its bar."""
         for who, n in self.clicks.items():
             yield Bar(f"clicks, {who}", n, MOST_CLICKS)
+        yield Bar("fields, to open the session", self.fields, MOST_FIELDS)
+        yield Bar("forms sent, to open the session", self.forms, MOST_FORMS)
         yield Bar("seconds beside the session, all", round(self.seconds), MOST_SECONDS)
         for who, n in self.questions.items():
             yield Bar(f"questions while it runs, {who}", n, MOST_QUESTIONS)

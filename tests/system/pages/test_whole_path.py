@@ -88,7 +88,7 @@ def test_a_whole_session_needs_no_typed_command(
         sheet = tmp_path / "sheet.html"
         parties["r1c1"].keeps("Print for signature", sheet)
         parties["r3c1"].declines(REASON)
-        declined = page.locator("td.declined", has_text="Western")
+        declined = page.locator("tr.declined", has_text="Western")
         declined.wait_for()
         assert REASON in declined.inner_text()
         seen(coordinator.look, "declined")
@@ -134,6 +134,8 @@ def test_a_whole_session_needs_no_typed_command(
         own = time.monotonic() - begun - sum(look.aside for look in looks.values())
         figures = StudyFigures(
             clicks={name: look.clicks for name, look in looks.items()},
+            fields=coordinator.fields,
+            forms=coordinator.forms,
             seconds=own,
             questions={slot: party.questions for slot, party in parties.items()},
             words=len(page_to_sign(sheet.read_text()).split()),

@@ -27,7 +27,7 @@ PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 COLUMNS = ("age", "marker", "dose")
 CENTRES = np.array([[40.0, 1.0, 10.0], [60.0, 6.0, 12.0], [75.0, 3.0, 30.0]])
 SECONDS = 120_000
-PICTURED = {"advice": "#fits", "choosing": "h2:has-text('How many clusters')"}
+PICTURED = {"advice": "#fits", "choosing": "#choose"}
 """Pages of which the docs show a picture, and what is at its top."""
 
 
@@ -121,12 +121,20 @@ def first_start(look: Look, link: str, institution: str) -> Page:
 
 
 class AtCoordinator:
-    """The coordinator at its desk."""
+    """The coordinator at its desk.
+
+    fields, forms: how many fields it fills in to open the session, and how many forms it
+        sends; a value that is refused on purpose is sent once more.
+    """
 
     def __init__(self, look: Look, link: str) -> None:
-        self.look = look
+        self.look, self.fields, self.forms = look, 0, 0
         self.page = first_start(look, link, "University <i>")
         self.page.get_by_role("link", name="Coordinating").click()
+
+    def submits(self, name: str) -> None:
+        self.forms += 1
+        pressed(self.page, name)
 
     def connect(self, analyst: Analyst) -> None:
         page = self.page
@@ -152,21 +160,31 @@ class AtCoordinator:
         page.get_by_label("Purpose").fill("Try pages with <script>alert(1)</script>")
         page.get_by_label(re.compile("^Number of clusters")).fill("2..4")
         page.get_by_label("How should the number").select_option("later")
+        page.locator("summary", has_text="Parameters of the method").click()
         page.locator("summary", has_text="Starts and stopping").click()
         page.get_by_label("n_init").fill("1")
         page.get_by_label("max_iter").fill("many")
-        for number, each in enumerate(titles, 1):
-            page.get_by_label(f"Title of place {number}").fill(each)
-        page.get_by_label("Or drafted from a table").fill(table)
-        page.get_by_label("Columns of the table that name rows").fill("id")
-        pressed(page, "Look at the terms")
+        self.fields += 6
+        self.submits("Continue")
         assert page.get_by_label("max_iter").get_attribute("aria-invalid") == "true"
         seen(self.look, "form-wrong")
         page.get_by_label("max_iter").fill("4")
-        pressed(page, "Look at the terms")
+        pressed(page, "Continue")
+        page.get_by_role("heading", name="Who takes part").wait_for()
+        for number, each in enumerate(titles, 1):
+            page.get_by_label(f"Title of place {number}").fill(each)
+        self.fields += len(titles)
+        seen(self.look, "form-who")
+        self.submits("Continue")
+        page.get_by_role("heading", name="Variables", exact=True).wait_for()
+        page.get_by_label("From a table of your own").select_option(table)
+        self.fields += 1
+        page.get_by_label("Unit of marker").wait_for()
+        seen(self.look, "form-variables")
+        self.submits("Continue")
         page.get_by_role("heading", name="Open it").wait_for()
         seen(self.look, "terms")
-        pressed(page, "Open and make invitations")
+        self.submits("Open and make invitations")
         seen(self.look, "invitations")
         found = {}
         for section in page.locator("main section").all():
