@@ -346,10 +346,13 @@ def preview(api: Api, code: str) -> httpx.Response:
 
 def test_a_preview_shows_terms_and_risks_and_uses_nothing_up(file_api: Api) -> None:
     session = file_api.open(Dummy(), PARTS, about={"title": "Wards"})
+    unread = preview(file_api, session.codes[A]).json()
     before = file_api.stored()
     shown = [preview(file_api, session.codes[A]).json() for _ in range(2)]
-    assert file_api.stored() == before
-    assert shown[0] == shown[1]
+    assert file_api.stored() == before, "but for when it was read first"
+    read = [slot["read_at"] is not None for slot in session.status["slots"]]
+    assert read == [True, *[False] * (len(LAYOUT.names) - 1)]
+    assert unread == shown[0] == shown[1]
     assert (shown[0]["session"], shown[0]["slot"]) == (session.id, A)
     agreed = read_terms(shown[0]["terms"].encode())
     assert (agreed.title, agreed.layout) == ("Wards", LAYOUT)
