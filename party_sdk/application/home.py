@@ -29,12 +29,12 @@ from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners
-from party_sdk.application.asker import Asker, Confirmation, give_consent
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy, remember
+from party_sdk.party.asker import Asker
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.leave import decline, leave
 from party_sdk.party.notifications import OwnReceivers
@@ -176,7 +176,7 @@ class Home:
         if sheet is not None:
             self._check_sheet(offer, sheet)
             if stored.exists and stored.consents.given is None:
-                give_consent(stored)
+                stored.consents.give()
         elif left and self.asker is None:
             raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
         elif left and self.asker is not None:
@@ -204,10 +204,8 @@ class Home:
         choices: Mapping[str, Any] | None = None,
     ) -> Party:
         """Return the party of an invitation, whose terms were accepted."""
-        parsed, asker = Invitation.parse(invitation), self.asker
-        stored, confirm = self.stored(parsed.session, parsed.slot), None
-        if asker is not None and asker.is_present:
-            confirm = Confirmation(asker, stored)
+        parsed = Invitation.parse(invitation)
+        stored = self.stored(parsed.session, parsed.slot)
         with ExitStack() as opened:
             analyst = opened.enter_context(self.connect(parsed.url))
             member = Party.join(
@@ -217,15 +215,13 @@ class Home:
                 entropy=self.entropy,
                 analyst=analyst,
                 choices=choices,
-                on_notes=None if asker is None else asker.note,
-                confirm=confirm,
-                on_roster=None if asker is None else asker.meet,
+                asker=self.asker,
                 safety_number=self.safety_number,
                 confirmed_with=self.confirmed_with,
                 accept_moved=self.moved,
             )
             if stored.consents.given is None and stored.consents.withdrawn_at is None:
-                give_consent(stored)
+                stored.consents.give()
             opened.pop_all()  # the party closes it from now on
         return member
 

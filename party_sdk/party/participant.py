@@ -64,18 +64,12 @@ from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
+from party_sdk.party.asker import Asker
 from party_sdk.party.leave import check_staying, go_on, telling_refusals, telling_stops
 from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
 from party_sdk.party.party_session import Document, Identity, PartySession
-from party_sdk.party.roster import Meeting, OnRoster
-from party_sdk.party.rounds import (
-    Confirm,
-    OnNotes,
-    OnProgress,
-    Oversight,
-    Responder,
-    SessionWatch,
-)
+from party_sdk.party.roster import Meeting
+from party_sdk.party.rounds import OnProgress, Responder, SessionWatch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
@@ -103,7 +97,6 @@ class Party:
         policy: Policy,
         preview: Preview | None,
         choices: Mapping[str, Any],
-        oversight: Oversight,
         meeting: Meeting,
     ) -> None:
         self.invitation, self.stored, self.preview = invitation, stored, preview
@@ -111,7 +104,6 @@ class Party:
         self._policy = policy.accept_risks(self._identity.accepted_risks)
         self._choices = choices
         self._analyst = analyst
-        self._oversight = oversight
         self._meeting = meeting
 
     @classmethod
@@ -124,9 +116,7 @@ class Party:
         entropy: bytes | None = None,
         analyst: Analyst | None = None,
         choices: Mapping[str, Any] | None = None,
-        on_notes: OnNotes | None = None,
-        confirm: Confirm | None = None,
-        on_roster: OnRoster | None = None,
+        asker: Asker | None = None,
         safety_number: str | None = None,
         confirmed_with: Collection[str] = (),
         accept_moved: bool = False,
@@ -142,13 +132,9 @@ class Party:
             home.
         choices: what this party decides alone; the protocol's README lists what it
             knows, for `dc` a fitted ``transformer`` and a ``rebuild_limit``.
-        on_notes: called with what a protocol wants the operator to read before an
-            answer is sent.
-        confirm: called with everything in a contribution before it is sent; False stops
-            it.
-        on_roster: called with who takes part, and whether enough of them are known,
-            before anything of the data leaves; True where each of the other members has
-            read the safety number to the operator.
+        asker: the operator, who reads who takes part, and what a protocol asks about
+            before a contribution leaves; nobody is asked by default: see
+            :class:`~party_sdk.party.asker.Asker`.
         safety_number: what the others read: another number stops this party.
         confirmed_with: the names of the members that read it themselves; they count as
             known.
@@ -167,15 +153,12 @@ class Party:
         if policy is None:
             use_home(home)
             policy = read_policy(home)
-        meeting = Meeting(home, entropy, on_roster, safety_number, confirmed_with)
+        meeting = Meeting(home, entropy, asker, safety_number, confirmed_with)
         preview = None
         if not stored.exists:
             preview = first_time(parsed, stored, analyst, policy, meeting)
-        oversight = Oversight(on_notes=on_notes, confirm=confirm)
         choices = choices or {}
-        return cls(
-            parsed, stored, analyst, policy, preview, choices, oversight, meeting
-        )
+        return cls(parsed, stored, analyst, policy, preview, choices, meeting)
 
     def __enter__(self) -> Self:
         return self
@@ -326,7 +309,8 @@ class Party:
         refused = leave_addresses(self.stored, receivers)
         self._identity = self.stored.load_identity()
         for address, reason in refused.items():
-            self._oversight.note({f"{address} is not told": reason})
+            if self._meeting.asker is not None:
+                self._meeting.asker.note({f"{address} is not told": reason})
         agreement = self._agreement(analyst, watch)
         party = self._engine(agreement)
         if (shown := self._intersection) is not None:
@@ -337,7 +321,7 @@ class Party:
             analyst=analyst,
             terms=self.terms,
             policy=replace(self._policy, sums_limit=self._sums_limit),
-            oversight=self._oversight,
+            asker=self._meeting.asker,
             shown_together=self._allows_shown_together,
         )
         rounds.send_again()

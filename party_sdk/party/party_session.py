@@ -21,6 +21,7 @@ from clustering_protocols.common.values import did_you_mean
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.terms.agreements import Member, read_agreement
+from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import StopReason
 from party_sdk.disclosures.history import History
 from party_sdk.home.clock import now
@@ -574,8 +575,13 @@ class Consents:
         """Return when it was last withdrawn."""
         return self._party.objections[1]
 
-    def give(self, sheet: str) -> None:
-        """Store a yes to a sheet, by its SHA-256."""
+    def give(self, sheet: str = "") -> None:
+        """Store a yes to a sheet, by its SHA-256; by default that of the terms."""
+        if not sheet:
+            from coterie_pages.views.terms_sheet import consent_digest
+
+            text = self._party.load_identity().terms.encode()
+            sheet = consent_digest(text, read_terms(text))
         with self._store.transaction() as database:
             database.execute(
                 "INSERT INTO consents VALUES (?, 'sheet', ?, ?)",

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from clustering_protocols.common.errors import GuardRefused, KeyNotAuthentic
 from clustering_protocols.secrecy.identities import Institution, fingerprint
@@ -15,6 +14,7 @@ from clustering_protocols.terms.agreements import Seat, read_agreement
 from clustering_protocols.terms.terms import Terms
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
+from party_sdk.party.asker import Asker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,20 +78,13 @@ class Roster:
             )
 
 
-class OnRoster(Protocol):
-    """Shows who takes part; True where all members have read the safety number."""
-
-    def __call__(self, roster: Roster, *, is_known: bool) -> bool:
-        """``is_known``: whether enough of the members are, so that nobody has to."""
-
-
 @dataclass(frozen=True)
 class Meeting:
     """How one party knows who it is, and whom it sits with.
 
     home: whose identity and trusted institutions count.
     entropy: what the identity is drawn from instead, where a run is repeated.
-    on_roster: shows who takes part.
+    asker: who reads who takes part, and may have compared the safety number.
     number: the safety number that the others read.
     confirmed_with: the names of the members that read it themselves: they count as
         known. A number alone shows that all see the same members, not that these exist.
@@ -99,7 +92,7 @@ class Meeting:
 
     home: Path
     entropy: bytes | None = None
-    on_roster: OnRoster | None = None
+    asker: Asker | None = None
     number: str | None = None
     confirmed_with: Collection[str] = ()
 
@@ -145,7 +138,7 @@ class Meeting:
                 "(--confirm-safety-number)."
             )
         refused = _refusal(policy, agreement, slot, known)
-        is_compared = self.on_roster is not None and self.on_roster(
+        is_compared = self.asker is not None and self.asker.meet(
             roster, is_known=refused is None
         )
         if refused is not None and not is_compared:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -32,6 +32,7 @@ from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
 from party_sdk.disclosures.history import Rows, degrees_in, history_of
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
+from party_sdk.party.asker import Asker
 from party_sdk.party.party_session import (
     WITHDRAWN,
     AnsweredRound,
@@ -43,38 +44,6 @@ _LOOK_SECONDS: Final = 1.0
 _LEAST_SECONDS: Final = 0.2  # between two questions whether there is a task
 
 OnProgress = Callable[[SessionStatus], None]
-OnNotes = Callable[[Mapping[str, Any]], None]
-Confirm = Callable[[Inspection], bool]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Oversight:
-    """What the operator wants to read, and to be asked, before an answer is sent."""
-
-    on_notes: OnNotes | None = None
-    confirm: Confirm | None = None
-
-    def note(self, notes: Mapping[str, Any]) -> None:
-        """Let the operator read something."""
-        if self.on_notes is not None:
-            self.on_notes(notes)
-
-    def show(self, answer: engine.TaskOutcome) -> None:
-        """Let the operator read what leaves, and stop it where they are asked.
-
-        What a protocol asks about leaves only once somebody has agreed to it.
-        """
-        if answer.notes:
-            self.note(answer.notes)
-        if self.confirm is None:
-            if answer.question:
-                raise GuardRefused(answer.question)
-        elif not self.confirm(
-            Inspection.of(
-                answer.contribution, answer.notes, answer.question, answer.records
-            )
-        ):
-            raise GuardRefused("The operator did not let this contribution go.")
 
 
 @dataclass(kw_only=True)
@@ -89,7 +58,7 @@ class Responder:
     analyst: Analyst
     terms: Terms = field(repr=False)
     policy: Policy
-    oversight: Oversight
+    asker: Asker | None
     shown_together: bool
     _state: DurableState = field(init=False, repr=False)
     _attempt: str = field(init=False)
@@ -198,25 +167,36 @@ class Responder:
         self._acknowledged = False
 
     def _require_approval(self, answer: engine.TaskOutcome) -> None:
-        """Ask the operator; a no stands until they are asked again, and say yes."""
-        is_asked = self.oversight.confirm is not None
-        is_held, withdrawn_at = self.stored.objections
-        if is_held and not is_asked:
+        """Ask the operator where the accepted sheet does not say enough.
+
+        A no stands until they are asked again, and say yes.
+        """
+        stored, asker = self.stored, self.asker
+        is_held, withdrawn_at = stored.objections
+        is_withdrawn = withdrawn_at is not None and stored.consents.given is None
+        is_present = asker is not None and asker.is_present
+        if is_held and not is_present:
             raise GuardRefused(
                 "The operator did not let an earlier contribution go: continue at a "
                 "terminal, and say yes."
             )
-        is_withdrawn = withdrawn_at is not None and self.stored.consents.given is None
-        if is_withdrawn and not is_asked:
+        if is_withdrawn and not is_present:
             raise GuardRefused(f"{WITHDRAWN} Go on at a terminal, or with --accept.")
-        try:
-            self.oversight.show(answer)
-        except GuardRefused:
-            if is_asked:
-                self.stored.hold(refused=True)
-            raise
+        if asker is not None and answer.notes:
+            asker.note(answer.notes)
+        if answer.question or is_withdrawn:
+            if asker is None or not is_present:
+                raise GuardRefused(answer.question)
+            found = Inspection.of(
+                answer.contribution, answer.notes, answer.question, answer.records
+            )
+            if not asker.let_go(found):
+                stored.hold(refused=True)
+                raise GuardRefused("The operator did not let this contribution go.")
+            if is_withdrawn:
+                stored.consents.give()
         if is_held:
-            self.stored.hold(refused=False)
+            stored.hold(refused=False)
 
     def _record(
         self, memory: Memory, data: DataSource, *, shows: bool

@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,7 +25,6 @@ from clustering_protocols.common.errors import (
     GuardRefused,
     Internal,
     QuotaReached,
-    RiskNotAccepted,
     StorageFull,
     Unavailable,
 )
@@ -35,7 +33,6 @@ from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.transport import Listeners
-from party_sdk.application.asker import Asker
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
@@ -44,6 +41,7 @@ from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
 from party_sdk.home.process_exit import place_of, run_to_the_end
+from party_sdk.party.asker import Asker
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.notifications import not_named
 from party_sdk.party.roster import Roster
@@ -63,7 +61,7 @@ from party_sdk.supervisor.orders import (
 )
 
 if TYPE_CHECKING:
-    from coterie_pages.models import TermsSheet
+    pass
 
 _TO_BE_TRIED_AGAIN: Final = (Unavailable, StorageFull, QuotaReached, Internal)
 
@@ -90,7 +88,7 @@ class DecisionDeclined(Exception):
 
 @dataclass
 class OrderAsker(Asker):
-    """Asks by a question that is stored with an order."""
+    """Asks by a question that is stored with an order, which somebody answers later."""
 
     files: PartyOrder
     refused: Decision | None = field(default=None, init=False)
@@ -125,18 +123,6 @@ class OrderAsker(Asker):
             self.files.save_question(question)
             self.files.tell(state=OrderState.WAITING, question=number)
         raise DecisionPending
-
-    @property
-    def is_present(self) -> bool:
-        """Return that somebody answers, sooner or later."""
-        return True
-
-    def note(self, notes: Mapping[str, Any]) -> None:
-        """Show nothing: what is asked about stands in its question."""
-
-    def accept(self, sheet: TermsSheet) -> None:
-        """Refuse: a sheet is accepted before an order is placed."""
-        raise RiskNotAccepted(f"Nobody accepted the sheet {sheet.consent}.")
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
         """Ask whether the others read the same safety number, where that is needed."""

@@ -32,6 +32,7 @@ from clustering_protocols.terms.terms import Layout, SessionRequest
 from coterie import Party, Policy
 from party_sdk.cli import main
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
+from party_sdk.party.asker import Asker
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.rounds import SessionWatch
 
@@ -173,6 +174,13 @@ def agreement(*named: str, names: dict[str, Institution] | None = None) -> bytes
     return roster_entries.agree(terms, roster)
 
 
+class Compared(Asker):
+    """Says that all members have read the same safety number."""
+
+    def meet(self, *_: object, **__: object) -> bool:
+        return True
+
+
 ALL = agreement(A, B, C)
 OPEN = agreement(A, B)
 
@@ -236,8 +244,8 @@ def test_members_that_all_read_the_safety_number_need_no_cards(home: Path) -> No
     with pytest.raises(GuardRefused):
         Meeting(home).meet(ALL, A, STRICT)
     with pytest.raises(GuardRefused):
-        Meeting(home, on_roster=lambda *_, **__: False).meet(ALL, A, STRICT)
-    Meeting(home, on_roster=lambda *_, **__: True).meet(ALL, A, STRICT)
+        Meeting(home, asker=Asker()).meet(ALL, A, STRICT)
+    Meeting(home, asker=Compared()).meet(ALL, A, STRICT)
     for told in (number, number.replace(" ", "")):
         Meeting(home, number=told, confirmed_with=all_of_them).meet(ALL, A, STRICT)
 
@@ -250,8 +258,8 @@ def test_parties_with_different_rosters_stop_on_comparison(
     shown_to_a = agreement()
     shown_to_b = agreement(names={C: Institution("Hospital r3c1", bytes(32))})
     told = safety_number(shown_to_b)
-    for compared in (False, True):
-        meeting = Meeting(home, number=told, on_roster=lambda *_, c=compared, **__: c)
+    for asker in (Asker(), Compared()):
+        meeting = Meeting(home, number=told, asker=asker)
         with pytest.raises(KeyNotAuthentic, match="other members than them"):
             meeting.meet(shown_to_a, A, ACCEPTING)
         with pytest.raises(KeyNotAuthentic):

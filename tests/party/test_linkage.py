@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,10 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.identifiers import identify
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
-from party_sdk.application.asker import Confirmation
-from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
+from party_sdk.party.asker import Asker
 from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import linked_rows, run_report
 from party_sdk.supervisor import Order, PartyOrder, QuestionKind
@@ -57,7 +55,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield House(api, folder / "home")
 
 
-class Operators:
+class Operators(Asker):
     """Two parties of one session, started again as often as it takes."""
 
     def __init__(self, house: House, name: str, **alignment: object) -> None:
@@ -91,9 +89,8 @@ class Operators:
         with ThreadPoolExecutor(2) as pool:
             return list(pool.map(one, self.invitations, (LEFT, RIGHT)))
 
-    def agree(self, found: Inspection) -> bool:
-        if found.asks:
-            self.asked.append(found)
+    def let_go(self, found: Inspection) -> bool:
+        self.asked.append(found)
         return True
 
 
@@ -116,7 +113,7 @@ def test_few_linked_rows_stop_every_party_that_asks_nobody(house: House) -> None
 
 def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -> None:
     two = Operators(house, "asked")
-    results = two.run(confirm=two.agree)
+    results = two.run(asker=two)
     assert [(each.labels >= 0).sum() for each in results] == [25, 25]
     assert len(two.asked) == 2
     for each in two.asked:
@@ -126,7 +123,7 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     files = PartyOrder(house.home_of("desk"), "asked", "r1c1")
     files.save_order(Order(invitation=""))
     with pytest.raises(DecisionPending):
-        Confirmation(OrderAsker(files), files.stored)(two.asked[0])
+        OrderAsker(files).let_go(two.asked[0])
     question = files.question()
     assert question is not None
     assert question.kind is QuestionKind.CHOICE
@@ -198,25 +195,3 @@ def test_a_party_sees_how_many_ids_match_the_session_pattern(
     assert (
         "With the steps digits, strip-zeros in alignment.normalisation 40 would" in said
     )
-
-
-def test_a_terminal_asks_about_few_linked_rows_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-
-    def confirm(question: str, **_: object) -> bool:
-        asked.append(question)
-        return False
-
-    monkeypatch.setattr("click.confirm", confirm)
-    nothing = SimpleNamespace(given=None)
-    folder: Any = SimpleNamespace(objections=(False, None), consents=nothing)
-    asking = Confirmation(TerminalAsker(), folder)
-    hidden = {"reach": "hidden", "consent_kind": "share", "sentence": "Masked."}
-    quiet: Any = SimpleNamespace(asks="", **hidden)
-    few: Any = SimpleNamespace(asks=f"Few rows are linked. {TWENTY}", **hidden)
-    assert asking(quiet)
-    assert not asked
-    assert not asking(few)
-    assert asked == ["Send this?"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_run_registers_the_address_named_at_join(
             policy=POLICY,
             home=home,
             analyst=api.connect(),
-            on_notes=notes.append,
+            asker=Mock(is_present=False, note=notes.append),
         ) as party:
             party.run(ALONE.data[SLOT])
             party.run(ALONE.data[SLOT])

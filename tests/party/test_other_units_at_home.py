@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -46,8 +47,8 @@ def test_only_rows_in_other_units_need_confirmation(
     asked: dict[str, list[str]] = {slot: [] for slot in invitations}
 
     def joined(slot: str) -> Party:
-        def confirm(found: Inspection) -> bool:
-            asked[slot] += [found.asks] * bool(found.asks)
+        def let_go(found: Inspection) -> bool:
+            asked[slot].append(found.asks)
             return True
 
         return Party.join(
@@ -56,7 +57,7 @@ def test_only_rows_in_other_units_need_confirmation(
             home=house.home_of(slot),
             entropy=bytes([list(invitations).index(slot)]) * 32,
             analyst=house.api.connect(),
-            confirm=confirm,
+            asker=Mock(is_present=True, let_go=let_go),
         )
 
     parties = {slot: joined(slot) for slot in invitations}

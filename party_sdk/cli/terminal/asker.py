@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.common.errors import RiskNotAccepted
-from party_sdk.application.asker import Asker
 from party_sdk.cli.terminal.output import roster_lines, say, show_notes
+from party_sdk.party.asker import Asker
 
 if TYPE_CHECKING:
     from clustering_protocols.engine.inspection import ArrayFacts, Inspection

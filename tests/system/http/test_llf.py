@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from clustering_protocols import simulation
 from clustering_protocols.common.errors import CoterieError, DeadlinePassed
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Deadlines, Layout
+from party_sdk.party.asker import Asker
 from party_sdk.party.participant import Party
-from party_sdk.party.rounds import Oversight
 
 Gather = Callable[..., Crowd]
 
@@ -33,14 +34,16 @@ def leave_in_the_updates(crowd: Crowd, slot: str) -> Party:
     party = crowd.party(slot)
     answered = 0
 
-    def confirm(_: object) -> bool:
-        nonlocal answered
-        answered += crowd.session.status().stage == "updates"
-        if answered == 3:
-            raise Gone
-        return True
+    class Watching(Asker):
+        @property
+        def is_present(self) -> bool:  # asked before each contribution leaves
+            nonlocal answered
+            answered += crowd.session.status().stage == "updates"
+            if answered == 3:
+                raise Gone
+            return True
 
-    party._oversight = Oversight(confirm=confirm)
+    party._meeting = replace(party._meeting, asker=Watching())
     with pytest.raises(Gone):
         party.run(crowd.data[slot])
     return party
