@@ -33,8 +33,9 @@ from coterie import Coordinator
 from party_sdk.cli.terminal.progress import Heartbeat
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.files import private_folder
-from party_sdk.lab import AgreedFields, Deal, SimulatedSession, deal, play
 from party_sdk.lab.local_analyst import local_analyst
+from party_sdk.lab.parties import AgreedFields, Deal, deal
+from party_sdk.lab.simulated_session import SimulatedSession, play
 from party_sdk.tables import read_column
 
 SEED: Final = 1

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
         FederatedSpectralClustering,
     )
     from party_sdk.home.policy import Policy
-    from party_sdk.lab import LocalSession, SimulatedSession, local_session, simulate
+    from party_sdk.lab.local_sessions import LocalSession, local_session
+    from party_sdk.lab.simulated_session import SimulatedSession, simulate
     from party_sdk.party.participant import Party
     from party_sdk.results.results import Result
 
@@ -72,7 +73,7 @@ __all__ = [
 
 _TERMS = "clustering_protocols.terms.terms"
 _ESTIMATORS = "party_sdk.estimators"
-_LAB = "party_sdk.lab"
+_LOCAL, _SIMULATED = "party_sdk.lab.local_sessions", "party_sdk.lab.simulated_session"
 _MODULES = {
     "About": _TERMS,
     "CannotCluster": _ESTIMATORS,
@@ -85,7 +86,7 @@ _MODULES = {
     "FederatedSpectralClustering": _ESTIMATORS,
     "Guards": _TERMS,
     "Layout": _TERMS,
-    "LocalSession": _LAB,
+    "LocalSession": _LOCAL,
     "Party": "party_sdk.party.participant",
     "Policy": "party_sdk.home.policy",
     "Preparation": "clustering_protocols.terms.preparation",
@@ -93,10 +94,10 @@ _MODULES = {
     "Result": "party_sdk.results.results",
     "Retention": "clustering_protocols.terms.sections",
     "Schema": "clustering_protocols.terms.schema",
-    "SimulatedSession": _LAB,
+    "SimulatedSession": _SIMULATED,
     "Slot": _TERMS,
-    "local_session": _LAB,
-    "simulate": _LAB,
+    "local_session": _LOCAL,
+    "simulate": _SIMULATED,
 }
 
 

@@ -28,7 +28,7 @@ from scipy.sparse import issparse
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
-from party_sdk.lab import Lattice, read_layout
+from party_sdk.lab.parties import Lattice, read_layout
 
 __all__ = ["BUNDLED", "SOURCES", "Dataset", "Dealt", "MissingDataset", "deal", "load"]
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import ssl
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -29,16 +28,13 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.numerics.kernels import IS_BUILT
 from coterie.build import read_build
-from party_sdk.analyst_client.certificates import refusal
-from party_sdk.analyst_client.connections import (
-    PROXY_REFUSES,
-    PROXY_REMEDY,
-    fetch,
-    is_proxy_refusal,
-    proxy_of,
-)
+from party_sdk.analyst_client.connections import fetch, is_proxy_refusal, proxy_of
 from party_sdk.analyst_client.requests import media_type_of, raise_problem
-from party_sdk.analyst_client.transport import authority_file, open_http
+from party_sdk.analyst_client.transport import (
+    authority_file,
+    explain_failure,
+    open_http,
+)
 from party_sdk.home.identities import OwnIdentity
 from party_sdk.home.store import FILE, store_of
 
@@ -193,7 +189,7 @@ def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult
         with open_http(url, seconds=_PATIENCE) as http:
             answer = fetch(http, http.build_request("GET", "/v1/identity"))
     except httpx.HTTPError as error:
-        yield _explain_failure(error, urlsplit(url))
+        yield _explain_failure(error, httpx.URL(url))
         return
     except GuardRefused as error:
         yield _bad("analyst", error.detail, error.remedy)
@@ -233,21 +229,13 @@ def _who_answers(url: str, answer: httpx.Response) -> CheckResult:
     return _bad("analyst", said, remedy)
 
 
-def _explain_failure(error: httpx.HTTPError, parts: SplitResult) -> CheckResult:
-    if is_proxy_refusal(error):
-        return _bad("proxy", PROXY_REFUSES, PROXY_REMEDY)
-    is_tls = parts.scheme == "https"
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            refused = refusal(cause, parts.hostname or "", parts.port or 443)
-            return _bad("TLS", refused.detail, refused.remedy)
-        if isinstance(cause, ssl.SSLError):
-            remedy = "Check http:// or https:// and the port; ask the coordinator."
-            return _bad("TLS", "What answers there does not speak TLS.", remedy)
-        cause = cause.__cause__ or cause.__context__
+def _explain_failure(error: httpx.HTTPError, url: httpx.URL) -> CheckResult:
+    if (final := explain_failure(error, url)) is not None:
+        check = "proxy" if is_proxy_refusal(error) else "TLS"
+        return _bad(check, final.detail, final.remedy)
+    checked = "Check http:// or https://, and the proxy"
+    remedy = "Check the proxy" if url.scheme == "https" else checked
     said = "The connection was made, but no answer came."
-    remedy = "Check the proxy" if is_tls else "Check http:// or https://, and the proxy"
     return _bad("analyst", said, f"{remedy}; ask the coordinator whether it runs.")
 
 

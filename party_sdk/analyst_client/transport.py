@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from clustering_protocols.common.errors import (
+    CoterieError,
     GuardRefused,
     InvalidParameters,
     Unavailable,
@@ -233,9 +234,8 @@ class Transport:
         try:
             return fetch(self._http, request), ""
         except httpx.TransportError as error:
-            _check_tls(error, request.url)
-            if is_proxy_refusal(error):
-                raise Unavailable(PROXY_REFUSES, remedy=PROXY_REMEDY) from None
+            if (final := explain_failure(error, request.url)) is not None:
+                raise final from None
             where = request.url.netloc.decode()
             is_late = isinstance(error, LateAnswer)
             why = str(error) if is_late else type(error).__name__
@@ -250,24 +250,29 @@ def _read_wait_seconds(request: httpx.Request) -> float:
     return wait_seconds(request.headers.get("Prefer", "")) or 0.0
 
 
-def _check_tls(error: BaseException, url: httpx.URL) -> None:
-    """Give up at once where to try again will not help.
+def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None:
+    """Return why to try again will not help; None where it may.
 
     Nothing was sent then: a connection is encrypted before its first byte.
 
-    Raises CertificateRefused if the analyst shows no certificate that is trusted here.
-    Raises InvalidParameters if anyone who listens there does not speak TLS.
+    Returns CertificateRefused if the analyst shows no certificate that is trusted here,
+        InvalidParameters if anyone who listens there does not speak TLS, Unavailable if a
+        proxy wants a password.
     """
+    if is_proxy_refusal(error):
+        return Unavailable(PROXY_REFUSES, remedy=PROXY_REMEDY)
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            raise refusal(cause, url.host, url.port or 443) from None
+            return refusal(cause, url.host, url.port or 443)
         if getattr(cause, "reason", None) == "WRONG_VERSION_NUMBER":
-            raise InvalidParameters(
+            return InvalidParameters(
                 f"{url.netloc.decode()} speaks no TLS: is it http:// there, or another "
-                "port?"
-            ) from None
+                "port?",
+                remedy="Check http:// or https:// and the port; ask the coordinator.",
+            )
         cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def next_delay(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 import narwhals as nw
@@ -27,7 +26,8 @@ from clustering_protocols.numerics.data_source import MatrixSource, SparseSource
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.sections import Evaluation
 from party_sdk.coordinator.option_parsing import read_runs
-from party_sdk.lab import Said, SimulatedSession, Whole, simulate
+from party_sdk.lab.parties import Said
+from party_sdk.lab.simulated_session import SimulatedSession, Whole, simulate
 from party_sdk.results.new_rows import NewRows
 from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns
@@ -46,7 +46,8 @@ def labels_new_rows(estimator: Any) -> bool:
         result.check_labels_new_rows()
         return True
     params, _ = estimator.build_params()
-    return catalogue.protocol(estimator.protocol).may_label_new_rows(params)
+    name = estimator.protocol or estimator.usual_protocol
+    return catalogue.protocol(name).may_label_new_rows(params)
 
 
 class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped
@@ -57,9 +58,12 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     algorithms : tuple of str
         What protocols call the method; see
         :class:`~clustering_protocols.common.suitability.Method`.
+    usual_protocol, usual_layout : what None stands for
     """
 
     algorithms: ClassVar[tuple[str, ...]]
+    usual_protocol: ClassVar[str] = "dc"
+    usual_layout: ClassVar[Said | None] = None
 
     # scikit-learn reads the names of parameters off the __init__ of a class: one that
     # takes others, or has other defaults, lists all of them
@@ -67,7 +71,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         self,
         n_clusters: int | Sequence[int] = 8,
         *,
-        protocol: str = "dc",
+        protocol: str | None = None,
         layout: Said | None = None,
         n_init: int | None = None,
         max_iter: int | None = None,
@@ -126,7 +130,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
             session = simulate(
                 params,
                 X,
-                self.layout,
+                self.layout or self.usual_layout,
                 id_column=self.id_column,
                 dictionary=self.dictionary,
                 preparation=self.preparation,
@@ -180,11 +184,12 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def build_params(self) -> tuple[Params, Evaluation | None]:
         """Return the session's parameters, and its runs where there are several."""
-        known = catalogue.protocol(self.protocol)
+        protocol = self.protocol or self.usual_protocol
+        known = catalogue.protocol(protocol)
         ways = [way for way in known.methods if way.name in self.algorithms]
         if not ways:
             raise InvalidParameters(
-                f"{self.protocol!r} has no such method; those that have are "
+                f"{protocol!r} has no such method; those that have are "
                 f"{', '.join(sorted(self._protocols()))}.",
                 field="protocol",
             )
@@ -204,14 +209,13 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
                 "argument of its own.",
                 field="params",
             )
-        _check_names(self.protocol, values, known.params)
         given, evaluation = read_runs(values, self.choose)
         if evaluation is not None and evaluation.choose == "later":
             raise InvalidParameters(
                 "'later' needs a coordinator who chooses; read quality_ instead.",
                 field="choose",
             )
-        return catalogue.parse_params(self.protocol, given), evaluation
+        return catalogue.parse_params(protocol, given), evaluation
 
     def _seed(self) -> int:
         """Return the session's seed: a number as it is given, as commands take it."""
@@ -350,19 +354,6 @@ def _check_mapping(name: str, given: Any) -> Mapping[str, Any]:
             "names and values are needed, as in a dict.", field=name
         )
     return given or {}
-
-
-def _check_names(protocol: str, given: Iterable[str], model: type[Params]) -> None:
-    """Refuse a name that no parameter has, with the one that may be meant."""
-    for name in given:
-        if name not in model.model_fields:
-            near = get_close_matches(name, model.model_fields, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise InvalidParameters(
-                f"{protocol!r} has no parameter {name!r}.{hint} It has "
-                f"{', '.join(sorted(model.model_fields))}.",
-                field="params",
-            )
 
 
 def centres(whole: Whole, weights: FloatArray) -> FloatArray:

@@ -19,7 +19,8 @@ from party_sdk.estimators.base import (
     check_no_more,
     labels_new_rows,
 )
-from party_sdk.lab import Said, SimulatedSession
+from party_sdk.lab.parties import Said
+from party_sdk.lab.simulated_session import SimulatedSession
 from party_sdk.tables import IdColumns
 
 
@@ -31,10 +32,11 @@ class FederatedKMeans(CentreDistances):
     n_clusters : int, range or sequence of int
         Of several, each is a run of the session, and the one that ``choose`` says
         counts.
-    protocol : {'dc', 'llf', 'omnifc', 'pqmds'}
-        Or any other protocol that has k-means.
+    protocol : {'dc', 'llf', 'omnifc', 'pqmds'}, optional
+        Or any other protocol that has k-means; 'dc' by default, and of estimators of
+        other kinds the first that they name.
     layout : 'rows', 'columns', (int, int) or Layout, optional
-        Who holds what; see :func:`~party_sdk.lab.simulate`.
+        Who holds what; see :func:`~party_sdk.lab.simulated_session.simulate`.
     n_init, max_iter : int, optional
         The protocol's own by default.
     params : mapping, optional
@@ -168,12 +170,13 @@ class FederatedFuzzyCMeans(CentreDistances):
     """
 
     algorithms = ("fuzzy_cmeans",)
+    usual_protocol = "omnifc"
 
     def __init__(
         self,
         n_clusters: int | Sequence[int] = 8,
         *,
-        protocol: str = "omnifc",
+        protocol: str | None = None,
         fuzzifier: float | Literal["auto"] = "auto",
         layout: Said | None = None,
         n_init: int | None = None,
@@ -258,45 +261,14 @@ class FederatedCoClustering(FederatedClusterer):
     """
 
     algorithms = ("fccm",)
+    usual_protocol = "fccm"
+    usual_layout = "columns"
 
     def __sklearn_tags__(self) -> Tags:
         """Return what scikit-learn asks of an estimator: values are 0 or more."""
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
-
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] = 8,
-        *,
-        protocol: str = "fccm",
-        layout: Said | None = "columns",
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        params: Mapping[str, Any] | None = None,
-        choose: str | None = None,
-        id_column: IdColumns = None,
-        dictionary: Any = None,
-        preparation: Any = None,
-        choices: Mapping[str, Any] | None = None,
-        allow: Sequence[str] = (),
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            protocol=protocol,
-            layout=layout,
-            n_init=n_init,
-            max_iter=max_iter,
-            params=params,
-            choose=choose,
-            id_column=id_column,
-            dictionary=dictionary,
-            preparation=preparation,
-            choices=choices,
-            allow=allow,
-            random_state=random_state,
-        )
 
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)

@@ -188,7 +188,7 @@ def local_session(
         groups.
     about: as for :meth:`Coordinator.create_session`.
     dictionary, preparation: as for
-        :func:`~party_sdk.lab.simulate`.
+        :func:`~party_sdk.lab.simulated_session.simulate`.
     policy: of every party. By default each accepts all risks of the session; read them
         as ``risks``.
     choices: what every party decides alone; see :meth:`Party.join`.

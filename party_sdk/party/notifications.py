@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pydantic import BaseModel, Field
-
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
@@ -18,7 +16,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.wire.answers import ReceiverAdded, Receivers
 from party_sdk.analyst_client.analyst import Analyst
-from party_sdk.party.party_session import PartySession
+from party_sdk.party.party_session import NotificationRequest, PartySession
 
 
 class OwnReceivers:
@@ -57,28 +55,6 @@ class OwnReceivers:
         self._analyst.remove_receiver(self._session, receiver_id)
 
 
-class NotificationRequest(BaseModel):
-    """An address that was named; without ``id`` and ``problem`` it waits."""
-
-    address: str = Field(repr=False)
-    id: str = ""
-    problem: str = ""
-
-    @property
-    def waits(self) -> bool:
-        """Return whether the analyst has still to be given it."""
-        return not self.id and not self.problem
-
-    @property
-    def line(self) -> str:
-        """Return what came of it, in a line."""
-        if self.waits:
-            return f"{self.address} waits until this party runs with its data."
-        if self.problem:
-            return f"{self.address} is not told: {self.problem}"
-        return f"{self.id}  named when joining"
-
-
 def check_address(address: str) -> None:
     """Raise :class:`InvalidParameters` if nobody could be told at an address."""
     if "@" not in address or "://" in address:
@@ -87,8 +63,7 @@ def check_address(address: str) -> None:
 
 def read_told(stored: PartySession) -> tuple[NotificationRequest, ...]:
     """Return the addresses that a party named."""
-    kept = stored.load_identity().told
-    return tuple(NotificationRequest.model_validate(each) for each in kept)
+    return stored.load_identity().told
 
 
 def not_named(stored: PartySession, addresses: Iterable[str]) -> list[str]:
@@ -137,5 +112,4 @@ def _register_address(
 
 def _save(stored: PartySession, told: Iterable[NotificationRequest]) -> None:
     identity = stored.load_identity()
-    kept = tuple(each.model_dump() for each in told)
-    stored.save_identity(identity.model_copy(update={"told": kept}))
+    stored.save_identity(identity.model_copy(update={"told": tuple(told)}))

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from clustering_protocols.common.errors import Equivocation, InvalidParameters, NotReady
 from clustering_protocols.common.values import did_you_mean
@@ -56,6 +56,28 @@ class Document(StrEnum):
     VARIABLES = "variables"
 
 
+class NotificationRequest(BaseModel):
+    """An address that was named; without ``id`` and ``problem`` it waits."""
+
+    address: str = Field(repr=False)
+    id: str = ""
+    problem: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the analyst has still to be given it."""
+        return not self.id and not self.problem
+
+    @property
+    def line(self) -> str:
+        """Return what came of it, in a line."""
+        if self.waits:
+            return f"{self.address} waits until this party runs with its data."
+        if self.problem:
+            return f"{self.address} is not told: {self.problem}"
+        return f"{self.id}  named when joining"
+
+
 class Identity(BaseModel):
     """Who a party is in a session. Holds secrets: its ``repr`` does not show them.
 
@@ -75,7 +97,7 @@ class Identity(BaseModel):
     columns: tuple[str, ...] = ()
     choices: dict[str, Any] = {}
     accepted_risks: tuple[str, ...] = ()
-    told: tuple[dict[str, str | None], ...] = ()
+    told: tuple[NotificationRequest, ...] = ()
     ended: str = ""
 
     def __repr__(self) -> str:

@@ -21,8 +21,8 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.profiles import NO_YES
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages.formatting import cluster_title
-from party_sdk.home.disk_room import report_full_disk
 from party_sdk.results.label_files import check_size, free_name, id_columns, write_arrow
+from party_sdk.results.output_files import replacing
 from party_sdk.tables import Table
 
 FORMATS: Final = ("csv", "xlsx", "parquet", "sav", "dta")
@@ -146,16 +146,11 @@ def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
         raise InvalidParameters(
             f"No table is written as {ending!r}: take {', '.join(FORMATS)}."
         )
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        with report_full_disk(path.parent, f"{path.name!r} was to be written."):
-            if ending in _STATISTICS:
-                _write_statistics(fresh, ending, columns)
-            else:
-                write_arrow(_arrow_table(columns, ending), fresh, ending)
-            fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with replacing(path) as fresh:
+        if ending in _STATISTICS:
+            _write_statistics(fresh, ending, columns)
+        else:
+            write_arrow(_arrow_table(columns, ending), fresh, ending)
 
 
 def _arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:

@@ -17,7 +17,7 @@ from clustering_protocols.numerics.data_source import DataSource, MatrixSource, 
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
-from party_sdk.home.disk_room import report_full_disk
+from party_sdk.results.output_files import replacing
 from party_sdk.tables import How, Table, open_table, read_table
 from party_sdk.tables.mapping import TableMapping
 
@@ -44,13 +44,8 @@ def write_labels(
     not a number stays empty.
     """
     table = _build_table(labels, ids, naming, more)
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        with report_full_disk(path.parent, f"{path.name!r} was to be written."):
-            write_arrow(table, fresh, path.suffix.lower())
-            fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    with replacing(path) as fresh:
+        write_arrow(table, fresh, path.suffix.lower())
     return path
 
 

@@ -115,18 +115,29 @@ def _same(path: Path, source: Path) -> bool:
         return False
 
 
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Lend a file that takes the place of another in one step; a link is not followed.
+
+    Raises StorageFull if there is no room: what was there stays.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with report_full_disk(path.parent, f"{path.name!r} was to be written."):
+            yield fresh
+            fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
 def write_whole(content: bytes, path: Path) -> None:
     """Write a file in one step; a link is replaced, not followed.
 
     Raises InvalidParameters if it cannot be written there.
     Raises StorageFull if there is no room.
     """
-    fresh = path.with_name(f".{path.name}.new")
     try:
-        with report_full_disk(path.parent, f"{path.name!r} was to be written."):
+        with replacing(path) as fresh:
             fresh.write_bytes(content)
-            fresh.replace(path)
     except OSError:
         raise InvalidParameters(f"{path.name!r} cannot be written there.") from None
-    finally:
-        fresh.unlink(missing_ok=True)

@@ -14,7 +14,6 @@ from sklearn.datasets import load_iris
 from support.analyst_process import House
 from support.in_process import Api, in_process
 
-from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidParameters, NotReady, RoundClosed
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -89,19 +88,6 @@ def test_parties_get_the_labels_of_the_run_that_was_chosen(
     assert session.choose(expected).state is SessionState.COMPLETED  # a repeat
     with pytest.raises(RoundClosed, match="Another run"):
         session.choose(4)
-
-
-def test_only_the_coordinator_chooses(api: Api) -> None:
-    session = api.open(
-        PARAMS,
-        simulation.split(X, LAYOUT, 0),
-        evaluation={"n_clusters": KS, "choose": "later"},
-    ).join()
-    said = {"n_clusters": 3}
-    path = f"{session.path}/choice"
-    assert api.send("PUT", path, session.tokens["r1c1"], json=said).status_code == 403
-    assert api.send("PUT", path, json=said).status_code == 401
-    assert api.send("PUT", path, api.key(), json=said).status_code == 404
 
 
 @pytest.mark.parametrize(

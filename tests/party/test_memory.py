@@ -31,7 +31,7 @@ from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.coordinator.session import CoordinatedSession, opened_in
+from party_sdk.coordinator.session import opened_in
 from party_sdk.home.files import default_home
 from party_sdk.party.party_session import (
     AnsweredRound,
@@ -420,11 +420,3 @@ def test_the_home_is_that_of_the_environment(
     assert default_home() == tmp_path
     monkeypatch.delenv("COTERIE_HOME")
     assert default_home() == Path.home() / ".coterie"
-
-
-def test_invitations_need_the_secret_that_only_the_opener_keeps(
-    tmp_path: Path,
-) -> None:
-    elsewhere = CoordinatedSession("s", None, tmp_path)  # type: ignore[arg-type]  # it is not asked
-    with pytest.raises(NotReady, match="not on this machine"):
-        elsewhere.invite()

@@ -17,7 +17,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.cli import main
 from party_sdk.estimators import FederatedKMeans
-from party_sdk.lab import simulate
+from party_sdk.lab.simulated_session import simulate
 from party_sdk.tables import open_table
 
 X: Any = load_iris().data

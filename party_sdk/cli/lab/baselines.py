@@ -13,7 +13,7 @@ from clustering_protocols.numerics import scores
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.cli.lab.cases import Case, Document
-from party_sdk.lab import regular
+from party_sdk.lab.parties import regular
 
 _ROUNDS: Final = 20
 _LOCAL_STEPS: Final = 5

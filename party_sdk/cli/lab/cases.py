@@ -31,16 +31,8 @@ from party_sdk.coordinator.option_parsing import (
     read_runs,
     read_values,
 )
-from party_sdk.lab import (
-    AgreedFields,
-    Lattice,
-    SimulatedRun,
-    SimulatedSession,
-    deal,
-    fields_of_groups,
-    play,
-    regular,
-)
+from party_sdk.lab.parties import AgreedFields, Lattice, deal, fields_of_groups, regular
+from party_sdk.lab.simulated_session import SimulatedRun, SimulatedSession, play
 from party_sdk.tables import How, Table, column_names, examine, open_as, read_column
 from party_sdk.tables.drafts import look
 
@@ -89,7 +81,7 @@ class Case:
     def play(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
         """Play the session, over the table dealt out by the seed.
 
-        manifest: as for :func:`~party_sdk.lab.simulate`.
+        manifest: as for :func:`~party_sdk.lab.simulated_session.simulate`.
         """
         table, layout = self.table, regular(self.lattice)
         dealt = deal(table.X, table.columns, table.agreed_fields, layout, seed)

@@ -24,7 +24,7 @@ from party_sdk.results.output_files import write_whole
 
 if TYPE_CHECKING:
     from party_sdk.cli.lab.cases import Case
-    from party_sdk.lab import SimulatedSession
+    from party_sdk.lab.simulated_session import SimulatedSession
 
 Truth: TypeAlias = Annotated[
     str | None, option("A column of true classes: compared with, not clustered.")
@@ -78,7 +78,7 @@ def simulate(
     import numpy as np
 
     from party_sdk.cli.lab.cases import case_of, describe, read
-    from party_sdk.lab import usual_lattice
+    from party_sdk.lab.parties import usual_lattice
     from party_sdk.results.label_files import write_labels
 
     prepare_files([labels, manifest], data, force=force)

@@ -283,7 +283,7 @@ def check(
     from clustering_protocols.terms.session_risks import SUMS_LIMIT
     from party_sdk.admission.table_admission import agreed_in
     from party_sdk.home.policy_files import read_policy
-    from party_sdk.lab import rehearse as play
+    from party_sdk.lab.rehearsal import rehearse as play
 
     limit = read_policy(here.path).sums_limit
     data = rows.open(agreed_in(terms, slot))

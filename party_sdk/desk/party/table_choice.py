@@ -505,7 +505,7 @@ def _find_place(kept: AddressedParty) -> MappingPlace:
 
 def post_rehearsal(request: Request) -> Response:
     """Play the session with the table and made-up others; nothing is sent."""
-    from party_sdk.lab import rehearse
+    from party_sdk.lab.rehearsal import rehearse
 
     kept = kept_of(request)
     chosen = TableForm.of(form_of(request), kept.desk.tables)

@@ -76,11 +76,6 @@ def test_a_clock_that_differs_is_told(analyst: Analyst, year: int, told: str) ->
     assert f"seconds {told} the analyst's" in said
 
 
-def test_https_where_nobody_speaks_tls_is_told(analyst: Analyst) -> None:
-    found = wrong(look_at_analyst(analyst.url.replace("http://", "https://")))
-    assert "TLS" in found
-
-
 def test_a_proxy_in_use_is_named_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import click
 import pytest
 from support.terminal import Terminal
 
@@ -59,24 +58,3 @@ def test_a_key_that_is_not_there_is_looked_for_among_keys(
         said = terminal(*words, expect=7).stderr
         assert "coterie key list" in said
         assert "party list" not in said
-
-
-def commands(
-    command: click.Command, path: tuple[str, ...] = ()
-) -> list[tuple[tuple[str, ...], click.Command]]:
-    """All commands that run something, with what is typed for them."""
-    if not isinstance(command, click.Group):
-        return [(path, command)]
-    context = click.Context(command)
-    found = [
-        (name, command.get_command(context, name)) for name in command.commands
-    ] or [
-        (name, command.get_command(context, name))
-        for name in command.list_commands(context)
-    ]
-    return [
-        each
-        for name, below in found
-        if below is not None
-        for each in commands(below, (*path, name))
-    ]
