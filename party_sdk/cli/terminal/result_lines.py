@@ -11,7 +11,7 @@ from party_sdk.results.output_files import write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.outcomes import OutcomeTable
-    from clustering_protocols.numerics.profiles import FieldProfile, Profile
+    from clustering_protocols.numerics.profiles import Profile
     from coterie_pages.models import RunReport, SessionReport, TermsSheet
 
 _MOST_FIELDS: Final = 12
@@ -94,6 +94,9 @@ def _format_value(value: Any) -> str:
 
 def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
     """Yield a table for each column group: fields by how far they set clusters apart."""
+    # not above: it takes arrays
+    from coterie_pages.result_texts import PairedProfile
+
     for profile in profiles:
         whose = "of own rows" if profile.own else "over all parties"
         told = ", rounded" if profile.rounded else ""
@@ -102,19 +105,19 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
             yield "  too few rows for a profile"
             continue
         yield from _survival_lines(profile)
+        described = [list(row) for row in PairedProfile(profile, None).rows()]
         if profile.is_description:
-            from coterie_pages.result_texts import pair_profiles
-
             yield f"  {profile.n_rows[0]} rows"
-            lines = [list(row) for row in pair_profiles([profile])[0].rows()]
-            yield from (f"  {line}" for line in align_columns(lines))
+            yield from (f"  {line}" for line in align_columns(described))
             continue
-        heads = ["", *profile.line_names, "apart"]
-        rows = [heads, ["rows", *map(str, profile.n_rows), ""]]
-        shown = profile.fields[:_MOST_FIELDS]
-        rows += [row for field in shown for row in _field_rows(field)]
+        shown = list(zip(described, profile.fields, strict=True))[:_MOST_FIELDS]
+        rows = [
+            ["", *profile.line_names, "apart"],
+            ["rows", *map(str, profile.n_rows), ""],
+            *([*row, f"{field.difference:.2f}"] for row, field in shown),
+        ]
         yield from (f"  {line}" for line in align_columns(rows))
-        if left := len(profile.fields) - len(shown):
+        if left := len(described) - len(shown):
             yield f"  and {left} more fields that set clusters less apart"
 
 
@@ -150,30 +153,6 @@ def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
             rows.append([name, *cells, format_test(field)])
         yield from (f"  {line}" for line in align_columns(rows))
         yield from (f"  {note}" for note in table.notes)
-
-
-def _field_rows(field: FieldProfile) -> Iterator[list[str]]:
-    """Yield the line of a number, or one for each level."""
-    unit = f" ({field.unit})" if field.unit else ""
-    apart = f"{field.difference:.2f}"
-    if not field.levels:
-        pairs = zip(field.mean, field.spread, strict=True)
-        cells = [_number(mean, spread, field) for mean, spread in pairs]
-        yield [f"{field.title or field.name}{unit}", *cells, apart]
-        return
-    for place, level in enumerate(field.levels):
-        cells = ["" if each is None else f"{each[place]:.0%}" for each in field.shares]
-        yield [f"{field.title or field.name}: {level}", *cells, "" if place else apart]
-
-
-def _number(mean: float | None, spread: float | None, field: FieldProfile) -> str:
-    if mean is None or spread is None:
-        return ""
-    if field.is_date:
-        from clustering_protocols.numerics.profiles import date_of
-
-        return f"{date_of(mean)} ± {spread:.0f} d"
-    return f"{mean:.4g} ± {spread:.2g}"
 
 
 def documents(

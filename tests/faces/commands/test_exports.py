@@ -14,7 +14,7 @@ from python_calamine import CalamineWorkbook
 from support.analyst_process import Analyst
 
 from party_sdk.results.exports import ExportColumn, write_export
-from tests.faces.commands.test_reports import Desk
+from tests.faces.commands.test_reports import Desk, opened_by
 
 N = 90
 KINDS = np.repeat([0, 1, 2], [45, 30, 15])
@@ -51,37 +51,8 @@ def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) 
     """A session of one party that has its labels."""
     folder = tmp_path_factory.mktemp("exported")
     table().to_csv(folder / "rows.csv", index=False)
-    (folder / "rows.json").write_text(json.dumps({"fields": FIELDS}))
-    environment = {
-        "COTERIE_URL": analyst_of_the_file.url,
-        "COTERIE_KEY": analyst_of_the_file.key,
-        "COTERIE_HOME": str(folder / "home"),
-    }
-    blank = Desk(folder, environment, "s-exp", "", (), ())
-    said = json.loads(
-        blank(
-            *(
-                "session",
-                "create",
-                "Wards",
-                "--id",
-                "s-exp",
-                "--protocol",
-                "dc",
-                "--param",
-                "dimensions=all_but_one",
-            ),
-            *("--param", "n_clusters=3", "--seed", "1", "--json"),
-            *("--schema", folder / "rows.json", "--profiles", "members"),
-        )
-    )
-    invitation = said["invitations"]["r1c1"]
-    sheet = json.loads(blank("party", "terms", invitation, "--json"))
-    desk = blank._replace(
-        invitation=invitation,
-        accept=("--accept", sheet["consent"]),
-        rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
-    )
+    wards = ("Wards", "--clusters", "3")
+    desk = opened_by(analyst_of_the_file, folder, "s-exp", FIELDS, *wards)
     desk.run()
     desk("party", "report", "s-exp", "--name", "0=Young", "--name", "2=Old & ill")
     out = folder / "out"

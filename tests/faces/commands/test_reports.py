@@ -63,12 +63,10 @@ class Desk(NamedTuple):
         return np.array([int(line.rpartition(",")[2]) for line in lines])
 
 
-def opened(analyst: Analyst, folder: Path, session: str, *more: str) -> Desk:
-    """A session of `dc` with two runs, that nobody has joined yet."""
-    X = load_wine().data[:60, :4]
-    lines = [",".join(map(str, [f"w{n:03}", *row])) for n, row in enumerate(X)]
-    (folder / "rows.csv").write_text("\n".join(["id,a,b,c,d", *lines]) + "\n")
-    fields = [{"name": name} for name in "abcd"]
+def opened_by(
+    analyst: Analyst, folder: Path, session: str, fields: Any, *create: str
+) -> Desk:
+    """A session of `dc` over rows.csv, for one party that has not joined yet."""
     (folder / "rows.json").write_text(json.dumps({"fields": fields}))
     environment = {
         "COTERIE_URL": analyst.url,
@@ -76,27 +74,27 @@ def opened(analyst: Analyst, folder: Path, session: str, *more: str) -> Desk:
         "COTERIE_HOME": str(folder / "home"),
     }
     blank = Desk(folder, environment, session, "", (), ())
-    create = ("session", "create", "Wine & <b>more</b>", "--id", session)
-    about = ("--purpose", "To compare", "--contact", "office@north.example")
-    params = (
-        "--protocol",
-        "dc",
-        "--param",
-        "n_clusters=2..3",
-        "--param",
-        "dimensions=all_but_one",
-        "--seed",
-        "1",
-    )
-    told = ("--schema", folder / "rows.json", "--profiles", "members", *more)
-    found = json.loads(blank(*create, *about, *params, *told, "--json"))
-    invitation = found["invitations"][SLOT]
+    words = ("session", "create", *create, "--id", session, "--seed", "1", "--json")
+    params = ("--protocol", "dc", "--param", "dimensions=all_but_one")
+    told = ("--schema", folder / "rows.json", "--profiles", "members")
+    invitation = json.loads(blank(*words, *params, *told))["invitations"][SLOT]
     sheet = json.loads(blank("party", "terms", invitation, "--json"))
     return blank._replace(
         invitation=invitation,
         accept=("--accept", sheet["consent"]),
         rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
     )
+
+
+def opened(analyst: Analyst, folder: Path, session: str, *more: str) -> Desk:
+    """Such a session with two runs."""
+    X = load_wine().data[:60, :4]
+    lines = [",".join(map(str, [f"w{n:03}", *row])) for n, row in enumerate(X)]
+    (folder / "rows.csv").write_text("\n".join(["id,a,b,c,d", *lines]) + "\n")
+    about = ("--purpose", "To compare", "--contact", "office@north.example")
+    create = ("Wine & <b>more</b>", *about, "--clusters", "2..3", *more)
+    fields = [{"name": name} for name in "abcd"]
+    return opened_by(analyst, folder, session, fields, *create)
 
 
 @pytest.mark.quick(1)
