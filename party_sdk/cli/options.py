@@ -176,9 +176,11 @@ def _follow_home(_: Context, __: click.Parameter, home: Path | None) -> Path | N
     return home
 
 
-def _read_entropy(_: Context, __: click.Parameter, path: Path | None) -> bytes | None:
+def _read_entropy(
+    context: Context, _: click.Parameter, path: Path | None
+) -> bytes | None:
     """Return the 32 bytes in a file of 64 hex digits."""
-    if path is None:
+    if path is None or context.resilient_parsing:
         return None
     try:
         entropy = bytes.fromhex(path.read_text().strip())

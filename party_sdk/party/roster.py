@@ -137,7 +137,11 @@ class Meeting:
                 "--confirmed-with names who read the safety number: give the number too "
                 "(--confirm-safety-number)."
             )
-        refused = _refusal(policy, agreement, slot, known)
+        refused = None
+        try:
+            policy.check_members(agreement, slot, known)
+        except GuardRefused as error:
+            refused = error
         is_compared = self.asker is not None and self.asker.meet(
             roster, is_known=refused is None
         )
@@ -150,13 +154,3 @@ class Meeting:
             Roster.of(agreement, TrustedInstitutions(self.home)).check_number(
                 self.number
             )
-
-
-def _refusal(
-    policy: Policy, agreement: bytes, slot: str, known: Collection[str]
-) -> GuardRefused | None:
-    try:
-        policy.check_members(agreement, slot, known)
-    except GuardRefused as refused:
-        return refused
-    return None
