@@ -120,7 +120,7 @@ def invite(
     named, letters = letters, letters or Path()
     if named is not None or not as_json:
         write_letters(letters, opened.terms, invitations)
-    if not invitations:
+    if not (invitations or as_json):
         say("No slot is free: all parties have joined.", err=True)
     lines = [f"{slot}  {letters / f'{slot}.invitation'}" for slot in invitations]
     return Output(invitations if named is None else sorted(invitations), lines)
