@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -172,16 +172,14 @@ def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
 
 def runs_of(terms: Terms, result: Result) -> Iterator[RunLine]:
     """Yield each run with its figures, the chosen one marked."""
-    numbers = numbers_of(terms, result)
+    asked = terms.evaluation
+    numbers = (
+        [each.n_clusters for each in result.figures]
+        if asked is None
+        else asked.n_clusters
+    )
     for number, (k, each) in enumerate(zip(numbers, result.figures, strict=True)):
         yield RunLine(n_clusters=k, figures=each.values, chosen=number == result.chosen)
-
-
-def numbers_of(terms: Terms, result: Result) -> Sequence[int]:
-    """Return the number of clusters that each run was asked for."""
-    if terms.evaluation is None:
-        return [each.n_clusters for each in result.figures]
-    return terms.evaluation.n_clusters
 
 
 def left_of(ledger: Ledger) -> Iterator[SentLine]:

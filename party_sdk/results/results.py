@@ -18,6 +18,7 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.wire.answers import RunLine
 from party_sdk.results.label_files import (
     append_columns,
     check_ids,
@@ -235,7 +236,41 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return sizes and figures as HTML, for notebooks; no row is in it."""
-        return summary(self.labels, self.cluster_sizes, self.figures, self.chosen)
+        from coterie_pages import formatting as text
+
+        own, everybody = self.own_sizes.tolist(), self.cluster_sizes
+        sizes = [
+            [
+                text.cluster_title(k),
+                text.number(n),
+                "" if everybody is None else text.number(int(everybody[k])),
+            ]
+            for k, n in enumerate(own)
+        ]
+        if left := len(self.labels) - sum(own):
+            sizes.append(["no cluster", text.number(left), ""])
+        runs = [
+            RunLine(
+                n_clusters=each.n_clusters,
+                figures=each.values,
+                chosen=number == self.chosen,
+            )
+            for number, each in enumerate(self.figures)
+        ]
+        names = text.shown_figures(runs)
+        lines = [
+            [
+                "*" if run.chosen and len(runs) > 1 else "",
+                text.number(run.n_clusters),
+                *(text.number(run.figures[name]) for name in names),
+            ]
+            for run in runs
+        ]
+        return (
+            f"<div><p><b>Result</b>: {len(self.labels)} rows of this table</p>"
+            f"{_table(['', 'own rows', 'rows of all parties'], sizes)}"
+            f"{_table(['', 'clusters', *map(text.figure, names)], lines) if runs else ''}</div>"
+        )
 
     def _by_cluster(self) -> dict[str, FloatArray]:
         """Return the memberships of each cluster by their name in files and frames."""
@@ -258,54 +293,6 @@ class Result:
         return write_labels(
             path, self.labels, self.ids, self.naming, self._by_cluster()
         )
-
-
-def summary(
-    labels: IntArray,
-    cluster_sizes: IntArray | None,
-    figures: Sequence[Figures],
-    chosen: int,
-) -> str:
-    """Return sizes of clusters and figures of runs as an HTML fragment."""
-    title = f"<p><b>Result</b>: {len(labels)} rows of this table</p>"
-    return f"<div>{title}{_sizes(labels, cluster_sizes)}{_runs(figures, chosen)}</div>"
-
-
-def _sizes(labels: IntArray, everybody: IntArray | None) -> str:
-    clusters = sorted(
-        {*map(int, np.unique(labels)), *range(_count_clusters(everybody))}
-    )
-    rows = []
-    for cluster in clusters:
-        of_all = everybody if cluster >= 0 else None
-        whole = "" if of_all is None else f"{int(of_all[cluster])}"
-        name = "no cluster" if cluster < 0 else str(cluster)
-        rows.append([name, str(np.count_nonzero(labels == cluster)), whole])
-    return _table(["cluster", "own rows", "rows of all parties"], rows)
-
-
-def _count_clusters(sizes: IntArray | None) -> int:
-    return 0 if sizes is None else len(sizes)
-
-
-def _runs(figures: Sequence[Figures], chosen: int) -> str:
-    if not figures:
-        return ""
-    told: list[Mapping[str, Any]] = [each.values for each in figures]
-    names = [name for name in told[0] if any(run[name] is not None for run in told)]
-    rows = [
-        [("*" if number == chosen and len(told) > 1 else ""), *map(_format_value, run)]
-        for number, run in enumerate([each[name] for name in names] for each in told)
-    ]
-    return _table(["", *(name.replace("_", " ") for name in names)], rows)
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

@@ -20,6 +20,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
+from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import SessionState
 from party_sdk.advice import describe_runs
 from party_sdk.cli.terminal.result_lines import table_lines
@@ -125,15 +126,23 @@ def test_the_table_shows_what_some_run_has_and_marks_the_chosen() -> None:
         {"n_clusters": 2, "inertia": 1234.5678, "silhouette": None, "converged": True},
         {"n_clusters": 2, "inertia": 9.0, "silhouette": None, "converged": False},
     ]
-    assert list(table_lines([2, 3], figures, 1)) == [
+    assert list(table_lines(runs_of(*figures))) == [
         "clusters  inertia  converged",
-        "2         1235     yes",
+        "2         1,235    yes",
         "3 *       9        no",
     ]
-    assert not list(table_lines([2], [], None))
+    assert not list(table_lines([]))
 
 
-def lines_of(k: int, gap: float) -> dict[str, Any]:
+def runs_of(*figures: dict[str, Any]) -> list[RunLine]:
+    """Return runs from two clusters on, of which three were chosen."""
+    return [
+        RunLine(n_clusters=k, figures=each, chosen=k == 3)
+        for k, each in enumerate(figures, start=2)
+    ]
+
+
+def with_gap(k: int, gap: float) -> dict[str, Any]:
     figures = Figures(
         n_clusters=k, inertia=9.0, gap=gap, gap_error=0.01, gap_of_one=0.5
     )
@@ -141,9 +150,9 @@ def lines_of(k: int, gap: float) -> dict[str, Any]:
 
 
 def test_the_table_says_where_there_are_no_clusters() -> None:
-    worse, better = [lines_of(2, 0.3), lines_of(3, 0.2)], [lines_of(2, 0.9)]
-    assert list(table_lines([2, 3], worse, 0))[-1].startswith("no clusters")
-    assert "no clusters" not in "".join(table_lines([2], better, 0))
+    worse = runs_of(with_gap(2, 0.3), with_gap(3, 0.2))
+    assert list(table_lines(worse))[-1].startswith("no clusters")
+    assert "no clusters" not in "".join(table_lines(runs_of(with_gap(2, 0.9))))
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_notebook_shows_sizes_and_figures_and_no_row() -> None:
         ],
         chosen=1,
     )._repr_html_()
-    assert "<td>0</td><td>1</td><td>10</td>" in shown
+    assert "<td>cluster 0</td><td>1</td><td>10</td>" in shown
     assert "<td>no cluster</td><td>1</td><td></td>" in shown
     assert "<td>*</td><td>3</td><td>1.5</td>" in shown
     for cell in ("52", "41", ">a<", "patient", "age"):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from coterie_pages.formatting import BESIDE
 from party_sdk.cli.lab.cases import Document
 from party_sdk.cli.terminal.output import align_columns
-from party_sdk.cli.terminal.result_lines import known_figures, no_clusters
+from party_sdk.cli.terminal.result_lines import no_clusters
 
+_BESIDE: Final = BESIDE | {"clusters_with_rows", "n_iter", "converged"}
 THE_FIGURES: Final = (
     "fidelity: agreement (adjusted Rand index) with pooled clustering from the same "
     "start, what not pooling cost; pooled agreement: with the best of ten pooled starts; "
@@ -24,7 +26,14 @@ def lines(cases: Sequence[Document]) -> Iterator[str]:
     done = [case for case in cases if "lanes" in case]
     with_truth = any("truth" in case for case in done)
     lanes = [lane for case in done for lane in case["lanes"]]
-    figures = known_figures(lanes, qualities=True)
+    figures = list(
+        dict.fromkeys(
+            name
+            for lane in lanes
+            for name, value in lane.items()
+            if value is not None and name not in _BESIDE
+        )
+    )
     several_files = len({case.get("file") for case in cases}) > 1
     rows: list[list[str]] = []
     head: list[str] = []

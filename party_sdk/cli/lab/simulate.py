@@ -128,8 +128,14 @@ def _lines(
         yield from notes([{**whole, "warnings": session.warnings}], [])
         yield ""
     elif figures := [run.figures for run in session.runs if run.figures]:
-        numbers = [each.n_clusters for each in figures]
-        yield from table_lines(numbers, [each.values for each in figures], None)
+        from clustering_protocols.wire.answers import RunLine
+
+        yield from table_lines(
+            [
+                RunLine(n_clusters=each.n_clusters, figures=each.values, chosen=False)
+                for each in figures
+            ]
+        )
         yield ""
     if report["fidelity"] is not None:
         equal = "(1: equal to pooled clustering from the same start)"

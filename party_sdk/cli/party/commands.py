@@ -341,7 +341,7 @@ def _result_lines(
 ) -> Iterator[str]:
     from coterie_pages.result_texts import rows_without_cluster
     from coterie_pages.views.result_views import outcomes_in
-    from party_sdk.reports.run_reports import linked_rows, numbers_of
+    from party_sdk.reports.run_reports import linked_rows, runs_of
     from party_sdk.results.cautions import oddities, result_cautions
 
     terms = member.terms
@@ -363,8 +363,7 @@ def _result_lines(
     yield from report_lines(
         {k: v for k, v in result.report.items() if k != "n_coinciding"}
     )
-    figures = [each.values for each in result.figures]
-    yield from table_lines(numbers_of(terms, result), figures, result.chosen)
+    yield from table_lines(list(runs_of(terms, result)))
     yield from profile_lines(result.profiles)
     yield from outcome_lines(outcomes_in(terms, result.profiles))
     for cluster, items in enumerate(result.top_items(result.columns)):

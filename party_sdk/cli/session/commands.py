@@ -299,11 +299,7 @@ def status_lines(status: "SessionStatus") -> Iterator[str]:
         waits = slot.awaited and slot.stopped is None
         waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * waits
         yield f"  {slot.name}: {joined}{waiting}"
-    chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
-    figures = [run.figures for run in status.runs]
-    numbers = [run.n_clusters for run in status.runs]
-    sizes = [run.sizes for run in status.runs]
-    yield from table_lines(numbers, figures, chosen, sizes)
+    yield from table_lines(status.runs)
     if status.state is SessionState.CHOOSING and (said := suggestion_line(status)):
         yield said
 

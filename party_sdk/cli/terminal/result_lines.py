@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,32 +12,13 @@ from party_sdk.results.output_files import write_whole
 if TYPE_CHECKING:
     from clustering_protocols.numerics.outcomes import OutcomeTable
     from clustering_protocols.numerics.profiles import Profile
+    from clustering_protocols.wire.answers import RunLine
     from coterie_pages.models import RunReport, SessionReport, TermsSheet
 
 _MOST_FIELDS: Final = 12
-_BESIDE: Final = frozenset(
-    {"n_clusters", "clusters_with_rows", "gap_error", "gap_of_one"}
-)
-_HOW: Final = frozenset({"n_iter", "converged"})
 
 
 # Runs
-
-
-def known_figures(
-    runs: Sequence[Mapping[str, Any]], *, qualities: bool = False
-) -> list[str]:
-    """Return the names of the figures that some run has and that stand for themselves.
-
-    qualities: leave out those that say how a partition was found, not how good it is.
-    """
-    hidden = _BESIDE | _HOW if qualities else _BESIDE
-    names = dict.fromkeys(name for run in runs for name in run)
-    return [
-        name
-        for name in names
-        if name not in hidden and any(run.get(name) is not None for run in runs)
-    ]
 
 
 def no_clusters(where: str = "") -> str:
@@ -48,45 +29,30 @@ def no_clusters(where: str = "") -> str:
     )
 
 
-def table_lines(
-    n_clusters: Sequence[int],
-    figures: Sequence[Mapping[str, Any]],
-    chosen: int | None,
-    sizes: Sequence[Sequence[int]] = (),
-) -> Iterator[str]:
+def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     """Yield a header and a line for each run, the chosen one with a mark.
-
-    sizes: of the clusters of each run, in fives, where they are told.
 
     Figures that no run has are left out; without any there are no lines.
     """
-    if not figures:
-        return
-    names = known_figures(figures)
-    sized = any(sizes)
-    rows = [["clusters", *names, *["sizes"] * sized]]
-    for number, (k, run) in enumerate(zip(n_clusters, figures, strict=True)):
-        mark = " *" if number == chosen else ""
-        told = [", ".join(map(str, sizes[number])) or "-"] if sized else []
-        rows.append(
-            [f"{k}{mark}", *(_format_value(run[name]) for name in names), *told]
-        )
-    yield from align_columns(rows)
-    if figures[0].get("gap") is not None and _says_one(figures):
-        yield no_clusters()
-
-
-def _says_one(figures: Sequence[Mapping[str, Any]]) -> bool:
+    # not above: it takes arrays
     from clustering_protocols.numerics.metrics import Figures
     from clustering_protocols.quality.gap import says_one
+    from coterie_pages.formatting import number, shown_figures
 
-    return bool(says_one([Figures(**run) for run in figures]))
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.4g}" if isinstance(value, float) else str(value or "-")
+    if not runs:
+        return
+    names = shown_figures(runs)
+    sized = any(run.sizes for run in runs)
+    rows = [["clusters", *names, *["sizes"] * sized]]
+    for run in runs:
+        told = [", ".join(map(str, run.sizes)) or "–"] if sized else []
+        k = f"{run.n_clusters}{' *' * run.chosen}"
+        rows.append([k, *(number(run.figures[name]) for name in names), *told])
+    yield from align_columns(rows)
+    if "gap" in names and says_one(
+        [Figures.model_validate(run.figures) for run in runs]
+    ):
+        yield no_clusters()
 
 
 # Profiles
@@ -207,9 +173,7 @@ def report_summary(report: RunReport | SessionReport, state: str) -> Iterator[st
     if report.sizes:
         yield f"rows of all parties per cluster: {', '.join(map(str, report.sizes))}"
     yield from report_lines(report.told)
-    chosen = next((n for n, run in enumerate(report.runs) if run.chosen), None)
-    figures = [run.figures for run in report.runs]
-    yield from table_lines([run.n_clusters for run in report.runs], figures, chosen)
+    yield from table_lines(report.runs)
     if report.measured:
         least, most = report.measured
         yield f"agreement with pooled clustering on public data: {least:.2f} to {most:.2f}"
