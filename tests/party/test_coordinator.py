@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from support.analyst_process import ACCEPTING
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -27,7 +28,7 @@ from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, read_terms
-from coterie import Coordinator, Party, Policy
+from coterie import Coordinator, Party
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.session import CoordinatedSession, StoredSession, opened_in
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
 
 PARTS = simulation.split(np.eye(24)[:, :3], Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
-POLICY = Policy(
-    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
-    least_known=0,
-)
 
 
 @pytest.fixture
@@ -56,7 +53,7 @@ def joined(api: Api, coordinator: Coordinator, home: Path) -> CoordinatedSession
     for slot, invitation in session.invite().items():
         here = {"home": home / slot, "analyst": api.connect()}
         OwnIdentity(home / slot).make(f"Hospital {slot}")
-        Party.join(invitation, policy=POLICY, **here).enrol(PARTS.data[slot])
+        Party.join(invitation, policy=ACCEPTING, **here).enrol(PARTS.data[slot])
     return session
 
 
@@ -121,7 +118,7 @@ def test_parties_notice_terms_with_a_forged_digest(
     with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
         Party.join(
             session.invite()[A],
-            policy=POLICY,
+            policy=ACCEPTING,
             home=home / A,
             analyst=api.connect(),
         )

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.analyst_process import ACCEPTING
 from support.in_process import Api
 
 from clustering_protocols import simulation
@@ -20,7 +21,6 @@ from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import http_analyst
 from party_sdk.application.home import Home
 from party_sdk.cli import main
-from party_sdk.home.policy import Policy
 from party_sdk.party.notifications import read_told
 from party_sdk.party.participant import Party
 
@@ -34,10 +34,6 @@ ALONE = simulation.split(
 A = PARTS.layout.names[0]
 [SLOT] = ALONE.layout.names
 MAIL = {"smtp_server": "smtp://127.0.0.1", "smtp_from": "a@b.example"}
-POLICY = Policy(
-    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
-    least_known=0,
-)
 
 
 @pytest.fixture
@@ -59,7 +55,7 @@ def test_coordinators_and_parties_manage_notice_addresses(
     with start_api(**MAIL) as api:
         session = api.open(Dummy(), PARTS)
         with Party.join(
-            session.invitation(A), policy=POLICY, home=home, analyst=api.connect()
+            session.invitation(A), policy=ACCEPTING, home=home, analyst=api.connect()
         ) as party:
             party.enrol(PARTS.data[A])
         asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
@@ -100,7 +96,7 @@ def test_run_registers_the_address_named_at_join(
         notes: list[Mapping[str, Any]] = []
         with Party.join(
             session.invitation(SLOT),
-            policy=POLICY,
+            policy=ACCEPTING,
             home=home,
             analyst=api.connect(),
             asker=Mock(is_present=False, note=notes.append),

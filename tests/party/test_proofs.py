@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.analyst_process import House
+from support.analyst_process import ACCEPTING, House
 from support.in_process import in_process
 
 from clustering_protocols import simulation
@@ -30,7 +30,7 @@ from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Layout, read_terms
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_headers, receipt_in
-from coterie import Party, Policy
+from coterie import Party
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.cli import main
 from party_sdk.home.identities import OwnIdentity
@@ -43,10 +43,6 @@ StartApi = Callable[..., "AbstractContextManager[Api]"]
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(1), seed=1)
 A = "r1c1"
-POLICY = Policy(
-    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
-    least_known=0,
-)
 STRANGER = Institution("", bytes(32))
 
 
@@ -251,7 +247,7 @@ def test_a_receipt_without_the_analysts_signature_is_no_receipt(
         http = httpx.Client(base_url="http://127.0.0.1", transport=forging)
         analyst = connect("http://127.0.0.1", patience=0, http=http)
         joined = Party.join(
-            session.invitation(A), policy=POLICY, home=home, analyst=analyst
+            session.invitation(A), policy=ACCEPTING, home=home, analyst=analyst
         )
         with joined as party:
             with pytest.raises(KeyNotAuthentic):

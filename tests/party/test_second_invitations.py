@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import httpx
 import numpy as np
 import pytest
+from support.analyst_process import ACCEPTING
 
 from analyst_service import members
 from analyst_service.credentials import list_tokens
@@ -24,7 +25,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Layout
-from coterie import Party, Policy
+from coterie import Party
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.invitations import Invitation
 
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(1), seed=1)
 [A] = PARTS.layout.names
-POLICY = Policy(
-    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
-    least_known=0,
-)
 HERE, THERE = "http://127.0.0.1", "http://127.0.0.1:9"
 
 
@@ -61,7 +58,7 @@ class Guest:
     ) -> Party:
         return Party.join(
             self.invitation(url, secret),
-            policy=POLICY,
+            policy=ACCEPTING,
             home=self.home,
             analyst=self.connect(url),
             accept_moved=moved,
@@ -175,7 +172,7 @@ def test_changed_terms_or_coordinator_are_refused_once_accepted(guest: Guest) ->
         with pytest.raises(GuardRefused, match="other terms than were accepted"):
             Party.join(
                 invitation,
-                policy=POLICY,
+                policy=ACCEPTING,
                 home=guest.home,
                 analyst=guest.connect(HERE),
                 accept_moved=True,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from support.analyst_process import ACCEPTING
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -26,7 +27,7 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_in
-from coterie import Party, Policy
+from coterie import Party
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.party.party_session import PartySession
 from tests.service.samples import StartApi, X
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
-ACCEPTING = Policy(
-    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
-    least_known=0,
-)
 
 
 # The chain, without anybody
