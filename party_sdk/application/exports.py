@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.session_terms import check_terms, runs_of
 from coterie_pages.models import OwnRun, RunOverlap
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
@@ -22,7 +23,6 @@ from party_sdk.reports.run_reports import check_own_table
 if TYPE_CHECKING:
     from clustering_protocols.contract import Outcome
     from clustering_protocols.numerics.data_source import DataSource
-    from clustering_protocols.terms.terms import Terms
     from party_sdk.party.participant import Party
     from party_sdk.results.exports import ExportColumn
 
@@ -108,7 +108,8 @@ def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOve
         rows they come with the result alone.
     """
     check_own_table(member, data)
-    numbers = _numbers(member.terms)
+    asked = runs_of(check_terms(member.terms), member.terms.evaluation)
+    numbers = [getattr(run, "n_clusters", None) or 0 for run in asked]
     known = [
         (k, outcome)
         for k, outcome in zip(numbers, member.foresee(), strict=False)
@@ -121,14 +122,6 @@ def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOve
         )
     runs = [_own_run(member, k, outcome, data) for k, outcome in known]
     return runs, list(_overlaps(known))
-
-
-def _numbers(terms: Terms) -> Sequence[int]:
-    from clustering_protocols import session_terms
-
-    if terms.evaluation is not None:
-        return terms.evaluation.n_clusters
-    return [getattr(session_terms.check_terms(terms), "n_clusters", 0) or 0]
 
 
 def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:

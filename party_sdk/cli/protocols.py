@@ -10,7 +10,7 @@ from party_sdk.cli.parameters import argument, command
 from party_sdk.cli.terminal.output import Output, align_columns
 
 if TYPE_CHECKING:
-    from coterie_pages.form_fields import Parameter
+    pass
 
 _WIDTH: Final = 88
 
@@ -26,22 +26,18 @@ def protocols(
     """
     from clustering_protocols import catalogue
 
-    if name is None:
-        return _list_all()
-    known = catalogue.describe(name)
-    return Output(known, chain([f"{name}: {known['title']}"], _lines(known)))
-
-
-def _list_all() -> Output:
-    from clustering_protocols import catalogue
-
-    known = {name: each for name, each in catalogue.catalogue().items() if each.methods}
+    if name is not None:
+        known = catalogue.describe(name)
+        return Output(known, chain([f"{name}: {known['title']}"], _lines(known)))
+    listed = {
+        name: each for name, each in catalogue.catalogue().items() if each.methods
+    }
     rows = [["PROTOCOL", "SPLIT", "WHAT IT IS"]]
     rows += [
         [name, ", ".join(each.partitionings), each.title]
-        for name, each in known.items()
+        for name, each in listed.items()
     ]
-    return Output([catalogue.describe(name) for name in known], align_columns(rows))
+    return Output([catalogue.describe(name) for name in listed], align_columns(rows))
 
 
 def _lines(known: Mapping[str, Any]) -> Iterator[str]:
@@ -50,7 +46,10 @@ def _lines(known: Mapping[str, Any]) -> Iterator[str]:
     yield from _wrap_text(known["summary"], "")
     yield from ("", "Parameters (--param NAME=VALUE):")
     for parameter in parameters_of(known["params"]):
-        yield from _parameter(parameter)
+        default = f"default {parameter.usual}" if parameter.usual else "required"
+        told = "; ".join(filter(None, [parameter.kind, default]))
+        yield f"  {parameter.name}  ({told})"
+        yield from _wrap_text(str(parameter.schema.get("description", "")), "      ")
     for title, key in (
         ("Who learns what:", "learns"),
         ("Risks that sessions may bring:", "risks"),
@@ -60,13 +59,6 @@ def _lines(known: Mapping[str, Any]) -> Iterator[str]:
         for name, sentence in known[key].items():
             yield f"  {name}"
             yield from _wrap_text(sentence, "      ")
-
-
-def _parameter(parameter: "Parameter") -> Iterator[str]:
-    default = f"default {parameter.usual}" if parameter.usual else "required"
-    told = "; ".join(filter(None, [parameter.kind, default]))
-    yield f"  {parameter.name}  ({told})"
-    yield from _wrap_text(str(parameter.schema.get("description", "")), "      ")
 
 
 def _wrap_text(text: str, indent: str) -> list[str]:

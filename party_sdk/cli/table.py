@@ -86,7 +86,10 @@ def table(
     from party_sdk.tables import examine
 
     if link:
-        return _propose_match_keys(file, how)
+        from party_sdk.tables.linkage import propose_match_keys
+
+        keys = propose_match_keys(file, how)
+        return Output([_figures(each) for each in keys], _key_lines(keys))
     if id_patterns and not how.id_column:
         raise click.UsageError("Name the id column: --id-column.")
     report, read = examine(str(file), how)
@@ -262,15 +265,14 @@ def _describe(column: "ColumnProposal", cell: "LevelProposal") -> str:
 # Match keys
 
 
-def _propose_match_keys(file: Path, how: "How") -> Output:
-    """Return the proposed keys; say how the table's rows look by each of all."""
-    from party_sdk.tables.linkage import propose_match_keys
-
-    found = propose_match_keys(file, how)
-    return Output([_figures(each) for each in found], _key_lines(found))
+def _figures(each: "KeyPreview") -> dict[str, object]:
+    """Return what a program may log: no value of a cell."""
+    shares = {"filled": each.completeness, "unique": each.uniqueness}
+    return {"key": each.key, **shares, "serves": each.serves}
 
 
 def _key_lines(found: Sequence["KeyPreview"]) -> Iterator[str]:
+    """Yield the proposed keys; say how the table's rows look by each of all."""
     for each in found:
         if each.serves:
             yield each.key
@@ -280,9 +282,3 @@ def _key_lines(found: Sequence["KeyPreview"]) -> Iterator[str]:
             say(f"  first: {each.first_values}", err=True)
     if needs := describe_quota(sum(each.serves for each in found)):
         say(needs, err=True)
-
-
-def _figures(each: "KeyPreview") -> dict[str, object]:
-    """Return what a program may log: no value of a cell."""
-    shares = {"filled": each.completeness, "unique": each.uniqueness}
-    return {"key": each.key, **shares, "serves": each.serves}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -207,15 +208,10 @@ def read_values(given: tuple[str, ...]) -> dict[str, Any]:
                 raise InvalidParameters(f"{text!r}: {part!r} has a value of its own.")
         if last in place:
             raise InvalidParameters(f"{name.strip()!r} is given twice.")
-        place[last] = _value(value)
+        place[last] = value
+        with suppress(ValueError):
+            place[last] = json.loads(value)
     return values
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def by_rule(

@@ -55,7 +55,12 @@ class OwnIdentity:
         Raises InvalidParameters if the name is empty, or holds what a terminal would
             obey.
         """
-        _check_name(name)
+        try:
+            TypeAdapter(InstitutionName).validate_python(name)
+        except ValidationError:
+            name = ""
+        if not name.strip():
+            raise InvalidParameters("A name has 1 to 100 characters that can be shown.")
         with self._store.transaction():
             before = None if replace else self.stored
             if before is not None and before.name:
@@ -156,12 +161,3 @@ def _alike(name: str) -> str:
     """Return what two spellings of one name have in common."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", "".join(folded.split()))
-
-
-def _check_name(name: str) -> None:
-    try:
-        TypeAdapter(InstitutionName).validate_python(name)
-    except ValidationError:
-        name = ""
-    if not name.strip():
-        raise InvalidParameters("A name has 1 to 100 characters that can be shown.")

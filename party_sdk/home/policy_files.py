@@ -35,16 +35,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
-def _is_count(value: Any) -> bool:
-    return _is_number(value) and isinstance(value, int)
-
-
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _is_share(value: Any) -> bool:
-    return _is_number(value) and value <= 1
 
 
 _TEXTS: Final = _Form('a list of texts, ["…", "…"]', _are_texts, frozenset)
@@ -53,7 +45,10 @@ _ADDRESSES: Final = _Form(
     lambda value: _are_texts(value) and not any(map(mistaken, value)),
     frozenset,
 )
-_COUNT: Final = _Form("a whole number, 0 or more", _is_count)
+_COUNT: Final = _Form(
+    "a whole number, 0 or more",
+    lambda value: _is_number(value) and isinstance(value, int),
+)
 _NUMBER: Final = _Form("a number, 0 or more", _is_number, float)
 
 _FORMS: Final = {
@@ -69,7 +64,9 @@ _FORMS: Final = {
     "epsilon_limit": _NUMBER,
     "epsilon_total": _NUMBER,
     "largest_weight": _NUMBER,
-    "sums_limit": _Form("a share, from 0 to 1", _is_share, float),
+    "sums_limit": _Form(
+        "a share, from 0 to 1", lambda value: _is_number(value) and value <= 1, float
+    ),
 }
 
 

@@ -44,7 +44,9 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     Raises Unavailable if it did not start; the last line of its log says why.
     """
     require_service("An analyst of your own is the service")
-    port = _free_port()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))  # any that is free
+        port = int(probe.getsockname()[1])
     log = private_folder(folder) / "analyst.log"
     write_private(folder / "identity.json", identity.to_bytes())
     with log.open("wb") as lines:
@@ -90,9 +92,3 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         f"The analyst did not start: {told[-1] if told else 'nothing is in its log'}",
         remedy=f"Read its log: {log}",
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -128,7 +128,10 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
     if len(sources) < 2:
         raise InvalidParameters("A session has two parties or more: give their tables.")
     if any(isinstance(source, MatrixSource | SparseSource) for source in sources):
-        by_rows, by_columns = _of_matrices(sources)
+        widths = {len(source.columns) for source in sources}
+        lengths = {source.n_rows for source in sources}
+        by_rows = len(widths) == 1 and len(lengths) > 1
+        by_columns = len(lengths) == 1 and len(widths) > 1
     else:
         names = [set(source.columns) for source in sources]
         by_rows = all(each == names[0] for each in names)
@@ -139,15 +142,6 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
             f"say it. {_FORMS[0].upper()}{_FORMS[1:]}."
         )
     return layout_of("rows" if by_rows else "columns", len(sources))
-
-
-def _of_matrices(sources: Sequence[DataSource]) -> tuple[bool, bool]:
-    widths = {len(source.columns) for source in sources}
-    lengths = {source.n_rows for source in sources}
-    return (
-        len(widths) == 1 and len(lengths) > 1,
-        len(lengths) == 1 and len(widths) > 1,
-    )
 
 
 Compared = Callable[[str], str]

@@ -10,7 +10,8 @@ are as large.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from clustering_protocols.engine.inspection import Inspection, Rehearsal, Rehear
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.identifiers import join
-from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.schema import Field
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
 
@@ -53,7 +54,8 @@ def rehearse(
         rounds=0 if played.last is None else played.last.round,
         n_bytes=sum(each.n_bytes for each in found),
         seconds=played.costs[slot].seconds,
-        left=tuple(_group_rounds(found)),
+        # contributions of one kind and form that follow each other are one
+        left=tuple(_one(list(group)) for _, group in groupby(found, _form)),
         notes={name: value for each in found for name, value in each.notes.items()},
         asks=tuple(each.asks for each in found if each.asks),
     )
@@ -105,7 +107,10 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             if schema is None:
                 names = [f"made_up_{number}" for number in range(1, len(names) + 1)]
             else:
-                names, drawn = schema.names, _by_dictionary(schema, len(values), rng)
+                names = schema.names
+                drawn = np.column_stack(
+                    [_field(each, len(values), rng) for each in schema.fields]
+                )
         ids = data.ids
         if ids is not None and slot.row != place.row:  # other people
             made = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
@@ -113,10 +118,6 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             ids = [join([name] * n_parts) if n_parts else name for name in made]
         tables[slot.name] = MatrixSource(drawn, names, ids, gaps=True)
     return tables
-
-
-def _by_dictionary(schema: Schema, n_rows: int, rng: np.random.Generator) -> FloatArray:
-    return np.column_stack([_field(each, n_rows, rng) for each in schema.fields])
 
 
 def _field(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
@@ -132,18 +133,6 @@ def _field(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
     else:
         drawn = rng.uniform(low, high, n_rows)
     return drawn if field.type == "number" else np.clip(np.round(drawn), low, high)
-
-
-def _group_rounds(found: Sequence[Inspection]) -> Iterator[RehearsedRound]:
-    """Yield contributions of one kind and form that follow each other as one."""
-    group: list[Inspection] = []
-    for each in found:
-        if group and _form(group[0]) != _form(each):
-            yield _one(group)
-            group = []
-        group.append(each)
-    if group:
-        yield _one(group)
 
 
 def _one(group: Sequence[Inspection]) -> RehearsedRound:

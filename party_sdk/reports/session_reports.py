@@ -67,7 +67,11 @@ def session_report(
         **(
             _checked_here(opened, status, trusted_institutions)
             if opened.is_ours
-            else _describe_status(status)
+            else {
+                "sheet": None,
+                "seats": tuple(seats_shown(status)),
+                "versions": versions_here(status.protocol),
+            }
         ),
     )
 
@@ -99,15 +103,6 @@ def _checked_here(
     return said
 
 
-def _describe_status(status: SessionStatus) -> dict[str, Any]:
-    """Return what the analyst says, on another machine than that of the opening."""
-    return {
-        "sheet": None,
-        "seats": tuple(seats_shown(status)),
-        "versions": versions_here(status.protocol),
-    }
-
-
 def archive(
     opened: CoordinatedSession,
     status: SessionStatus,
@@ -131,7 +126,8 @@ def archive(
         if status.all_joined:
             files["agreement.json"] = opened.agreement()
         if status.state is SessionState.COMPLETED:
-            files["result.json"] = json.dumps(_as_json(opened.summary()), indent=2)
+            result = summary_document(opened.summary())
+            files["result.json"] = json.dumps(result, indent=2)
     for profile in report.profiles:
         for number, time in enumerate(profile.survival, start=1):
             lines = (",".join(map(str, row)) for row in time.table)
@@ -144,7 +140,11 @@ def archive(
     return written.getvalue()
 
 
-def _as_json(summary: Record) -> dict[str, Any]:
+def summary_document(summary: Record) -> dict[str, Any]:
+    """Return the whole result that the coordinator may read, as JSON values.
+
+    Labels are not in it: parties alone have them.
+    """
     arrays = {name: array.tolist() for name, array in summary.arrays.items()}
     return {**summary.values, **arrays}
 

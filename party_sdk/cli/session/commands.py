@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
@@ -141,6 +141,7 @@ def show(
     its administrator has set that up; then you read who is notified.
     """
     from coterie_pages.views.result_views import outcomes_in
+    from party_sdk.reports.session_reports import summary_document
 
     opened = coordinator.session(session)
     if mail or remove:
@@ -159,7 +160,9 @@ def show(
     summary = opened.summary() if is_checked else None
     members = {} if roster is None else roster_document(roster)
     document = status.model_dump(mode="json") | members
-    document |= documents(profiles, outcomes) | result_document(summary)
+    document |= documents(profiles, outcomes)
+    if summary is not None:
+        document["result"] = summary_document(summary)
     notified = opened.receivers.list()
     document["receivers"] = [
         each.model_dump(mode="json") for each in notified.receivers
@@ -270,17 +273,6 @@ def summary_lines(summary: "Record") -> Iterator[str]:
             yield f"{name} {', '.join(map(str, array.tolist()))}"
 
 
-def result_document(summary: "Record | None") -> dict[str, Any]:
-    """Return the whole result that the coordinator may read, once it is there.
-
-    Labels are not in it: parties alone have them.
-    """
-    if summary is None:
-        return {}
-    arrays = {name: array.tolist() for name, array in summary.arrays.items()}
-    return {"result": {**summary.values, **arrays}}
-
-
 def _absence(slot: "SlotStatus") -> str:
     """Return why a party has not joined, as far as it has said."""
     if slot.state is SlotState.INVITED:
@@ -382,7 +374,13 @@ def delete(
         ids = [session or ""]
         whose = "Delete results and all else but the audit"
     else:
-        ids = _find_ended(coordinator, ended_before)
+        ids = [
+            line.id
+            for line in coordinator.sessions(state="over", before=ended_before)
+            if line.state in OVER
+            and line.waiting_since
+            and line.waiting_since < ended_before
+        ]
         whose = f"Delete all but the audit of {len(ids)} ended sessions"
     if not ids:
         say("No session ended before then.", err=True)
@@ -393,16 +391,6 @@ def delete(
         coordinator.session(each).delete()
     if ended_before is not None:
         say(f"Deleted {len(ids)} sessions.", err=True)
-
-
-def _find_ended(coordinator: "Coordinator", before: datetime) -> list[str]:
-    """Return the ids of sessions that ended before a time."""
-    found = coordinator.sessions(state="over", before=before)
-    return [
-        line.id
-        for line in found
-        if line.state in OVER and line.waiting_since and line.waiting_since < before
-    ]
 
 
 def _cells(line: "SessionLine") -> list[str]:

@@ -41,9 +41,12 @@ class TerminalAsker(Asker):
         for line in page_lines(sheet):
             say(line, err=True)
         if not self.is_present:
-            words = ["coterie", *map(_quote_word, sys.argv[1:])]
+            words = [
+                "INVITATION" if "#coterie-" in word else shlex.quote(word)
+                for word in sys.argv[1:]
+            ]
             say("Anyone who has read this sheet accepts it with:", err=True)
-            say(f"  {' '.join(words)} \\", err=True)
+            say(f"  coterie {' '.join(words)} \\", err=True)
             say(f"    --accept {sheet.consent}", err=True)
             raise RiskNotAccepted("Nobody is here to accept the sheet.")
         question = "Do you accept this sheet, and that what it lists is sent?"
@@ -75,10 +78,6 @@ class TerminalAsker(Asker):
             say(line, err=True)
         question = "Send it, and from now on all that the sheet lists?"
         return click.confirm(question, err=True)
-
-
-def _quote_word(word: str) -> str:
-    return "INVITATION" if "#coterie-" in word else shlex.quote(word)
 
 
 def confirm_units(doubt: str) -> bool:
