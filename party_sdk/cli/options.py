@@ -267,6 +267,10 @@ Choices: TypeAlias = Annotated[
         callback=lambda _, __, given: read_values(given),
     ),
 ]
+NewMapping: TypeAlias = Annotated[
+    bool,
+    option("The mapping is another one than this session is kept with, and it counts."),
+]
 Force: TypeAlias = Annotated[bool, option("Overwrite the files that are written.")]
 Labels: TypeAlias = Annotated[
     Path,
@@ -391,16 +395,6 @@ class ReadingOptions:
         )
 
 
-_LONG: Final = option(
-    "The file has one line per object and item: the names of these columns.",
-    metavar="OBJECT,ITEM[,COUNT]",
-)
-_OBJECTS: Final = option(
-    "With --long: text file with the ids of all objects, one a line, the same at every "
-    "site."
-)
-
-
 @dataclass(frozen=True)
 class TableOptions(ReadingOptions):
     """A party's own rows, and how they are read."""
@@ -411,8 +405,20 @@ class TableOptions(ReadingOptions):
             "This party's rows: a file of text, Excel, Parquet, SPSS, SAS or Stata."
         ),
     ] = None
-    long: Annotated[str | None, _LONG] = None
-    objects: Annotated[Path | None, _OBJECTS] = None
+    long: Annotated[
+        str | None,
+        option(
+            "The file has one line per object and item: the names of these columns.",
+            metavar="OBJECT,ITEM[,COUNT]",
+        ),
+    ] = None
+    objects: Annotated[
+        Path | None,
+        option(
+            "With --long: text file with the ids of all objects, one a line, the same at "
+            "every site."
+        ),
+    ] = None
 
     def spec(
         self, outputs: Sequence[Path | None] = (), *, force: bool = False

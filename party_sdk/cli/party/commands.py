@@ -20,6 +20,7 @@ from party_sdk.cli.options import (
     Invited,
     Labels,
     MaybeSlot,
+    NewMapping,
     Notify,
     TableOptions,
     policy_of,
@@ -117,12 +118,7 @@ class JoiningOptions(HomeOptions):
             "the coordinator confirmed that the analyst has moved there."
         ),
     ] = False
-    new_mapping: Annotated[
-        bool,
-        option(
-            "The mapping is another one than this session is kept with, and it counts."
-        ),
-    ] = False
+    new_mapping: NewMapping = False
     patience: Annotated[
         float,
         option(

@@ -17,6 +17,7 @@ from party_sdk.cli.options import (
     Joined,
     Labels,
     MaybeSlot,
+    NewMapping,
     Slot,
     TableOptions,
 )
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from party_sdk.party.party_session import PartySession
 
 _MOST_VARIABLES: Final = 12
-_NEW_MAPPING: Final = option(
-    "The mapping is another one than this session is kept with, and it counts."
-)
 
 
 def _read_names(
@@ -104,7 +102,7 @@ def report(
         ),
     ] = None,
     force: Force = False,
-    new_mapping: Annotated[bool, _NEW_MAPPING] = False,
+    new_mapping: NewMapping = False,
     home: HomeOptions,
 ) -> Output:
     """Report your run of a session, from what is kept on this disk. Nothing is sent.
@@ -210,7 +208,7 @@ def predict(
     labels: Labels = Path("labels.csv"),
     force: Force = False,
     choices: Choices,
-    new_mapping: Annotated[bool, _NEW_MAPPING] = False,
+    new_mapping: NewMapping = False,
     home: HomeOptions,
 ) -> Output:
     """Label new rows at home, where the terms release what that takes.
