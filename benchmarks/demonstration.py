@@ -30,7 +30,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
-from party_sdk.cli.terminal.progress import Heartbeat
+from party_sdk.cli.terminal.output import say
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.files import private_folder
 from party_sdk.lab.local_analyst import local_analyst
@@ -48,12 +48,12 @@ ANALYST: Final = Institution.derive(bytes(32))
 COTERIE: Final = [sys.executable, "-P", "-m", "party_sdk.cli"]
 
 
-def play_all(folder: Path, beat: Heartbeat) -> None:
+def play_all(folder: Path) -> None:
     """Run the demo; print fidelity and where labels and reports are."""
     begin = time.monotonic()
     held = deal_tables(folder)
-    beat.say(f"four parties' files are in {folder / 'data'}")
-    beat.now("an analyst starts")
+    say(f"four parties' files are in {folder / 'data'}", err=True)
+    say("an analyst starts …", err=True)
     with (
         local_analyst(folder / "analyst", ANALYST) as analyst,
         Coordinator(
@@ -63,14 +63,14 @@ def play_all(folder: Path, beat: Heartbeat) -> None:
             entropy=KEYS[simulation.COORDINATOR],
         ) as coordinator,
     ):
-        beat.say(f"an analyst on SQLite listens at {analyst.url}")
+        say(f"an analyst on SQLite listens at {analyst.url}", err=True)
         session = coordinator.create_session(
             SESSION, PARAMS, LAYOUT, session_id=SESSION, seed=SEED
         )
-        take_part(folder, session, beat)
-        beat.now("reports are written")
+        take_part(folder, session)
+        say("reports are written …", err=True)
         reports = write_reports(folder, analyst.url, analyst.key)
-    beat.now("the same in simulation, and on the pooled data")
+    say("the same in simulation, and on the pooled data …", err=True)
     played = play(held, PARAMS, SEED, session=SESSION, analyst=ANALYST.key)
     check_labels(played, folder)
     for line in table_lines(held, played):
@@ -97,11 +97,11 @@ def deal_tables(folder: Path) -> Deal:
     return held
 
 
-def take_part(folder: Path, session: CoordinatedSession, beat: Heartbeat) -> None:
+def take_part(folder: Path, session: CoordinatedSession) -> None:
     """Let four commands take part, and wait until all have labels."""
     home, labels = folder / "homes", private_folder(folder / "labels")
     accept = ["--guard", f"accepted_risks={json.dumps(session.status().risks)}"]
-    beat.now("four parties join and answer", home / f"{LAYOUT.names[0]}.log")
+    say("four parties join and answer …", err=True)
     parties = {}
     for slot, invitation in session.invite().items():
         entropy = home / f"{slot}.entropy"
@@ -122,7 +122,7 @@ def take_part(folder: Path, session: CoordinatedSession, beat: Heartbeat) -> Non
             raise Unavailable(
                 f"Party {slot} ended early: {said}", remedy=f"Read its log: {log_file}"
             )
-        beat.say(f"{slot} has its labels")
+        say(f"{slot} has its labels", err=True)
 
 
 def write_reports(folder: Path, url: str, key: str) -> Mapping[str, Path]:
@@ -205,8 +205,7 @@ def main(out: Path) -> None:
     and 30 features. Two parties hold 15 features of one half of the people, two hold the
     same features of the other half.
     """
-    with Heartbeat() as beat:
-        play_all(out.resolve(), beat)
+    play_all(out.resolve())
 
 
 if __name__ == "__main__":

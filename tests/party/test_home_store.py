@@ -296,7 +296,6 @@ WRITERS = {
     "coordinator/letters.py",  # into a folder that its user names
     "desk/coordinator/session_opening.py",  # the same
     "lab/local_analyst.py",  # the analyst's folder
-    "cli/lab/demonstration.py",
     "tables/scratch.py",  # copies of tables, in the system's folder
     "tables/files.py",
     "tables/table_opening.py",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,6 @@ from clustering_protocols.terms.terms import Layout, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
-from party_sdk.cli.terminal.progress import Heartbeat
 from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_index import sessions_in
 from party_sdk.party.party_session import PartySession
@@ -340,19 +338,3 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
                 }[partitioning]
                 params = catalogue.parse_params(name, asked)
                 assert way == way_of(name, params, partitioning_of(layout))
-
-
-# The demo
-
-
-def test_a_long_silence_is_broken_with_the_last_line_of_a_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = tmp_path / "log"
-    log.write_text("first\nround 3\n\n")
-    with Heartbeat(seconds=0.05) as beat:
-        beat.now("parties answer", log)
-        time.sleep(0.4)
-    said = capsys.readouterr().err.splitlines()
-    assert said[0] == "parties answer …"
-    assert said[1].endswith("s: round 3")
