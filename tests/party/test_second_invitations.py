@@ -107,7 +107,7 @@ def test_a_party_that_was_shut_out_stops_and_gets_no_token(guest: Guest) -> None
     shut_out(guest)
     with guest.party() as party:
         for _ in range(2):
-            with pytest.raises(InvitationExpired, match="administrator ended"):
+            with pytest.raises(InvitationExpired, match="administrator revoked"):
                 party.run(PARTS.data[A])
         assert party.stored.load_identity().token is None
     found = guest.api.service.database.query(list_tokens)

@@ -60,7 +60,9 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
 
 def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
     """Yield a table for each column group: fields by how far they set clusters apart."""
-    # not above: it takes arrays
+    if not profiles:
+        return
+    # not above: it takes arrays, and what draws them
     from coterie_pages.result_texts import PairedProfile
 
     for profile in profiles:
