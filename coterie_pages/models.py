@@ -101,6 +101,14 @@ class Matrix(Value):
         return [f"#{name}" for name in named]
 
 
+class Outline(Value):
+    """The ellipse of one cluster of a mixture, on the same axes as :class:`Points`."""
+
+    cluster: int = Field(ge=0)
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
 class Points(Value):
     """Own rows on their two principal axes. No ids: a point has a place and a cluster.
 
@@ -108,6 +116,7 @@ class Points(Value):
     labels: the cluster of each; -1 for none.
     explained: the share of the spread that each axis shows.
     n_rows: how many rows there are; fewer may be drawn.
+    outlines: of a mixture, two standard deviations around each mean.
     """
 
     x: tuple[float, ...]
@@ -115,6 +124,7 @@ class Points(Value):
     labels: tuple[int, ...]
     explained: tuple[float, float]
     n_rows: int = Field(ge=0)
+    outlines: tuple[Outline, ...] = ()
 
 
 class LoggedLine(Value):

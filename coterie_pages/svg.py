@@ -6,6 +6,7 @@ picture has a title and a description, and its numbers stand in a table beside i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
@@ -611,9 +612,10 @@ _SHAPES: Final = (
 def scatter(name: str, title: str, points: Points) -> Markup:
     """Return the points with axes, and what each colour and shape stands for."""
     clusters = sorted(set(points.labels))
-    plot = _Plot(
-        56.0, 12.0, 572.0, 380.0, _margin(points.x, 0.04), _margin(points.y, 0.04)
-    )
+    lines = points.outlines
+    xs = [*points.x, *(x for each in lines for x in each.x)]
+    ys = [*points.y, *(y for each in lines for y in each.y)]
+    plot = _Plot(56.0, 12.0, 572.0, 380.0, _margin(xs, 0.04), _margin(ys, 0.04))
     first, second = (f"{part:.0%}" for part in points.explained)
     across, y = f"→ first principal axis ({first} of the spread)", plot.bottom + 38
     columns = ticks(*plot.x, about=6)
@@ -638,6 +640,11 @@ def scatter(name: str, title: str, points: Points) -> Markup:
         y = plot.bottom + 62 + 24 * (place // _KEYS)
         said = "no cluster" if cluster < 0 else f"cluster {cluster}"
         parts += [_marks([(x, y - 4)], cluster), text(x + 12, y, said)]
+    for outline in lines:
+        places = itertools.starmap(plot.place, zip(outline.x, outline.y, strict=True))
+        drawn = "L".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        kind = f"step c{outline.cluster % N_COLOURS}"
+        parts += [element("path", d=f"M{drawn}Z", class_=kind)]
     told = f"{len(points.x):,} of {points.n_rows:,} rows in {len(clusters)} groups."
     height = plot.bottom + 56 + 24 * -(-len(clusters) // _KEYS)
     return picture(name, title, told, (_WIDTH, height), parts)

@@ -221,6 +221,24 @@ class Placement:
         found[has_label] = self.distances[has_label, self.labels[has_label]]
         return found
 
+    @property
+    def uncertainty(self) -> FloatArray | None:
+        """Return how unsure the cluster of each row is (n_rows,), from 0 to 1.
+
+        Of a mixture what the largest membership leaves of 1, at most 1 - 1/k; else the
+        distance to the nearest centre over that to the second, 1 on the border. NaN for
+        rows without a label; None where neither is known, or there is one centre.
+        """
+        if self.memberships is not None:
+            left: FloatArray = 1.0 - self.memberships.max(axis=1)
+            return left
+        if self.distances is None or self.distances.shape[1] < 2:
+            return None
+        nearest, second = np.partition(self.distances, 1, axis=1).T[:2]
+        ratio: FloatArray = np.ones_like(second)
+        np.divide(nearest, second, out=ratio, where=second != 0)
+        return ratio
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
@@ -229,8 +247,8 @@ class Outcome:
     labels: int64 (n_rows,); -1 for rows of no cluster, or that did not take part.
     cluster_sizes: int64 (n_clusters,); rows per cluster over all parties.
     centroids: float64 array.
-    covariances: float64 (n_clusters, n_numbers, n_numbers); of a mixture, in the units
-        of the columns that are numbers.
+    covariances: float64 (n_clusters, n_columns, n_columns); of a mixture, around the
+        centroids; 0 where a column stands for a level.
     coordinates: float64 (n_rows, dimensions); the rows in the space of the centroids.
     memberships: float64 (n_rows, n_clusters).
     item_memberships: float64 (n_clusters, n_columns); how much each column belongs to

@@ -8,7 +8,9 @@ from party_sdk.estimators.base import CannotCluster
 from party_sdk.estimators.clusterers import (
     FederatedCoClustering,
     FederatedFuzzyCMeans,
+    FederatedGaussianMixture,
     FederatedKMeans,
+    FederatedLatentClass,
     FederatedSpectralClustering,
 )
 
@@ -16,6 +18,8 @@ __all__ = [
     "CannotCluster",
     "FederatedCoClustering",
     "FederatedFuzzyCMeans",
+    "FederatedGaussianMixture",
     "FederatedKMeans",
+    "FederatedLatentClass",
     "FederatedSpectralClustering",
 ]

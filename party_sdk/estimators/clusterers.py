@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.sections import Evaluation
 from party_sdk.estimators.base import (
     CentreDistances,
     FederatedClusterer,
@@ -218,6 +220,112 @@ class FederatedFuzzyCMeans(CentreDistances):
         if whole.memberships is not None:
             weights = whole.memberships**session.params.exponent
             self.cluster_centers_ = centres(whole, weights)
+
+
+class FederatedGaussianMixture(FederatedClusterer):
+    """A Gaussian mixture over the tables of several parties, simulated in this process.
+
+    Parameters and attributes are those of :class:`FederatedKMeans` without
+    ``cluster_centers_``, and these. A session makes no more updates than its rows allow:
+    ``session_.figures.converged`` says whether they were enough.
+
+    Parameters
+    ----------
+    protocol : {'mixture'}
+    covariance_type : {'full', 'tied', 'diag', 'spherical'}
+        As of ``GaussianMixture``.
+
+    Attributes
+    ----------
+    memberships_ : list of float64 arrays, or float64 array of shape (n_samples, n_clusters)
+        As ``labels_``; how probable each component is for each row.
+    weights_ : float64 array of shape (n_clusters,)
+    means_ : float64 array of shape (n_clusters, n_columns)
+        In the units of the columns that were clustered, as ``covariances_``.
+    covariances_ : float64 array of shape (n_clusters, n_columns, n_columns)
+    aic_, bic_, icl_ : float
+        Of the run that counts, to six digits.
+    """
+
+    algorithms: ClassVar = ("gaussian_mixture",)
+
+    def __init__(
+        self,
+        n_clusters: int | Sequence[int] = 8,
+        *,
+        protocol: str = "mixture",
+        covariance_type: Literal["full", "tied", "diag", "spherical"] = "full",
+        layout: Said | None = None,
+        n_init: int | None = None,
+        max_iter: int | None = None,
+        params: Mapping[str, Any] | None = None,
+        choose: str | None = None,
+        id_column: IdColumns = None,
+        dictionary: Any = None,
+        preparation: Any = None,
+        choices: Mapping[str, Any] | None = None,
+        allow: Sequence[str] = (),
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            protocol=protocol,
+            layout=layout,
+            n_init=n_init,
+            max_iter=max_iter,
+            params=params,
+            choose=choose,
+            id_column=id_column,
+            dictionary=dictionary,
+            preparation=preparation,
+            choices=choices,
+            allow=allow,
+            random_state=random_state,
+        )
+        self.covariance_type = covariance_type
+
+    def _own(self, model: type[Params]) -> dict[str, Any]:
+        names = {"covariance_type"} & model.model_fields.keys()
+        return {**super()._own(model), **dict.fromkeys(names, self.covariance_type)}
+
+    def _keep(self, session: SimulatedSession) -> None:
+        super()._keep(session)
+        whole, result = session.whole, session.results[0]
+        self.memberships_ = of_tables(session, "memberships", whole.memberships)
+        self.weights_ = np.array(result.report["weights"])
+        self.means_, self.covariances_ = result.centroids, result.covariances
+        figures = result.figures[result.chosen]
+        self.aic_, self.bic_, self.icl_ = figures.aic, figures.bic, figures.icl
+
+
+class FederatedLatentClass(FederatedGaussianMixture):
+    """Latent classes over the tables of several parties, simulated in this process.
+
+    Parameters and attributes are those of :class:`FederatedGaussianMixture`. Variables are
+    the levels that ``dictionary`` declares; numbers beside them are taken along, with
+    ``covariance_type``. ``means_`` has the share of each level, by 1/√2, in a column of
+    its own.
+
+    Parameters
+    ----------
+    dictionary : Schema or sequence of Schema
+    preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it
+    """
+
+    algorithms: ClassVar = ("latent_class",)
+
+    def build_params(self) -> tuple[Params, Evaluation | None]:
+        """Return the session's parameters, and its runs where there are several.
+
+        Raises InvalidParameters without a dictionary of levels, and a preparation.
+        """
+        if self.dictionary is None or self.preparation is None:
+            raise InvalidParameters(
+                "latent classes need a dictionary, which declares the levels, and a "
+                "preparation.",
+                field="dictionary",
+            )
+        return super().build_params()
 
 
 class FederatedSpectralClustering(FederatedClusterer):

@@ -233,7 +233,14 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
         )
     check_own_table(member, data)
     rows, labels = member.select_clustered(data, result.labels)
-    found = principal_axes(rows, labels, units=member.units(rows), most=_MOST_POINTS)
+    found = principal_axes(
+        rows,
+        labels,
+        units=member.units(rows),
+        most=_MOST_POINTS,
+        means=result.centroids,
+        covariances=result.covariances,
+    )
     return found.to_points(len(result.labels))
 
 

@@ -244,6 +244,9 @@ class NewRows:
         the units in which the session compared rows; NaN for rows without a label. None
         where a party knows no centre.
     centre_distances: float64 (n_rows, n_clusters) or None; the same to every centre.
+    uncertainty: float64 (n_rows,) or None; how unsure the label is, from 0 to 1; see
+        :class:`~clustering_protocols.contract.Placement`.
+    memberships: float64 (n_rows, n_clusters) or None; of a mixture.
     outside: float64 (n_rows,) or None; the share of a row's columns outside the trained
         range; NaN for rows without a label. None in a simulation.
     summary: what may be said of them as a whole, without any row; None in a simulation,
@@ -254,6 +257,8 @@ class NewRows:
     labels: IntArray = field(repr=False)
     distances: FloatArray | None = field(repr=False)
     centre_distances: FloatArray | None = field(repr=False)
+    uncertainty: FloatArray | None = field(repr=False)
+    memberships: FloatArray | None = field(repr=False)
     outside: FloatArray | None = field(repr=False)
     summary: NewRowsSummary | None
     ids: Sequence[str] | None = field(repr=False)
@@ -271,6 +276,8 @@ class NewRows:
             labels=placement.labels,
             distances=placement.own_distances,
             centre_distances=placement.distances,
+            uncertainty=placement.uncertainty,
+            memberships=placement.memberships,
             outside=outside,
             summary=summary,
             ids=data.ids,
@@ -290,5 +297,9 @@ class NewRows:
     @property
     def _columns(self) -> Mapping[str, FloatArray]:
         """Return what stands beside the labels; what is not known has no column."""
-        known = {"distance": self.distances, "outside": self.outside}
+        known = {
+            "distance": self.distances,
+            "uncertainty": self.uncertainty,
+            "outside": self.outside,
+        }
         return {name: values for name, values in known.items() if values is not None}

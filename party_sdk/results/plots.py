@@ -14,13 +14,14 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages import svg
-from coterie_pages.models import Points
+from coterie_pages.models import Outline, Points
 from party_sdk.results.output_files import check_picture, write_whole
 
 if TYPE_CHECKING:
     from party_sdk.results.results import Result
 
 _MOST_POINTS = 20_000
+_OUTLINE_POINTS = 49
 _MOST_CELLS = 120  # across and down
 
 
@@ -72,7 +73,14 @@ def draw(
             "matrix", "Objects and items by cluster", cells.tolist(), borders
         )
     else:
-        axes = principal_axes(data, result.labels, units=units, most=_MOST_POINTS)
+        axes = principal_axes(
+            data,
+            result.labels,
+            units=units,
+            most=_MOST_POINTS,
+            means=result.centroids,
+            covariances=result.covariances,
+        )
         points = axes.to_points(data.n_rows)
         drawn = svg.scatter("rows", "Your rows on two axes", points)
     return Picture(svg.standalone(drawn))
@@ -111,11 +119,14 @@ class Axes(NamedTuple):
     places: float64 array of shape (n, 2).
     labels: int64 array of shape (n,).
     explained: the share of the spread that each axis shows.
+    outlines: float64 array of shape (k, points, 2); of a mixture, two standard deviations
+        around each mean; else none.
     """
 
     places: FloatArray
     labels: IntArray
     explained: tuple[float, float]
+    outlines: FloatArray
 
     def to_points(self, n_rows: int) -> Points:
         """Return what is drawn of a table of so many rows, to four digits."""
@@ -125,6 +136,10 @@ class Axes(NamedTuple):
             labels=tuple(self.labels.tolist()),
             explained=self.explained,
             n_rows=n_rows,
+            outlines=tuple(
+                Outline(cluster=cluster, x=tuple(x.tolist()), y=tuple(y.tolist()))
+                for cluster, (x, y) in enumerate(self.outlines.round(4).swapaxes(1, 2))
+            ),
         )
 
 
@@ -134,16 +149,20 @@ def principal_axes(
     *,
     units: FloatArray | None = None,
     most: int,
+    means: FloatArray | None = None,
+    covariances: FloatArray | None = None,
 ) -> Axes:
     """Return rows on the axes along which they vary most.
 
     units: float64 (m,); by what each column is divided; its own standard deviation by
         default.
     most: of larger tables so many rows at most, evenly spread over the table.
+    means, covariances: float64 (k, m), (k, m, m); of a mixture.
     """
     X, shown = _some_rows(data, labels, most)
     units = X.std(axis=0) if units is None else units
-    Z = (X - X.mean(axis=0)) / np.where(units > 0, units, 1.0)
+    units = np.where(units > 0, units, 1.0)
+    Z = (X - X.mean(axis=0)) / units
     _, strengths, axes = np.linalg.svd(Z, full_matrices=False)
     width = min(2, len(axes))
     places = np.zeros((len(Z), 2))
@@ -152,7 +171,23 @@ def principal_axes(
     shares[:width] = strengths[:width] ** 2 / max(
         np.sum(strengths**2), np.finfo(float).tiny
     )
-    return Axes(places, shown, (float(shares[0]), float(shares[1])))
+    outlines = np.empty((0, 0, 2))
+    if (
+        covariances is not None
+        and means is not None
+        and means.shape[1] == X.shape[1] > 1
+    ):
+        across = axes[:width].T / units[:, None]
+        values, directions = np.linalg.eigh(across.T @ covariances @ across)
+        turn = np.linspace(0.0, 2 * np.pi, _OUTLINE_POINTS)
+        circle = (
+            2
+            * np.sqrt(np.maximum(values, 0.0))[:, None]
+            * np.column_stack([np.cos(turn), np.sin(turn)])
+        )
+        centres = (means - X.mean(axis=0)) @ across
+        outlines = centres[:, None] + circle @ directions.swapaxes(1, 2)
+    return Axes(places, shown, (float(shares[0]), float(shares[1])), outlines)
 
 
 def _some_rows(

@@ -45,6 +45,8 @@ class Result:
     cluster_sizes: int64 (n_clusters,) or None; rows of all parties in each cluster.
     centroids, coordinates, memberships: float64 arrays or None; where the protocol and
         the terms give them out; coordinates are the rows in the space of the centroids.
+    covariances: float64 (n_clusters, n_columns, n_columns) or None; of a mixture, around
+        the centroids; 0 where a column stands for a level.
     item_memberships: float64 (n_clusters, n_columns) or None; how much each column
         belongs to each cluster, where columns are clustered too.
     naming: the columns of the table that hold the ids.
@@ -59,6 +61,7 @@ class Result:
     labels: IntArray = field(repr=False)
     cluster_sizes: IntArray | None
     centroids: FloatArray | None = field(repr=False)
+    covariances: FloatArray | None = field(repr=False)
     coordinates: FloatArray | None = field(repr=False)
     memberships: FloatArray | None = field(repr=False)
     item_memberships: FloatArray | None = field(repr=False)
@@ -101,6 +104,7 @@ class Result:
             labels=outcome.labels,
             cluster_sizes=outcome.cluster_sizes,
             centroids=outcome.centroids,
+            covariances=outcome.covariances,
             coordinates=outcome.coordinates,
             memberships=outcome.memberships,
             item_memberships=outcome.item_memberships,
@@ -287,12 +291,26 @@ class Result:
         order = np.argsort(-self.item_memberships, axis=1, kind="stable")[:, :n]
         return [[columns[item] for item in items] for items in order]
 
-    def save(self, path: str | Path) -> Path:
-        """Write labels (and memberships): CSV, or Parquet or Excel by the path's ending."""
-        path = Path(path)
-        return write_labels(
-            path, self.labels, self.ids, self.naming, self._by_cluster()
-        )
+    def uncertainty(self, rows: DataSource) -> FloatArray | None:
+        """Return how unsure the clusters of own rows (n,) are; see :class:`Placement`.
+
+        rows: as the columns that were clustered. None where the party reads neither
+            memberships nor centres.
+        """
+        if self.memberships is not None:
+            left: FloatArray = 1.0 - self.memberships.max(axis=1)
+            return left
+        return None if self._predict is None else self._predict(rows).uncertainty
+
+    def save(self, path: str | Path, uncertainty: FloatArray | None = None) -> Path:
+        """Write labels (and memberships): CSV, or Parquet or Excel by the path's ending.
+
+        uncertainty: float64 (n_rows,); a column more.
+        """
+        more = self._by_cluster()
+        if uncertainty is not None:
+            more["uncertainty"] = uncertainty
+        return write_labels(Path(path), self.labels, self.ids, self.naming, more)
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:

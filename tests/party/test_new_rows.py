@@ -222,7 +222,13 @@ def test_rows_that_lack_a_value_stay_empty(prepared: Kept, tmp_path: Path) -> No
         content.write_bytes(found.encode(ending))
         for written in (path, content):
             table = read(written)
-            assert list(table) == ["patient", "label", "distance", "outside"]
+            assert list(table) == [
+                "patient",
+                "label",
+                "distance",
+                "uncertainty",
+                "outside",
+            ]
             assert (table["distance"].isna() == lacking).all()
             assert (table["outside"].isna() == lacking).all()
             assert list(table["patient"]) == list(new["patient"])

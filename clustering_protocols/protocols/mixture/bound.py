@@ -17,8 +17,10 @@ import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import DegreeSums
+from clustering_protocols.contract.row_history import SHARE
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.secrecy.fixed_point import RING_BITS
+from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 from .columns import Columns
 from .model import Shape
@@ -102,6 +104,8 @@ def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
     """Return what the sums answered so far tell, with one more, of all runs.
 
     By own rows: what the terms say counts for nothing here but the numbers that leave.
+    The party's own ``sums_limit``, a quarter, is half as many equations as unknown
+    numbers; 1 sets no limit.
 
     Raises GuardRefused if they are too many equations.
     """
@@ -124,7 +128,10 @@ def audit(context: MixtureContext, data: DataSource) -> DegreeSums:
     kept = [context.memory.scope_to_run(run).get(DegreeSums) for run in runs]
     told = sum(each.equations for each in kept if each is not None)
     each = Shape.of(session.params, columns).n_equations / max(unknown, 1e-9)
-    if MARGIN * (told + each) > 1.0 + 1e-9:
+    limit = context.choices.get(SUMS_LIMIT, SHARE)
+    if not isinstance(limit, int | float) or not 0 <= limit <= 1:
+        raise GuardRefused(f"{SUMS_LIMIT!r} must be a share, from 0 to 1.")
+    if limit < 1 and MARGIN * (told + each) > limit / SHARE + 1e-9:
         fit = updates_that_fit(session.runs, columns, others(session), bits)
         raise GuardRefused(
             "Columns repeat their values: totals of more rounds would show which rows the "

@@ -391,14 +391,16 @@ def _publication(
 def _outcome(place: Place) -> Outcome:
     recall = place.context.recall
     components, rows = recall(messages.Components), recall(messages.FinalRows)
-    inverse = place.scale.inverse[place.columns.numbers]
-    spread = em.matrices(place.shape.kind, components.covariances, len(inverse))
-    spread = spread / np.outer(inverse, inverse)
+    at, width = place.columns.numbers, place.columns.width
+    inverse = place.scale.inverse[at]
+    spread = em.matrices(place.shape.kind, components.covariances, len(at))
+    covariances = np.zeros((place.shape.k, width, width))
+    covariances[:, at[:, None], at] = spread / np.outer(inverse, inverse)
     return Outcome(
         labels=rows.labels,
         cluster_sizes=recall(messages.FinalSizes).sizes,
         centroids=_means(place, components),
-        covariances=np.broadcast_to(spread, (place.shape.k, *spread.shape[1:])),
+        covariances=covariances,
         memberships=rows.memberships,
         predict=_Densest(place.shape, components, place.scale),
         report={

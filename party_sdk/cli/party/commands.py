@@ -161,6 +161,14 @@ def run(
     picture: Annotated[
         Path | None, option("Write a picture of your rows by cluster (SVG).")
     ] = None,
+    details: Annotated[
+        bool,
+        option(
+            "Write beside each label how unsure it is, from 0 to 1, where you read "
+            "memberships or centres: for k-means the distance to the nearest centre over "
+            "that to the second."
+        ),
+    ] = False,
     accept: Annotated[
         str | None,
         option(
@@ -184,7 +192,7 @@ def run(
     from party_sdk.analyst_client.invitations import Invitation
     from party_sdk.application.outputs import Outputs
 
-    outputs = Outputs(labels=labels, picture=picture, force=force)
+    outputs = Outputs(labels=labels, picture=picture, details=details, force=force)
     rows = table.spec(outputs.paths, force=force)
     here, policy = home.join_home(), policy_of(home.folder, guards)
     folder = None if slot is None else here.stored(session, slot)

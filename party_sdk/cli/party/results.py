@@ -213,9 +213,10 @@ def predict(
 ) -> Output:
     """Label new rows at home, where the terms release what that takes.
 
-    Each row gets its label, the distance to the centre of its cluster, and the share of
-    its columns outside the trained range. Prints how far the rows lie from the session's.
-    Nothing is sent. You are asked first where they look like other units.
+    Each row gets its label, the distance to the centre of its cluster, how unsure the
+    label is, and the share of its columns outside the trained range. Prints how far the
+    rows lie from the session's. Nothing is sent. You are asked first where they look like
+    other units.
     """
     from party_sdk.cli.terminal.asker import confirm_units
 

@@ -76,6 +76,24 @@ def test_points_are_the_principal_components_of_scikit_learn() -> None:
     assert found.labels.tolist() == labels.tolist()
 
 
+def test_ellipses_of_a_mixture_are_two_standard_deviations_of_its_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3)) * [3.0, 1.0, 0.1] + 5.0
+    found = principal_axes(
+        open_table(X),
+        np.zeros(len(X), dtype=np.int64),
+        units=np.ones(3),
+        most=10_000,
+        means=X.mean(axis=0)[None],
+        covariances=np.cov(X.T)[None],
+    )
+    away = np.linalg.norm(found.outlines[0], axis=1)
+    assert away.max() == pytest.approx(2 * found.places[:, 0].std(), rel=1e-3)
+    assert away.min() == pytest.approx(2 * found.places[:, 1].std(), rel=1e-2)
+    drawn = str(svg.scatter("p", "rows", found.to_points(len(X))))
+    assert drawn.count('class="step c0"') == 1
+
+
 def test_a_heat_map_counts_clusters_as_the_other_tables_of_its_page() -> None:
     _, _, profile = wine_profile()
     texts = [
