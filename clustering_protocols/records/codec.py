@@ -44,6 +44,7 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "U8": np.dtype("u1"),
 }
 CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
+_LARGEST: Final = 2**53 - 1  # of whole numbers that every reader of JSON knows
 
 Arrays = Mapping[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -99,7 +100,7 @@ def pieces(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | JoinedBytes]
 ) -> Iterator[Buffer]:
     """Yield the bytes of :func:`encode` piece by piece, without joining the arrays."""
-    table: dict[str, Any] = {METADATA_KEY: rfc8785.dumps(dict(header)).decode()}
+    table: dict[str, Any] = {METADATA_KEY: canonical_text(dict(header))}
     entries: dict[str, Any] = {"__metadata__": table}
     ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     end = 0
@@ -113,7 +114,7 @@ def pieces(
             "shape": list(array.shape),
             "data_offsets": [begin, end],
         }
-    text = _write_table(entries).encode()
+    text = _write_plain(entries).encode()
     text += b" " * (-len(text) % 8)  # the data starts on a multiple of eight bytes
     if len(text) > MAX_HEADER_BYTES:
         raise ValueError(f"the header takes {len(text)} bytes, over {MAX_HEADER_BYTES}")
@@ -129,11 +130,34 @@ def pieces(
         yield little.reshape(-1).view(np.uint8).data
 
 
-# Of a table without floats, whose keys are ASCII, these are the bytes of RFC 8785, and
-# they come eight times sooner.
-_write_table: Final = json.JSONEncoder(
+_write_plain: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), sort_keys=True
 ).encode
+
+
+def canonical_text(value: Any) -> str:
+    """Return a JSON value as RFC 8785 writes it.
+
+    By json where that writes the same, eight times sooner: without floats, and with keys
+    of ASCII.
+
+    Raises ValueError for NaN, infinities, whole numbers beyond 2^53 and keys that are no
+        text.
+    """
+    return _write_plain(value) if _is_plain(value) else rfc8785.dumps(value).decode()
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str | bool) or value is None:
+        return True
+    if isinstance(value, int):
+        return -_LARGEST <= value <= _LARGEST
+    if isinstance(value, dict):
+        return all(
+            isinstance(key, str) and key.isascii() and _is_plain(item)
+            for key, item in value.items()
+        )
+    return isinstance(value, list | tuple) and all(map(_is_plain, value))
 
 
 def digest(header: Mapping[str, Any], arrays: Arrays) -> str:

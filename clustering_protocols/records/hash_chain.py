@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final
 
-import rfc8785
-
 from clustering_protocols.common.errors import AuditBroken
+from clustering_protocols.records import codec
 
 START: Final = "0" * 64
 
@@ -34,7 +33,7 @@ def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
     """
     previous = START if last is None else digest(last)
     entry = {**fields, "number": number, "previous": previous}
-    return rfc8785.dumps(entry).decode()
+    return codec.canonical_text(entry)
 
 
 def read(

@@ -100,6 +100,22 @@ def test_the_table_of_a_file_is_canonical_json(
     assert table == rfc8785.dumps(json.loads(table))
 
 
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_canonical_text_is_that_of_rfc_8785(value: Any) -> None:
+    try:
+        expected = rfc8785.dumps(value)
+    except ValueError:
+        with pytest.raises((rfc8785.CanonicalizationError, UnicodeEncodeError)):
+            codec.canonical_text(value).encode()
+    else:
+        assert codec.canonical_text(value).encode() == expected
+
+
 @given(array=hnp.arrays(np.float64, shapes))
 def test_the_memory_layout_does_not_change_the_bytes(
     array: np.ndarray[Any, Any],
