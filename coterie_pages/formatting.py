@@ -11,7 +11,12 @@ from typing import Any, Final
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.outcomes import Outcome, OutcomeTable
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
-from clustering_protocols.numerics.survival import Survival, kaplan_meier, log_rank
+from clustering_protocols.numerics.survival import (
+    TOO_FEW,
+    Survival,
+    kaplan_meier,
+    log_rank,
+)
 from clustering_protocols.terms.captions import captions_of, texts_of
 from clustering_protocols.terms.session_risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
@@ -428,6 +433,9 @@ def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, .
             continue
         curve, events = kaplan_meier(line), sum(line.events.n_rows)
         n_rows = events + sum(line.censored.n_rows)
+        if not line.shows_events:
+            yield name, f"{n_rows:,}", TOO_FEW, "–"
+            continue
         mean = f"{number(curve.mean)} ± {number(curve.deviation)}"
         yield name, f"{n_rows:,}", f"{events:,}", mean
 

@@ -17,7 +17,7 @@ import numpy as np
 from markupsafe import Markup
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
-from clustering_protocols.numerics.survival import Survival, kaplan_meier
+from clustering_protocols.numerics.survival import TOO_FEW, Survival, kaplan_meier
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.formatting import BESIDE, cluster_title, figure, number
 from coterie_pages.models import Points, Timeline
@@ -501,6 +501,9 @@ def survival_curves(
         y, colour = plot.bottom + 58 + 20 * row, f"c{place}"
         parts += [rectangle(2, y - 9, 10, 10, class_=colour)]
         parts += [text(18, y, shorten(lines[place], 12))]
+        if not own.shows_events:
+            parts += [text(plot.left, y, TOO_FEW, class_="small")]
+            continue
         for at, n_rows in zip(times, own.at_risk(np.array(times)), strict=True):
             x, _ = plot.place(at, 0.0)
             parts += [text(x, y, f"{int(n_rows):,}", anchor="middle", class_="small")]

@@ -18,6 +18,7 @@ from clustering_protocols.common.values import Value
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 BINS: Final = 20
+TOO_FEW: Final = "too few events to show"
 _Z: Final = 1.959963984540054
 """The 97.5 % quantile of the normal distribution: intervals are of 95 %."""
 
@@ -60,6 +61,11 @@ class SurvivalLine(Value):
     events: BinnedRows
     censored: BinnedRows
 
+    @property
+    def shows_events(self) -> bool:
+        """Return whether events are counted: too few for the release count as none."""
+        return any(self.events.n_rows)
+
     def at_risk(self, times: FloatArray) -> FloatArray:
         """Return how many rows are under observation at each time (m,)."""
         total = sum(self.events.n_rows) + sum(self.censored.n_rows)
@@ -88,7 +94,10 @@ class Survival(Value):
             ("line", "until", "at_risk", "events", "survival", "low", "high")
         ]
         for place, line in enumerate(self.lines):
-            if line is not None:
+            if line is not None and not line.shows_events:
+                n_rows = float(line.at_risk(np.zeros(1))[0])
+                rows.append((place, self.most, n_rows, TOO_FEW, "", "", ""))
+            elif line is not None:
                 curve = kaplan_meier(line)
                 at_risk, events = line.at_risk(curve.ends), line.events.n_rows
                 columns = (curve.ends, at_risk, events, *curve[1:4])
@@ -211,12 +220,14 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
 def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
     """Return the test that all lines have the same hazard, over bins that all have.
 
+    Lines with too few events to show are not compared.
+
     χ² = (O - E)ᵀ V⁻ (O - E), with the hypergeometric covariance of each bin (Mantel 1966;
     Peto and Peto 1972).
     """
     from scipy.special import chdtrc  # few profiles have survival
 
-    compared = [line for line in lines if line is not None]
+    compared = [line for line in lines if line is not None and line.shows_events]
     if len(compared) < 2:
         return LogRank()
     common = reduce(set.intersection, (set(line.events.ends) for line in compared))

@@ -32,6 +32,8 @@ from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
+from coterie_pages.formatting import survival_rows
+from coterie_pages.svg import survival_curves
 
 MOST = 1800.0
 LEAST = 5
@@ -207,6 +209,25 @@ def test_bins_merge_until_they_hold_enough_rows(
     assert line.events.ends == tuple(map(float, ends))
     assert line.events.n_rows == tuple(told)
     assert merge_line(counts[:, :0], float(BINS), LEAST, rounded=False) is None
+
+
+def test_a_line_with_too_few_events_says_so_and_is_not_compared(
+    drawn: list[SurvivalLine],
+) -> None:
+    counts = np.array([[0] * 9 + [LEAST - 1] + [0] * 10, [20] * BINS])
+    few = merge_line(counts, MOST, LEAST, rounded=False)
+    assert few is not None
+    assert not few.shows_events
+    time = Survival(name="days", event="death", most=MOST, lines=(few, *drawn))
+    rows = [row for row in time.table if row[0] == 0]
+    assert rows == [(0, MOST, 400.0, "too few events to show", "", "", "")]
+    names = ["cluster 0", "cluster 1", "cluster 2", "cluster 3"]
+    first, *others = survival_rows(time, names)
+    assert first == ("cluster 0", "400", "too few events to show", "–")
+    picture = survival_curves("s", "Survival", time, names)
+    assert picture.count("too few events to show") == 1
+    assert picture.count("<polyline") == len(others) == len(drawn)
+    assert log_rank(time.lines) == log_rank(drawn)
 
 
 @pytest.mark.parametrize(
