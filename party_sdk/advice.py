@@ -43,10 +43,15 @@ COLUMNS: Final = (
 )
 """Titles of the table; :func:`cells` fills a row of it."""
 
-LEGEND: Final = (
+_LEGEND: Final = (
     "analyst, with a party: what the analyst can work out beside the result, alone and "
     "together with one party. agreement: with clustering the pooled rows, on the worst "
     "and the best public data set; 1 is equal."
+)
+
+_MIXED: Final = (
+    "Numbers, yes or no and levels go together where a dictionary describes them: numbers "
+    "count in standard deviations, and two answers, or two levels, are 1 apart."
 )
 
 
@@ -81,7 +86,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "data": Question(
         "What is the data?",
         {
-            "numeric": "measurements",
+            "numeric": "measurements, with yes or no and levels",
             "counts": "counts of objects and items",
             "categories": "levels, such as answers to a questionnaire",
         },
@@ -105,6 +110,11 @@ class Situation:
     data: Kind = "numeric"
     n_clusters: int = 3
     rows: int | None = None
+
+    @property
+    def legend(self) -> str:
+        """Return what the columns of the table mean, and how kinds of data go together."""
+        return f"{_LEGEND} {_MIXED}" if self.data == "numeric" else _LEGEND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,14 +123,14 @@ def _lines(situation: "Situation", advice: "Advice") -> "Iterator[str]":
 
 
 def _table(situation: "Situation", fits: "Sequence[Fit]") -> "Iterator[str]":
-    from party_sdk.advice import COLUMNS, LEGEND, cells
+    from party_sdk.advice import COLUMNS, cells
 
     rows: list[tuple[str, ...]] = [COLUMNS]
     for number, fit in enumerate(fits, start=1):
         name, *rest = cells(fit.protocol, fit.way, situation.partitioning)
         rows.append((f"{number}. {name}", *rest))
     yield from align_columns(rows)
-    yield _wrap(f"\n{LEGEND}")
+    yield _wrap(f"\n{situation.legend}")
     for fit in fits:
         for warning in fit.warnings:
             yield _wrap(f"{fit.name}: warning: {warning}")

@@ -15,7 +15,6 @@ from coterie_pages.desk_models import AdvicePage, FieldGroup, MethodRow
 from coterie_pages.models import Banner, FormField, Option
 from party_sdk.advice import (
     COLUMNS,
-    LEGEND,
     QUESTIONS,
     Fit,
     Question,
@@ -81,7 +80,7 @@ def _build_advice(situation: Situation, root: str) -> dict[str, Any]:
     return {
         "answered": True,
         "columns": COLUMNS,
-        "legend": LEGEND,
+        "legend": situation.legend,
         "rows": tuple(_row(fit, situation, root) for fit in advice.fits),
         "wider": tuple(fit.name for fit in advice.with_distances),
         "wider_href": f"{root}{ADVICE}?{urlencode(wider)}",
