@@ -20,7 +20,7 @@ from clustering_protocols.contract.disclosures import (
     Kind,
     Reader,
     kinds_of,
-    of_fillings,
+    of_preparation,
     of_release,
     of_runs,
 )
@@ -125,7 +125,7 @@ def releases() -> list[tuple[str, frozenset[Disclosure]]]:
     return [
         ("profiles `members`", of_release(Release(profiles="members"), ROWS_SPLIT)),
         ("profiles `everybody`", of_release(Release(profiles="everybody"), ROWS_SPLIT)),
-        ("fillings", of_fillings([plan], ROWS_SPLIT)),
+        ("fillings, site effects", of_preparation([plan], ROWS_SPLIT)),
         ("several runs", of_runs(Evaluation(n_clusters=(2, 3)))),
     ]
 

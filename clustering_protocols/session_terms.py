@@ -16,7 +16,7 @@ from clustering_protocols.common.values import validate_values
 from clustering_protocols.contract import Disclosure, Params, SessionContext
 from clustering_protocols.contract.disclosures import (
     check_shown,
-    of_fillings,
+    of_preparation,
     of_release,
 )
 from clustering_protocols.contract.parameters import asked
@@ -115,7 +115,8 @@ def _check_fit(params: Params, terms: Terms) -> None:
         params.check_prepared(plans)
     _check_described(params, terms)
     params.check_dictionary(
-        [schema.clustered_part for schema in terms.dictionary or ()]
+        [plan.declared for plan in plans]
+        or [schema.clustered_part for schema in terms.dictionary or ()]
     )
     shared = any(len(layout.row_group(row)) > 1 for row in range(layout.n_row_groups))
     drops = any(len(plan.find_places_by_missing("drop")) for plan in plans)
@@ -171,7 +172,7 @@ def shown_in(terms: Terms) -> frozenset[Disclosure]:
 def _find_disclosures(params: Params, terms: Terms) -> frozenset[Disclosure]:
     layout = terms.layout
     shown = catalogue.protocol(terms.protocol.name).shows(params, layout)
-    shown |= of_fillings(terms.plans, layout)
+    shown |= of_preparation(terms.plans, layout)
     return shown | of_release(terms.release, layout)
 
 

@@ -120,10 +120,12 @@ def of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
     return to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
 
 
-def of_fillings(plans: Sequence[ColumnPlan], layout: Layout) -> frozenset[Disclosure]:
-    """Return what those read who pool what fills missing values."""
+def of_preparation(
+    plans: Sequence[ColumnPlan], layout: Layout
+) -> frozenset[Disclosure]:
+    """Return what those read who pool what fills gaps, or is due to covariates."""
     pooled = any(
-        plan.fills and len(layout.column_group(column)) > 1
+        (plan.fills or plan.harmonised.any()) and len(layout.column_group(column)) > 1
         for column, plan in enumerate(plans)
     )
     return to(Reader.GROUP, Kind.MEANS, Kind.SUMS) if pooled else frozenset()

@@ -20,6 +20,7 @@ from clustering_protocols.records.record import Reach, Record
 from clustering_protocols.shared_stages import (
     imputation as filling,
     profiles as profiling,
+    site_effects,
 )
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Audience
@@ -152,9 +153,10 @@ def _chain(name: str, example: Example[Any]) -> tuple[Stage, ...]:
 
 
 def _optional() -> tuple[Stage, ...]:
-    """Return what terms of any protocol may add: filling, profiles, several runs."""
+    """Return what terms of any protocol may add: preparation, profiles, several runs."""
     profiles = profiling.stage(Release(profiles="everybody"), labelled_by(()), "slot")
-    return filling.stage(), profiles, build_closing((profiles,), 2, least=1)
+    closing = build_closing((profiles,), 2, least=1)
+    return filling.stage(), site_effects.stage(), profiles, closing
 
 
 def _orders(stages: Iterable[Stage]) -> list[StageOrder]:

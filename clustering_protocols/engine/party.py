@@ -378,7 +378,7 @@ def _take_clustered(
     session: SessionContext, slot: str, memory: Memory, data: DataSource
 ) -> DataSource:
     plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
-    rows = clustered_columns(data, schema)
+    rows = clustered_columns(data, schema, plan)
     return rows if plan is None else prepare_rows(plan, rows, memory)
 
 
@@ -395,10 +395,10 @@ def wrap_predict(
         return outcome
 
     def place_fields(data: DataSource) -> Placement:
-        data = clustered_columns(data, schema)
+        data = clustered_columns(data, schema, plan)
         if plan is None:
             return predict(data)
-        check_fields(data, plan.schema)
+        check_fields(data, plan.fields)
         rows = whole_rows(data, plan)
         if rows is None:
             return predict(prepare_rows(plan, data, memory))

@@ -84,15 +84,21 @@ def _lasts(stages: Sequence[Stage]) -> tuple[Stage, ...]:
 
 
 def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Return a protocol's stages and, where gaps are filled, the stage that does it.
+    """Return a protocol's stages with those that prepare rows, where the terms ask.
 
-    It comes once parties share secrets and hold the same rows: what is pooled are the
-    rows that take part.
+    They come once parties share secrets and hold the same rows: what is pooled are the
+    rows that take part. Gaps are filled first, then site effects taken out.
     """
-    if not any(plan.fills for plan in terms.plans):
+    fills = any(plan.fills for plan in terms.plans)
+    harmonises = any(plan.harmonised.any() for plan in terms.plans)
+    if not (fills or harmonises):
         return stages
-    # not above: few sessions fill gaps, and each process would read it
-    from clustering_protocols.shared_stages import imputation as filling, secrets
+    # not above: few sessions prepare rows so, and each process would read it
+    from clustering_protocols.shared_stages import (
+        imputation as filling,
+        secrets,
+        site_effects,
+    )
     from clustering_protocols.shared_stages.alignment import (
         digests,
         intersection,
@@ -101,7 +107,8 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
 
     before = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
     place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)
-    return (*stages[:place], filling.stage(), *stages[place:])
+    added = [filling.stage()] * fills + [site_effects.stage()] * harmonises
+    return (*stages[:place], *added, *stages[place:])
 
 
 def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:

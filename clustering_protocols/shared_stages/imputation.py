@@ -32,6 +32,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, Word
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum
+from clustering_protocols.shared_stages.site_effects import HarmonisedRows, SiteEffects
 from clustering_protocols.shared_stages.statistics.powers import (
     PowerCounts,
     bound_of,
@@ -83,10 +84,13 @@ class Gaps(NamedTuple):
 
 
 def gaps_of(context: PartyContext) -> Gaps | None:
-    """Return the filled gaps of each column that is a number; None where none is."""
+    """Return the filled gaps of each column that is a number; None where none is.
+
+    None too where site effects were taken out: nothing that was filled stands there.
+    """
     plan = context.session.terms.plan(context.slot.name)
     fillings = context.memory.get(Fillings)
-    if plan is None or fillings is None:
+    if plan is None or fillings is None or plan.harmonised.any():
         return None
     n_own_rows = context.session.n_rows(context.slot.name)
     counted = np.where(fillings.n_own >= _least(context), fillings.n_own, 0)
@@ -105,16 +109,16 @@ def gaps_of(context: PartyContext) -> Gaps | None:
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
     """Return rows as the columns that are clustered, once it is known what fills gaps.
 
-    Until then as their party has them.
+    Until then as their party has them. Until site effects are known, where these are
+    taken out, the columns of covariates stand behind the others.
     """
-    fillings = memory.get(Fillings)
-    if fillings is not None:
-        return PreparedRows(data, plan, fillings.instead)
-    return (
-        ObservedRows(data, plan)
-        if plan.fills
-        else PreparedRows(data, plan, np.empty(0))
-    )
+    fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
+    if plan.fills and fillings is None:
+        return ObservedRows(data, plan)
+    filled = np.empty(0) if fillings is None else fillings.instead
+    if effects is None:
+        return PreparedRows(data, plan, filled)
+    return HarmonisedRows(data, plan, filled, effects)
 
 
 def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:

@@ -91,8 +91,8 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     """
     plan, schema = terms.plan(slot), terms.dictionary_of(slot)
     if schema is not None:
-        check_fields(data, schema)
-    clustered = clustered_columns(data, schema)
+        check_fields(data, schema.names)
+    clustered = clustered_columns(data, schema, plan)
     whole = None if plan is None else whole_rows(clustered, plan)
     taken = clustered if whole is None else keep_rows(clustered, whole)
     rows = params.select_rows(taken, shared=shares_rows(terms, slot))

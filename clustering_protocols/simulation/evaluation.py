@@ -12,6 +12,7 @@ from clustering_protocols import catalogue
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.site_effects import SiteEffects, harmonise
 from clustering_protocols.simulation.session import SimulationResult, Timer, run
 from clustering_protocols.simulation.split import Split
 from clustering_protocols.terms.preparation import ColumnPlan, Fill
@@ -132,29 +133,42 @@ def _pool(
     """Return which rows travelled, in that order, and how they are clustered pooled."""
     firsts = _first_slots(parts)
     order = np.concatenate([parts.held[s][simulated.orders[s]] for s in firsts])
-    rows = X[np.ix_(order, np.concatenate(list(parts.columns)))]
+    groups = [X[np.ix_(order, columns)] for columns in parts.columns]
     session = simulated.trace.session
-    params, dictionary = session.params, session.terms.dictionary or ()
-    if dictionary:
-        roles = [field.role for schema in dictionary for field in schema.fields]
-        rows = rows[:, np.array(roles) == "cluster"]
-    if plans := session.terms.plans:
-        rows = in_common_units(plans, rows)
+    params, terms = session.params, session.terms
+    for column, schema in enumerate(terms.dictionary or ()):
+        names = schema.clustered_part.names
+        if terms.plans:
+            names = terms.plans[column].fields
+        groups[column] = groups[column][:, [schema.names.index(n) for n in names]]
+    if terms.plans:
+        sites = np.cumsum([len(simulated.orders[s]) for s in firsts])[:-1]
+        for column, plan in enumerate(terms.plans):
+            slots = parts.layout.column_group(column)
+            found = [simulated.trace.memories[s].get(SiteEffects) for s in slots]
+            effects = [each for each in found if each is not None]
+            groups[column] = _of_group(plan, groups[column], sites, effects)
         params = params.model_copy(update={"scaling": "none"})
-    return order, params, rows
+    return order, params, np.hstack(groups)
 
 
-def in_common_units(plans: Sequence[ColumnPlan], X: FloatArray) -> FloatArray:
-    """Return the columns (n, m) of pooled fields X (n, fields), scaled and centred."""
-    widths = [len(plan.schema.names) for plan in plans]
-    parts = np.split(X, np.cumsum(widths)[:-1], axis=1)
-    return np.hstack([_of_group(*pair) for pair in zip(plans, parts, strict=True)])
+def _of_group(
+    plan: ColumnPlan,
+    fields: FloatArray,
+    sites: IntArray,
+    effects: Sequence[SiteEffects],
+) -> FloatArray:
+    """Return the columns (n, m) of pooled fields (n, fields), scaled and centred.
 
-
-def _of_group(plan: ColumnPlan, fields: FloatArray) -> FloatArray:
+    sites: where the rows of another site begin.
+    effects: those that sites found, where they are taken out.
+    """
     observed = plan.take_logarithms(fields)
     filled = [_compute_fill(fill, observed[:, fill.place]) for fill in plan.fills]
     columns = plan.prepare(observed, np.array(filled))
+    if effects:
+        pairs = zip(np.split(columns, sites), effects, strict=True)
+        columns = np.vstack([harmonise(plan, own, each) for own, each in pairs])
     units = plan.units(columns.std(axis=0))
     scaled: FloatArray = (columns - columns.mean(axis=0)) / np.where(
         units > 0, units, 1

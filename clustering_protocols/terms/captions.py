@@ -128,6 +128,16 @@ PREPARATION: Final = Caption(
         "median": "the median fills them",
     },
 )
+HARMONISE: Final = Caption(
+    label="Take out what differs between sites, but for what follows from",
+    group="gaps",
+    flag="--harmonise",
+    metavar="COVARIATES",
+    help="With --schema: take shifts and spreads of sites out of numbers (ComBat), but "
+    "keep what follows from these variables, e.g. age,sex; 'none' where none is kept.",
+    hint="Variables such as age, sex; or none. Numbers need ranges in the dictionary.",
+    usual="sites are compared as they are",
+)
 EVALUATION: Final = Caption(label="Clusters", name="runs")
 CHOOSE: Final = Caption(
     label="How should the number of clusters be chosen?",

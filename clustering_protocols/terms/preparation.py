@@ -20,7 +20,8 @@ from pydantic import Field as Declared, model_validator
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.numerics.data_source import DataSource, keep_columns
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.schema import Field, Schema, SparseModel
+from clustering_protocols.terms.captions import HARMONISE
+from clustering_protocols.terms.schema import Constraints, Field, Schema, SparseModel
 
 Missing: TypeAlias = Literal[
     "refuse", "drop", "leave", "mean", "median", "most_frequent"
@@ -89,11 +90,22 @@ class Preparation(SparseModel):
     fields: tuple[Treatment, ...] = Declared(
         default=(), max_length=100_000, description="What is said of single fields."
     )
+    harmonise: Literal["combat"] | None = Declared(
+        default=None,
+        description="Take site effects out of numbers: shifts and spreads of parties.",
+    )
+    covariates: Annotated[tuple[str, ...], HARMONISE] = Declared(
+        default=(),
+        max_length=100,
+        description="Of harmonise: fields whose effects stay, such as age and sex.",
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self._by_name) < len(self.fields):
             raise ValueError("two treatments are of the same field")
+        if self.covariates and self.harmonise is None:
+            raise ValueError("covariates go with harmonise 'combat'")
         return self
 
     @cached_property
@@ -118,6 +130,39 @@ class Preparation(SparseModel):
             )
         for field in schema.clustered_part.fields:
             _check(field, self.of(field))
+        if self.harmonise is not None:
+            self._check_harmonised(schema)
+
+    def _check_harmonised(self, schema: Schema) -> None:
+        if len(set(self.covariates)) < len(self.covariates):
+            raise ValueError("two covariates are the same field")
+        if unknown := sorted(set(self.covariates) - set(schema.names)):
+            raise ValueError(f"the dictionary has no covariate {unknown[0]!r}")
+        clustered = schema.clustered_part.fields
+        if any(self.of(field).missing == "leave" for field in clustered):
+            raise ValueError("site effects are taken out where rows are clustered")
+        harmonised = [field for field in clustered if self.harmonises(field)]
+        if len(harmonised) < _FEWEST_HARMONISED:
+            raise ValueError(
+                "site effects are estimated over the numbers that are clustered, and need "
+                f"{_FEWEST_HARMONISED} that are no covariates"
+            )
+        for field in (*harmonised, *map(schema.field, self.covariates)):
+            low, high = field.extremes
+            if not math.isfinite(high - low):
+                raise ValueError(
+                    "site effects need a minimum and a maximum in the dictionary: "
+                    f"{field.name!r} has none, or one alone"
+                )
+
+    def harmonises(self, field: Field) -> bool:
+        """Return whether site effects are taken out of a clustered field."""
+        named = field.name in self.covariates
+        return self.harmonise is not None and field.is_measured and not named
+
+
+_FEWEST_HARMONISED: Final = 2
+"""Their site effects have a common distribution, which one alone does not show."""
 
 
 def build_imputation(schema: Schema, how: Literal["mean", "median"]) -> Preparation:
@@ -211,7 +256,8 @@ def check_bounded(
         if not math.isfinite(high - low):
             raise InvalidParameters(
                 f"{what} needs a minimum and a maximum of every field: the data "
-                f"dictionary (--schema) gives {field.name!r} none, or one alone."
+                f"dictionary (--schema) gives {field.name!r} none, or one alone; where "
+                "site effects are taken out, none holds."
             )
         if wide and field.extremes[0] == field.extremes[1]:
             raise InvalidParameters(
@@ -302,14 +348,29 @@ class _Piece:
 class ColumnPlan:
     """How the rows of one column group become columns.
 
+    schema: of the fields that are clustered.
+    described: further fields that are read: covariates that are not clustered.
+
     Raises ValueError if they contradict each other, or two columns would have one name.
     """
 
     schema: Schema = attribute(repr=False)
     preparation: Preparation = attribute(repr=False)
+    described: tuple[Field, ...] = attribute(default=(), repr=False)
+
+    @classmethod
+    def of(cls, dictionary: Schema, preparation: Preparation) -> Self:
+        """Return the plan of a dictionary whose fields are not all clustered."""
+        described = [
+            dictionary.field(name)
+            for name in preparation.covariates
+            if name in dictionary.described_names
+        ]
+        return cls(dictionary.clustered_part, preparation, tuple(described))
 
     def __post_init__(self) -> None:
-        self.preparation.check(self.schema)
+        fields = (*self.schema.fields, *self.described)
+        self.preparation.check(self.schema.model_copy(update={"fields": fields}))
         if len(self.columns) > MOST_COLUMNS:
             raise ValueError(f"the fields become more than {MOST_COLUMNS} columns")
         if len(set(self.columns)) < len(self.columns):
@@ -323,6 +384,11 @@ class ColumnPlan:
             pieces.append(_Piece(field, self.preparation.of(field), begin))
             begin += len(pieces[-1].names)
         return pieces
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of the fields that are read, those that are clustered first."""
+        return (*self.schema.names, *(field.name for field in self.described))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -362,9 +428,80 @@ class ColumnPlan:
     @cached_property
     def bounds(self) -> Ranges:
         """Return between which values the columns lie, as the dictionary says."""
-        low, high = np.array(
-            [ends for piece in self._pieces for ends in piece.ranges]
-        ).T
+        low, high = self._ranges.T
+        unknown = Ranges.unknown(len(low))
+        return Ranges(
+            np.where(self.harmonised, unknown.low, low),
+            np.where(self.harmonised, unknown.high, high),
+        )
+
+    @cached_property
+    def _ranges(self) -> FloatArray:
+        return np.array([ends for piece in self._pieces for ends in piece.ranges])
+
+    @cached_property
+    def harmonised(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return out of which columns (m,) site effects are taken."""
+        return np.array(
+            [
+                self.preparation.harmonises(piece.field) and number == 0
+                for piece in self._pieces
+                for number in range(len(piece.names))
+            ]
+        )
+
+    @property
+    def declared(self) -> Schema:
+        """Return the clustered fields with the ranges that hold for their columns."""
+        if not self.harmonised.any():
+            return self.schema
+        fields = tuple(
+            field.model_copy(update={"constraints": Constraints()})
+            if self.preparation.harmonises(field)
+            else field
+            for field in self.schema.fields
+        )
+        return self.schema.model_copy(update={"fields": fields})
+
+    @property
+    def covariate_fields(self) -> Sequence[Field]:
+        """Return the covariates, in the order of their columns."""
+        return [field for _, field in self._covariates]
+
+    def design_names(self, field: Field) -> list[str]:
+        """Return the names of the columns of a covariate."""
+        if not _is_nominal(field):
+            return [field.name]
+        return [f"{field.name}={level}" for level in field.levels[1:]]
+
+    @cached_property
+    def covariates(self) -> tuple[str, ...]:
+        """Return the names of the covariates' columns: indicators of all levels but one."""
+        return tuple(
+            name for _, field in self._covariates for name in self.design_names(field)
+        )
+
+    @cached_property
+    def _covariates(self) -> list[tuple[int, Field]]:
+        """The covariates, each with its place among the fields that are read."""
+        fields = (*self.schema.fields, *self.described)
+        return [
+            (place, fields[place])
+            for place in map(self.fields.index, self.preparation.covariates)
+        ]
+
+    @cached_property
+    def harmonised_ranges(self) -> Ranges:
+        """Return the ranges of the harmonised columns, then of the covariates' (f + q,)."""
+        ends = []
+        for place, field in self._covariates:
+            own = field.extremes
+            if place < len(self._pieces):
+                own = self._pieces[place].observed_range
+            ends += [(0.0, 1.0) if _is_nominal(field) else own] * len(
+                self.design_names(field)
+            )
+        low, high = np.array([*self._ranges[self.harmonised].tolist(), *ends]).T
         return Ranges(low, high)
 
     def units(self, spread: FloatArray) -> FloatArray:
@@ -385,14 +522,11 @@ class ColumnPlan:
         )
 
     def find_places_by_missing(self, missing: Missing) -> IntArray:
-        """Return the places of fields whose gaps are met in this way."""
+        """Return the places of fields that are read whose gaps are met in this way."""
+        ways = [piece.treatment.missing for piece in self._pieces]
+        ways += [self.preparation.missing] * len(self.described)
         return np.array(
-            [
-                place
-                for place, piece in enumerate(self._pieces)
-                if piece.treatment.missing == missing
-            ],
-            dtype=np.int64,
+            [place for place, way in enumerate(ways) if way == missing], dtype=np.int64
         )
 
     def take_logarithms(self, rows: FloatArray) -> FloatArray:
@@ -411,6 +545,8 @@ class ColumnPlan:
     def prepare(self, observed: FloatArray, filled: FloatArray) -> FloatArray:
         """Return the columns (n, m) of observed rows (n, fields).
 
+        Where site effects are taken out, the columns (n, q) of covariates follow.
+
         filled: float64 (len(fills),); what takes the place of no value, for each of
             ``fills``.
         """
@@ -423,12 +559,27 @@ class ColumnPlan:
         columns = np.zeros((len(observed), len(self.columns)))
         for place, piece in enumerate(self._pieces):
             _write(piece, values[:, place], gaps[:, place], columns)
-        return columns
+        design = [_design(field, values[:, place]) for place, field in self._covariates]
+        return np.hstack([columns, *design])
 
     @cached_property
     def _as_they_are(self) -> bool:
         """Return whether every column is a field, in its own units."""
-        return len(self.columns) == len(self._pieces) and not self.in_units.any()
+        as_many = len(self.columns) == len(self._pieces) and not self._covariates
+        return as_many and not self.in_units.any()
+
+
+def _is_nominal(field: Field) -> bool:
+    return field.is_category and not field.is_ordinal
+
+
+def _design(field: Field, values: FloatArray) -> FloatArray:
+    """Return the columns (n, columns) of a covariate's values (n,)."""
+    if not _is_nominal(field):
+        return values[:, None]
+    has_level = values[:, None] == np.arange(1, len(field.levels))
+    found: FloatArray = has_level.astype(np.float64)
+    return found
 
 
 def _write(
@@ -507,8 +658,7 @@ def plans_of(
         raise ValueError(f"{n_groups} column groups need as many preparations")
     for schema, prepared in zip(dictionary, preparation, strict=True):
         prepared.check(schema)
-    clustered = [schema.clustered_part for schema in dictionary]
-    return tuple(map(ColumnPlan, clustered, preparation))
+    return tuple(map(ColumnPlan.of, dictionary, preparation))
 
 
 class ObservedRows:
@@ -533,29 +683,32 @@ class ObservedRows:
             yield self._plan.take_logarithms(batch)
 
 
-def check_fields(source: DataSource, schema: Schema) -> None:
+def check_fields(source: DataSource, names: Sequence[str]) -> None:
     """Refuse columns that are others than the fields, or in another order."""
-    if tuple(source.columns) != schema.names:
+    if tuple(source.columns) != tuple(names):
         raise InvalidData(
             "The terms describe other columns, or another order of them: "
-            f"{', '.join(schema.names[:20])}."
+            f"{', '.join(names[:20])}."
         )
 
 
-def clustered_columns(source: DataSource, schema: Schema | None) -> DataSource:
+def clustered_columns(
+    source: DataSource, schema: Schema | None, plan: ColumnPlan | None
+) -> DataSource:
     """Return what is clustered of a party's rows: no column that is only described.
 
     This is where a session parts the two. Profiles alone read the rows as they are.
+    Behind the clustered fields stand the covariates that a plan reads beside them.
 
     source: with the fields that the dictionary uses for columns, or those it clusters.
     """
     if schema is None or not schema.described_names:
         return source
-    if tuple(source.columns) == schema.clustered_part.names:
+    names = schema.clustered_part.names if plan is None else plan.fields
+    if tuple(source.columns) == names:
         return source
-    check_fields(source, schema)
-    roles = enumerate(field.role for field in schema.fields)
-    places = [place for place, role in roles if role == "cluster"]
+    check_fields(source, schema.names)
+    places = [schema.names.index(name) for name in names]
     return keep_columns(source, np.array(places, dtype=np.int64))
 
 
@@ -579,7 +732,7 @@ def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
     for batch in source.batches():
         gaps = np.isnan(batch)
         if lacking := [i for i in refusing if gaps[:, i].any()]:
-            names = ", ".join(plan.schema.names[place] for place in lacking[:10])
+            names = ", ".join(plan.fields[place] for place in lacking[:10])
             raise InvalidData(f"Values are missing in {names}.")
         kept.append(begin + np.flatnonzero(~gaps[:, dropping].any(axis=1)))
         begin += len(batch)
@@ -599,6 +752,6 @@ class PreparedRows(ObservedRows):
         self._filled = filled
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield rows as (batch, columns) arrays, finite."""
+        """Yield rows as (batch, columns) arrays, finite; :meth:`ColumnPlan.prepare`."""
         for batch in super().batches():
             yield self._plan.prepare(batch, self._filled)

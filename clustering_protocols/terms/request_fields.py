@@ -48,8 +48,9 @@ def request_fields() -> Iterator[RequestField]:
 
 
 def _model_of(info: FieldInfo) -> type[BaseModel]:
-    """Return the model of a section; one without fields where it is none."""
-    kinds = (info.annotation, *get_args(info.annotation))
+    """Return the model of a section, or of each item; one without fields if none."""
+    options = get_args(info.annotation)
+    kinds = (info.annotation, *options, *(k for o in options for k in get_args(o)))
     models = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
     return next(models, BaseModel)
 

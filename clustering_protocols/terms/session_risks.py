@@ -160,6 +160,18 @@ RISKS: Final[Mapping[str, Risk]] = {
         "fewer values of a variable than the terms' minimum_rows contributes none of "
         "them.",
     ),
+    "site-effects": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.STATISTICS,
+        sentence="Parties of your column group learn how variables depend on the "
+        "covariates over all rows, and how far they spread around that.",
+        remedy="Terms that take no site effects out.",
+        detail="They read the covariates' sums and products, regression coefficients and "
+        "residual variances of all rows together. Your site's own effects stay at home. "
+        "If all others collude, they take their own off; sums weighted by covariates are "
+        "not in the count of rows that follow from sums. A covariate of which few of "
+        "your rows have some level is refused.",
+    ),
     "profiles": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
@@ -305,6 +317,8 @@ def risks_of(
     found = set()
     if any(name not in identities.slots for name in layout.names):
         found.add(f"{PREFIX}.open-slot")
+    if any(plan.harmonised.any() for plan in plans):
+        found.add(f"{PREFIX}.site-effects")
     for column, plan in enumerate(plans):
         n_members = len(layout.column_group(column))
         if plan.fills and n_members > 1:  # a party that is alone asks nobody

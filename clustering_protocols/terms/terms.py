@@ -318,6 +318,11 @@ class Terms(SessionRequest, Section):
         self._plans = plans_of(
             self.layout.n_column_groups, self.dictionary, self.preparation
         )
+        for column, plan in enumerate(self.plans):
+            if plan.harmonised.any() and not self.layout.adds_up(column):
+                raise ValueError(
+                    f"site effects take {MINIMUM_MEMBERS} parties with the same columns"
+                )
         return self
 
     def plan(self, slot: str) -> ColumnPlan | None:

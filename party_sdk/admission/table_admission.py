@@ -121,7 +121,7 @@ def check_admitted(agreed: SlotFields, data: DataSource) -> None:
             "a matrix."
         )
     if agreed.dictionary is not None:
-        check_fields(data, agreed.dictionary)
+        check_fields(data, agreed.dictionary.names)
 
 
 def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
@@ -149,7 +149,7 @@ def select_clustered(
     Rows without a value that they need are left out.
     """
     plan = terms.plan(slot)
-    data = clustered_columns(data, terms.dictionary_of(slot))
+    data = clustered_columns(data, terms.dictionary_of(slot), plan)
     if plan is None:
         return data, labels
     rows = whole_rows(data, plan)

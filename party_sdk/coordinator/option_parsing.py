@@ -110,16 +110,21 @@ def read_preparation(
     missing: Rule | None,
     dictionary: Sequence[Schema] | None,
     earlier: Terms | None = None,
+    covariates: str = "",
 ) -> Sequence[Preparation] | None:
     """Return the preparations of column groups: in files, or by one rule for all gaps.
 
+    covariates: what is kept where site effects are taken out: names, with commas
+        between them, or 'none'; nothing is taken out where it is empty.
     earlier: of a session whose preparation holds for the same variables where nothing is
         said.
     """
-    if paths and missing:
-        raise InvalidParameters("Give --preparation or --missing, not both.")
+    if paths and (missing or covariates):
+        raise InvalidParameters(
+            "Give --preparation, or --missing and --harmonise, not both."
+        )
     if dictionary is None:
-        if paths or missing:
+        if paths or missing or covariates:
             raise InvalidParameters(
                 "A preparation needs a dictionary of the fields: --schema."
             )
@@ -131,15 +136,35 @@ def read_preparation(
     plans = None if earlier is None else earlier.preparation
     if plans and plans[0].missing == "leave":
         plans = None  # of a description, which clusters nothing
+    found: Sequence[Preparation] | None
     if missing or plans is None or len(plans) != len(dictionary):
-        return by_rule(missing, dictionary)
-    clustered = [set(schema.clustered_part.names) for schema in dictionary]
-    return [
-        Preparation(
-            missing=plan.missing,
-            fields=tuple(each for each in plan.fields if each.name in names),
+        found = by_rule(missing, dictionary)
+    else:
+        clustered = [set(schema.clustered_part.names) for schema in dictionary]
+        found = [
+            Preparation(
+                **dict(plan)
+                | {"fields": tuple(f for f in plan.fields if f.name in names)}
+            )
+            for plan, names in zip(plans, clustered, strict=True)
+        ]
+    if not covariates:
+        return found
+    names = [name.strip() for name in covariates.split(",")] * (covariates != "none")
+    if unknown := set(names) - {name for s in dictionary for name in s.names}:
+        raise InvalidParameters(
+            f"no dictionary has a variable {min(unknown)!r}.", field="covariates"
         )
-        for plan, names in zip(plans, clustered, strict=True)
+    return [
+        plan.model_copy(
+            update={
+                "harmonise": "combat",
+                "covariates": tuple(name for name in names if name in schema.names),
+            }
+        )
+        for plan, schema in zip(
+            found or [Preparation() for _ in dictionary], dictionary, strict=True
+        )
     ]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import click
 
 from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.terms.captions import HARMONISE
 from party_sdk.cli.options import (
     FILE,
     FOLDER,
@@ -20,7 +21,7 @@ from party_sdk.cli.options import (
     complete_opened,
     complete_protocols,
 )
-from party_sdk.cli.parameters import Captioned, argument, command, option
+from party_sdk.cli.parameters import Captioned, argument, command, of_caption, option
 from party_sdk.cli.terminal.output import Output, say
 from party_sdk.coordinator.letters import check_letters, write_letters
 from party_sdk.coordinator.option_parsing import (
@@ -152,6 +153,7 @@ def create(
     rows: Rows = None,
     preparations: Preparations = (),
     missing: Missing = None,
+    harmonise: Annotated[str | None, of_caption(HARMONISE)] = None,
     sections: Annotated[
         Mapping[str, Any], Captioned(("words", "limits", "runs", "results"))
     ],
@@ -211,7 +213,9 @@ def create(
         seed=seed,
         expected=expected_keys,
         dictionary=dictionary,
-        preparation=read_preparation(preparations, missing, dictionary, before),
+        preparation=read_preparation(
+            preparations, missing, dictionary, before, harmonise or ""
+        ),
         evaluation=runs,
         new_analyst=new_analyst,
         **earlier_sections(before, said),

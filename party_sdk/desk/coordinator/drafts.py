@@ -204,6 +204,7 @@ class Draft:
             found["layout"] = layout_of(slots)
         with self.at("slots"):
             sections["expected"] = self._read_expected(known)
+        kept = said.pop("preparation", {}).get("covariates", "")
         for section, values in said.items():
             with self.at(_form_names()[section]):
                 sections[section] = build_section(section, values)
@@ -214,7 +215,7 @@ class Draft:
             with self.at("missing"):
                 rule: Any = self.one("missing") or None
                 sections["preparation"] = read_preparation(
-                    (), rule, dictionary, self.earlier
+                    (), rule, dictionary, self.earlier, kept
                 )
         if self.wrong:
             return None

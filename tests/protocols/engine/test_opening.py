@@ -17,7 +17,7 @@ from clustering_protocols.contract.disclosures import (
     Reader,
     check_shown,
     clashes,
-    of_fillings,
+    of_preparation,
     of_release,
     to,
 )
@@ -150,12 +150,12 @@ def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:
         seed=0,
     )
     plans = read_terms(draw_up("s", proposal)).plans
-    assert of_fillings(plans, Layout.lattice(2)) == to(
+    assert of_preparation(plans, Layout.lattice(2)) == to(
         Reader.GROUP, Kind.MEANS, Kind.SUMS
     )
-    assert not of_fillings(plans, Layout.lattice(1))
-    assert not of_fillings((), Layout.lattice(3))
-    assert not of_fillings(
+    assert not of_preparation(plans, Layout.lattice(1))
+    assert not of_preparation((), Layout.lattice(3))
+    assert not of_preparation(
         drawn(OmniFC(n_clusters=3), readers=None).plans, Layout.lattice(3)
     )
 

@@ -32,6 +32,17 @@ export interface FillingShare {
   readonly words: Words;
 }
 
+export interface SiteEffectsAddUp {
+  readonly kind: "add-up";
+  readonly phase: number;
+  readonly total: Words;
+}
+
+export interface SiteEffectsShare {
+  readonly kind: "share";
+  readonly words: Words;
+}
+
 export interface ProfilesTakeLabels {
   readonly kind: "take-labels";
   readonly figures: readonly Figures[];
@@ -252,6 +263,10 @@ export interface Figures {
   readonly partition_coefficient: number | null;
   readonly xie_beni: number | null;
   readonly criterion: number | null;
+  readonly aic: number | null;
+  readonly bic: number | null;
+  readonly icl: number | null;
+  readonly entropy: number | null;
   readonly gap: number | null;
   readonly gap_error: number | null;
   readonly gap_of_one: number | null;
@@ -264,7 +279,7 @@ export interface Figures {
 export const FIGURES = {
   additionalProperties: false,
   description:
-    'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+    'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\naic, bic, icl: of mixtures: information criteria by Akaike (1974), Schwarz (1978), and\n    Biernacki, Celeux and Govaert (2000).\nentropy: of memberships of mixtures, over its largest, n log k: 0 where every row\n    belongs to one cluster.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
   properties: {
     n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
     inertia: {
@@ -306,6 +321,14 @@ export const FIGURES = {
       anyOf: [{ type: "number" }, { type: "null" }],
       default: null,
       title: "Criterion",
+    },
+    aic: { anyOf: [{ type: "number" }, { type: "null" }], default: null, title: "Aic" },
+    bic: { anyOf: [{ type: "number" }, { type: "null" }], default: null, title: "Bic" },
+    icl: { anyOf: [{ type: "number" }, { type: "null" }], default: null, title: "Icl" },
+    entropy: {
+      anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Entropy",
     },
     gap: { anyOf: [{ type: "number" }, { type: "null" }], default: null, title: "Gap" },
     gap_error: {
@@ -433,6 +456,39 @@ export const FILLING_ADD_UP_TASK: MessageSpec = {
 
 export const FILLING_SHARE_CONTRIBUTION: MessageSpec = {
   stage: "filling",
+  kind: "share",
+  version: 1,
+  role: "contribution",
+  arrays: [{ name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] }],
+  values: {
+    additionalProperties: false,
+    description: "Contribution: this party's masked share of a sum.",
+    title: "Share",
+    type: "object",
+    properties: {},
+    required: [],
+  },
+};
+
+export const SITE_EFFECTS_ADD_UP_TASK: MessageSpec = {
+  stage: "site-effects",
+  kind: "add-up",
+  version: 1,
+  role: "task",
+  arrays: [{ name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] }],
+  values: {
+    additionalProperties: false,
+    description:
+      "Task: the number of the sum, from 1, and the total of the one before.",
+    title: "AddUp",
+    type: "object",
+    properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
+    required: ["phase"],
+  },
+};
+
+export const SITE_EFFECTS_SHARE_CONTRIBUTION: MessageSpec = {
+  stage: "site-effects",
   kind: "share",
   version: 1,
   role: "contribution",

@@ -1,0 +1,338 @@
+"""Stage: takes site effects out of measured columns (ComBat), by two checked blind sums.
+
+Scanners and laboratories shift and stretch what they measure. ComBat models column g of
+row j at site i as
+
+    y = α_g + z_j·β_g + γ_ig + δ_ig ε,
+
+finds α, β and the residual variance σ² over all rows, shrinks γ and δ of each site towards
+their common distribution over the columns, and returns (s - γ*) σ/δ* + α + z·β of the
+standardised s = (y - α - z·β)/σ. What the covariates z explain stays. Johnson, Li and
+Rabinovic, "Adjusting batch effects in microarray expression data using empirical Bayes
+methods", Biostatistics 8, 2007; limits of the iteration as in neuroCombat 0.2.12.
+
+Sites are the parties of a column group, three and more. Centred within its site a row says
+nothing of the site: so β follows from sums of products of centred rows (Frisch and Waugh).
+
+| round | task → contribution: masked share |
+|---|---|
+| 1 | `add-up` → `share`: Σ z z' and Σ z y' of centred rows, Σ y, Σ z |
+| 2 | `add-up` → `share`: squared residuals of centred rows |
+| 3 | `add-up` → `share`, empty: site effects follow at home |
+
+| reader | reads |
+|---|---|
+| analyst | nothing |
+| sites of the column group | α, β, σ; sums and products of covariates over all rows |
+| the site alone | its γ, δ and their priors, which follow at home |
+
+A total with the covariates' weights is an equation for rows that others may know the
+covariates of. So each site refuses levels that few of its rows have, and a row that alone
+decides more than half of the fit. Its audit counts the sum of all rows, not the weighted
+ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Final
+
+import numpy as np
+
+from clustering_protocols.common.errors import GuardRefused, InvalidData, ProtocolFailed
+from clustering_protocols.contract import PartyContext, SessionContext, Stage
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, Spec, WordArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.sums import (
+    Findings,
+    RowsSummed,
+    Sum,
+    SumProgram,
+    Sums,
+    n_rows,
+)
+from clustering_protocols.terms.preparation import ColumnPlan, PreparedRows
+
+NAME = "site-effects"
+LEAST_OF_LEVEL: Final = 5
+"""Own rows with a level of a covariate: fewer, but not none, are refused."""
+
+_MOST_LEVERAGE: Final = 0.5
+_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance that no other one explains
+_STEP: Final = 1e-4  # relative change at which the iteration ends
+_MOST_STEPS: Final = 10_000
+
+
+class SiteEffects(Record):
+    """Memory: what of each harmonised column (f,) is due to the covariates and the site.
+
+    intercepts, coefficients: α (f,) and β (q, f), over all rows.
+    shifts, scales: σγ* and δ* (f,) of this site.
+    """
+
+    kind = "site-effects"
+
+    intercepts: Annotated[FloatArray, Spec("columns")]
+    coefficients: Annotated[FloatArray, Spec("covariates", "columns")]
+    shifts: Annotated[FloatArray, Spec("columns")]
+    scales: Annotated[FloatArray, Spec("columns", low=0)]
+
+    def remove(self, values: FloatArray, covariates: FloatArray) -> FloatArray:
+        """Return values (n, f) of rows with these covariates (n, q) without the effects."""
+        expected = self.intercepts + covariates @ self.coefficients
+        rest: FloatArray = (values - expected - self.shifts) / self.scales
+        return rest + expected
+
+
+class HarmonisedRows(PreparedRows):
+    """The same rows as the columns that are clustered, without site effects."""
+
+    def __init__(
+        self,
+        source: DataSource,
+        plan: ColumnPlan,
+        filled: FloatArray,
+        effects: SiteEffects,
+    ) -> None:
+        super().__init__(source, plan, filled)
+        self._effects = effects
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield rows as (batch, columns) arrays, finite."""
+        for batch in super().batches():
+            yield harmonise(self._plan, batch, self._effects)
+
+
+def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> FloatArray:
+    """Return the columns (n, m) of prepared rows (n, m + q) without site effects."""
+    columns, covariates = np.split(batch, [len(plan.columns)], axis=1)
+    columns[:, plan.harmonised] = effects.remove(
+        columns[:, plan.harmonised], covariates
+    )
+    return columns
+
+
+def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]:
+    """Find what of own columns is due to this site.
+
+    data: yields columns and covariates (n, m + q); see :meth:`ColumnPlan.prepare`.
+
+    Raises InvalidData if a covariate is constant here, or a level or row too rare.
+    Raises GuardRefused if covariates follow from each other.
+    """
+    plan = _plan(context.session, context.slot.name)
+    rows = _SiteRows(plan, data)
+    n, q, f = n_rows(context), len(plan.covariates), rows.n_columns
+    low, high = plan.harmonised_ranges
+    middle, reach = (low + high) / 2, high - low
+    upper = np.triu_indices(q)
+    pairs = np.concatenate(
+        [
+            np.outer(reach[f:], reach[f:])[upper],
+            np.outer(reach[f:], reach[:f]).ravel(),
+            reach / 2,
+        ]
+    )
+    products = FixedPoint.of(n * np.maximum(pairs, np.finfo(np.float64).tiny))
+
+    def add_products() -> WordArray:
+        found = rows.products()
+        rows.check(found)
+        parts = [found[f:, f:][upper], found[f:, :f].ravel()]
+        sums = data.n_rows * (rows.mean - middle)
+        return products.encode(np.concatenate([*parts, sums]))
+
+    def fit(words: WordArray) -> tuple[FloatArray, FloatArray]:
+        """Return α (f,) and β (q, f)."""
+        square, cross, sums = np.split(
+            products.decode(words), [len(upper[0]), len(upper[0]) + q * f]
+        )
+        zz = np.zeros((q, q))
+        zz[upper] = square
+        zz += np.triu(zz, 1).T
+        spread = np.sqrt(np.maximum(np.diag(zz), 0.0))
+        correlations = zz / np.outer(spread, spread) if (spread > 0).all() else 0 * zz
+        if q and np.linalg.eigvalsh(correlations)[0] < _SMALLEST_SHARE:
+            raise GuardRefused(
+                f"The covariates {', '.join(plan.covariates)} follow from each other: "
+                "leave one out."
+            )
+        slopes = np.linalg.solve(zz, cross.reshape(q, f)).astype(np.float64)
+        means = sums / n + middle
+        return means[:f] - means[f:] @ slopes, slopes
+
+    intercepts, slopes = yield from Sum(
+        "site-effects-1",
+        local=add_products,
+        fits=products.fits,
+        decode=fit,
+        remember=lambda: [RowsSummed()],
+    )
+    residuals = reach[:f] + reach[f:] @ np.abs(slopes)
+    squares = FixedPoint.of(n * np.square(residuals))
+    variance = yield from Sum(
+        "site-effects-2",
+        local=lambda: squares.encode(rows.squares(slopes)),
+        fits=lambda words: (
+            bool((words.view(np.int64) >= 0).all()) and squares.fits(words)
+        ),
+        decode=lambda words: squares.decode(words) / n,
+    )
+    varies = variance > n / squares.unit
+    spread = np.sqrt(np.where(varies, variance, 1.0))
+    shifts = (rows.mean[:f] - intercepts - rows.mean[f:] @ slopes) / spread
+    scales = rows.squares(slopes) / (data.n_rows - 1) / np.square(spread)
+    shifts[varies], scales[varies] = shrink(shifts[varies], scales[varies], data.n_rows)
+    effects = SiteEffects(
+        intercepts=intercepts,
+        coefficients=slopes,
+        shifts=np.where(varies, spread * shifts, 0.0),
+        scales=np.where(varies, np.sqrt(scales), 1.0),
+    )
+    return Findings([effects])
+
+
+def shrink(
+    shifts: FloatArray, variances: FloatArray, n: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return γ* and δ*² of standardised columns (f,): the posterior means of ComBat.
+
+    shifts, variances: γ̂ and δ̂², of n rows of one site.
+    """
+    if len(shifts) < 2 or not variances.var(ddof=1):
+        return shifts, variances  # nothing shows how they differ
+    centre, width = shifts.mean(), shifts.var(ddof=1)
+    m, s = variances.mean(), variances.var(ddof=1)
+    shape, rate = (2 * s + m**2) / s, (m * s + m**3) / s
+    around = (n - 1) * variances  # squared deviations from the site's own mean
+    gamma: FloatArray = shifts
+    delta: FloatArray = variances
+    for _ in range(_MOST_STEPS):
+        new: FloatArray = (n * width * shifts + delta * centre) / (n * width + delta)
+        squares = around + n * np.square(shifts - new)
+        wide: FloatArray = (0.5 * squares + rate) / (n / 2 + shape - 1)
+        # as published: a negative shift counts with its sign
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = max(
+                (np.abs(new - gamma) / gamma).max(),
+                (np.abs(wide - delta) / delta).max(),
+            )
+        gamma, delta = new, wide
+        if change <= _STEP:
+            break
+    return gamma, delta
+
+
+class _SiteRows:
+    """The harmonised columns (f) and the covariates (q) of own rows, side by side."""
+
+    def __init__(self, plan: ColumnPlan, data: DataSource) -> None:
+        self._plan, self._data = plan, data
+        self.n_columns = int(plan.harmonised.sum())
+        covariates = len(plan.columns) + np.arange(len(plan.covariates))
+        self._places = np.concatenate([np.flatnonzero(plan.harmonised), covariates])
+
+    def _batches(self) -> Iterator[FloatArray]:
+        for batch in self._data.batches():
+            yield batch[:, self._places]
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Return the mean of each (f + q,)."""
+        total = np.zeros(len(self._places))
+        for batch in self._batches():
+            total += batch.sum(axis=0)
+        return total / self._data.n_rows
+
+    def products(self) -> FloatArray:
+        """Return the sums (f + q, f + q) of products of deviations from the mean."""
+        found = np.zeros((len(self._places), len(self._places)))
+        for batch in self._batches():
+            apart = batch - self.mean
+            found += apart.T @ apart
+        return found
+
+    def squares(self, slopes: FloatArray) -> FloatArray:
+        """Return the sums (f,) of squared residuals of deviations from the mean."""
+        found = np.zeros(self.n_columns)
+        for batch in self._batches():
+            apart = batch - self.mean
+            rest = apart[:, : self.n_columns] - apart[:, self.n_columns :] @ slopes
+            found += np.square(rest).sum(axis=0)
+        return found
+
+    def check(self, products: FloatArray) -> None:
+        """Refuse values out of range, constant covariates, and levels or rows too rare.
+
+        products: as of :meth:`products`.
+
+        Raises InvalidData: it names fields, and no value.
+        """
+        plan, n, f = self._plan, self._data.n_rows, self.n_columns
+        low, high = plan.harmonised_ranges
+        outside = np.zeros(len(low), dtype=bool)
+        inverse = np.linalg.pinv(
+            products[f:, f:], rcond=_SMALLEST_SHARE, hermitian=True
+        )
+        leverage = 0.0
+        for batch in self._batches():
+            outside |= ((batch < low) | (batch > high)).any(axis=0)
+            apart = (batch - self.mean)[:, f:]
+            own = 1 / n + ((apart @ inverse) * apart).sum(axis=1)
+            leverage = max(leverage, float(own.max()))
+        if outside.any():
+            names = np.array(
+                [*np.array(plan.columns)[plan.harmonised], *plan.covariates]
+            )
+            raise InvalidData(
+                f"Values outside the dictionary's range, in {', '.join(names[outside])}."
+            )
+        begin = f
+        for field in plan.covariate_fields:
+            end = begin + len(plan.design_names(field))
+            if not np.diag(products)[begin:end].any():
+                raise InvalidData(
+                    f"Covariate {field.name!r} has the same value in all your rows: what "
+                    "is due to it cannot be told from your site's effect. The terms have "
+                    "to do without it."
+                )
+            if not field.is_measured and not field.is_ordinal:
+                others = n * self.mean[begin:end]
+                counts = np.rint([n - others.sum(), *others])
+                if ((counts > 0) & (counts < LEAST_OF_LEVEL)).any():
+                    raise InvalidData(
+                        f"Fewer than {LEAST_OF_LEVEL} of your rows have some level of "
+                        f"covariate {field.name!r}: others could compute these rows."
+                    )
+            begin = end
+        if leverage > _MOST_LEVERAGE:
+            raise InvalidData(
+                "One of your rows alone decides more than half of how covariates count, "
+                "and others could compute it: leave such rows out, or a covariate."
+            )
+
+
+def _plan(session: SessionContext, slot: str) -> ColumnPlan:
+    plan = session.terms.plan(slot)
+    if plan is None:
+        raise ProtocolFailed("The terms take no site effects out.")
+    return plan
+
+
+def _groups(session: SessionContext) -> list[tuple[str, ...]]:
+    groups = zip(session.layout.column_groups, session.terms.plans, strict=True)
+    return [group for group, plan in groups if plan.harmonised.any()]
+
+
+def _sizes(session: SessionContext, slot: str) -> list[int]:
+    plan = _plan(session, slot)
+    f, q = int(plan.harmonised.sum()), len(plan.covariates)
+    return [q * (q + 1) // 2 + q * f + f + q, f]
+
+
+def stage() -> Stage:
+    """Return the stage; it needs the secrets of column groups."""
+    return SumProgram(NAME, 2, find_site_effects, _sizes, _groups).stage()
