@@ -57,6 +57,7 @@ _ROW_MARKS = ("party/test_row_marks.py",)
 _SHOWN = ("party/test_shown.py",)
 _HISTORY = ("engine/test_row_history.py",)
 
+_MIXTURE = ("mixture/test_mixture.py", "mixture/test_solving.py")
 MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/wire/states.py": ("service/test_sessions.py",),
     "clustering_protocols/algorithms/coincidence.py": (
@@ -201,6 +202,8 @@ MODULES: dict[str, Sequence[str]] = {
         "llf/test_results.py",
     ),
     "clustering_protocols/shared_stages/starts/clusters.py": _ROUNDS,
+    "clustering_protocols/protocols/mixture/model.py": _MIXTURE,
+    "clustering_protocols/protocols/mixture/bound.py": _MIXTURE,
     "clustering_protocols/protocols/omnifc/party.py": (
         "omnifc/test_session.py",
         "omnifc/test_secrecy.py",

@@ -326,10 +326,11 @@ class _Check:
         before = self._most(lambda use: use.degrees) if told else 0.0
         if before and before + told > _MOST_DEGREES * _ROUNDING:
             raise GuardRefused(
-                "Sums of degrees of fuzzy c-means over these rows left before: with those "
-                f"of this session others would have {before + told:.2g} equations for "
-                f"each unknown number, and {_MOST_DEGREES:g} may be. Take fewer rounds or "
-                "clusters, hard c-means, or other rows."
+                "Sums of degrees of fuzzy c-means, or of a mixture, over these rows left "
+                "before: with those of this session others would have "
+                f"{before + told:.2g} equations for each unknown number, and "
+                f"{_MOST_DEGREES:g} may be. Take fewer rounds or clusters, hard c-means, or "
+                "other rows."
             )
 
     def _check_differences(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst, Crowd
@@ -23,6 +24,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.mixture import Mixture
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.terms.terms import Layout
@@ -34,6 +36,11 @@ from party_sdk.party.party_session import PartySession
 WINE = load_wine().data
 LATTICE = simulation.split(WINE, Layout.lattice(2, 2), seed=1)
 ROWS = simulation.split(WINE, Layout.lattice(3), seed=1)
+REAL = simulation.split(
+    WINE + np.random.default_rng(0).normal(scale=1e-3, size=WINE.shape),
+    Layout.lattice(3),
+    seed=1,
+)
 COLUMNS = simulation.split(WINE, Layout.lattice(1, 3), seed=1)
 COUNTS = simulation.split(blocks(60, 24, groups=3), Layout.lattice(1, 3), seed=1)
 Gather = Callable[..., Crowd]
@@ -43,6 +50,7 @@ CASES: dict[str, tuple[Any, simulation.Split]] = {
     "dc": (DataCollaboration(n_clusters=3, dimensions="all_but_one"), LATTICE),
     "llf rows": (LosslessFederated(**SHORT), ROWS),
     "llf columns": (LosslessFederated(**SHORT), COLUMNS),
+    "mixture": (Mixture(n_clusters=2, covariance_type="diag", max_iter=4), REAL),
     "omnifc": (OmniFC(n_clusters=3, distances="landmarks"), ROWS),
     "fccm": (
         CoClustering(
