@@ -392,6 +392,9 @@ def _outcome(place: Place) -> Outcome:
     recall = place.context.recall
     components, rows = recall(messages.Components), recall(messages.FinalRows)
     at, width = place.columns.numbers, place.columns.width
+    order, weights = recall(ClusterOrder).order, components.weights
+    if place.context.session.params.init != "given":
+        weights = weights[order]  # a report is not numbered anew, as the rest is
     inverse = place.scale.inverse[at]
     spread = em.matrices(place.shape.kind, components.covariances, len(at))
     covariances = np.zeros((place.shape.k, width, width))
@@ -406,10 +409,10 @@ def _outcome(place: Place) -> Outcome:
         report={
             "n_updates": components.number - 1,
             "converged": components.converged,
-            "weights": components.weights.tolist(),
+            "weights": weights.tolist(),
         },
         figures=(recall(Figures),),
-        order=recall(ClusterOrder).order,
+        order=order,
     )
 
 
