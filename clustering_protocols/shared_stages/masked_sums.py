@@ -147,10 +147,12 @@ class CheckedSum:
 
         check_members(context, of.members, self.minimum_members)
         hidden = np.array(words)
-        tag = tags.tag(hidden, self._stream(context, of, "tag"))
+        tag = tags.tag(hidden, group_stream(context, self.scope, f"tag/{of.label}"))
         blind(context, hidden, of, self.scope)
         if of.members[0] == context.slot.name:
-            tag = tags.shift_residue(tag, self._stream(context, of, "blind-tag"))
+            tag = tags.shift_residue(
+                tag, group_stream(context, self.scope, f"blind-tag/{of.label}")
+            )
         for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
             add_stream(hidden, stream, sign)
             tag = tags.shift_residue(tag, stream, sign)
@@ -175,15 +177,16 @@ class CheckedSum:
 
         words = unblind(context, total[:-1], of, self.scope)
         told = tags.shift_residue(
-            int(total[-1]), self._stream(context, of, "blind-tag"), -1
+            int(total[-1]),
+            group_stream(context, self.scope, f"blind-tag/{of.label}"),
+            -1,
         )
         # a tag can be taken of no larger elements
         small = bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
         tagged = words if small else np.zeros_like(words)
-        expected = tags.tag(tagged, self._stream(context, of, "tag"))
+        expected = tags.tag(
+            tagged, group_stream(context, self.scope, f"tag/{of.label}")
+        )
         if not (small and fits(words) and told == expected and int(total[-1]) < P):
             raise ProtocolFailed("A total is not the sum of what the members sent.")
         return words
-
-    def _stream(self, context: PartyContext, of: MaskedSum, use: str) -> KeyedStream:
-        return group_stream(context, self.scope, f"{use}/{of.label}")
