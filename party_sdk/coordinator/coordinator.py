@@ -125,7 +125,9 @@ class Coordinator:
         """
         session_terms.check_named(params)
         about = About(title=about) if isinstance(about, str) else about
-        session_id = session_id or _id_from(about.title)
+        if not session_id:
+            slug = re.sub(r"[^a-z0-9]+", "-", about.title.lower()).strip("-")[:40]
+            session_id = f"{slug or 'session'}-{secrets.token_hex(4)}"
         if not re.fullmatch(NAME_PATTERN, session_id):
             raise InvalidParameters(
                 f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
@@ -255,8 +257,3 @@ class Coordinator:
             if after is not None:
                 pages.add(len(page.sessions), len(page.model_dump_json()))
         return found[:limit]
-
-
-def _id_from(title: str) -> str:
-    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "session"
-    return f"{slug}-{secrets.token_hex(4)}"

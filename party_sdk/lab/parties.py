@@ -104,16 +104,11 @@ def read_layout(said: Layout | Lattice) -> Layout:
 
 
 def _is_pair(said: Any) -> TypeGuard[Lattice]:
-    """Return whether callers gave what the type says: two numbers above 0."""
+    """Return whether callers gave what the type says: numbers above 0, numpy's too."""
     if not isinstance(said, tuple | list) or len(said) != 2:
         return False
-    return all(map(_is_number, said))
-
-
-def _is_number(groups: Any) -> bool:
-    """Return whether it is a whole number above 0, of numpy too."""
-    is_whole = isinstance(groups, Integral) and not isinstance(groups, bool)
-    return is_whole and int(groups) > 0
+    whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in said)
+    return all(whole) and all(n > 0 for n in said)
 
 
 def infer_layout(sources: Sequence[DataSource]) -> Layout:

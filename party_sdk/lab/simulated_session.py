@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -173,8 +174,11 @@ def simulate(
         finds better or other ones, parties of few columns that leave a dimension out,
         much noise.
     """
+    # what simulations have where nothing is named
+    usual = catalogue.protocol_of(params).in_simulations
+    unnamed = usual.keys() - params.model_fields_set
     params, dealt = _open_tables(
-        _usual(params),
+        params.model_copy(update={name: usual[name] for name in unnamed}),
         tables,
         layout,
         id_column=id_column,
@@ -195,13 +199,6 @@ def simulate(
     for sentence in played.warnings:
         warnings.warn(sentence, UserWarning, stacklevel=2)
     return played
-
-
-def _usual(params: _P) -> _P:
-    """Return parameters with what simulations have where nothing is named."""
-    usual = catalogue.protocol_of(params).in_simulations
-    unnamed = usual.keys() - params.model_fields_set
-    return params.model_copy(update={name: usual[name] for name in unnamed})
 
 
 def _open_tables(
@@ -299,6 +296,7 @@ def play(
     sites = _rows_of_sites(held.layout, results)
     # of one run some protocols tell the coordinator alone, to fewer digits
     told = results[0].figures or simulated.figures or (None,) * len(numbers)
+    terms = simulated.trace.session.terms
     played = SimulatedSession(
         layout=held.layout,
         params=simulated.trace.session.params,
@@ -321,7 +319,10 @@ def play(
             dict.fromkeys(
                 [
                     *site_effects(sites),
-                    *_of_ids(simulated, held),
+                    *chain.from_iterable(
+                        row_warnings(terms, slot, held.parts.data[slot])
+                        for slot in names
+                    ),
                     *_cautions(simulated, fidelity),
                     *_of_objectives(objectives),
                 ]
@@ -357,12 +358,6 @@ def _tabulate(
             kind = None if all(known) else np.float64
             table[called] = np.array(column, dtype=kind)
     return table
-
-
-def _of_ids(simulated: SimulationResult, held: Deal) -> Iterator[str]:
-    terms = simulated.trace.session.terms
-    for slot in held.layout.names:
-        yield from row_warnings(terms, slot, held.parts.data[slot])
 
 
 def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:

@@ -89,25 +89,18 @@ def leave_addresses(stored: PartySession, receivers: OwnReceivers) -> Mapping[st
     """
     refused = {}
     for each in read_told(stored):
-        if each.waits:
-            settled = _register_address(each, receivers)
-            rest = [old for old in read_told(stored) if old.address != each.address]
-            _save(stored, [*rest, settled])
-            if settled.problem:
-                refused[each.address] = settled.problem
+        if not each.waits:
+            continue
+        try:
+            settled = {"id": receivers.add(each.address).id}
+        except (Unavailable, Unauthenticated):  # the next time
+            raise
+        except CoterieError as error:  # a session does not wait for a notice
+            settled = {"problem": str(error)}
+            refused[each.address] = str(error)
+        rest = [old for old in read_told(stored) if old.address != each.address]
+        _save(stored, [*rest, each.model_copy(update=settled)])
     return refused
-
-
-def _register_address(
-    named: NotificationRequest, receivers: OwnReceivers
-) -> NotificationRequest:
-    try:
-        added = receivers.add(named.address)
-    except (Unavailable, Unauthenticated):  # the next time
-        raise
-    except CoterieError as error:  # a session does not wait for a notice
-        return named.model_copy(update={"problem": str(error)})
-    return named.model_copy(update={"id": added.id})
 
 
 def _save(stored: PartySession, told: Iterable[NotificationRequest]) -> None:

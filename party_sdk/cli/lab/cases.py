@@ -344,7 +344,10 @@ def read(
     seed: int = 0,
 ) -> TrialTable:
     """Return a table; of one with more rows than the limit some, drawn by the seed."""
-    classes = _classes(data, how, truth)
+    classes: IntArray | None = None
+    if truth is not None:
+        found = np.unique(read_column(data, truth, how), return_inverse=True)
+        classes = found[1].astype(np.int64)
     source = open_as(data, _without(data, how, truth))
     if row_limit is None or source.n_rows <= row_limit:
         return TrialTable(how=how, source=source, X=matrix(source), classes=classes)
@@ -356,14 +359,6 @@ def read(
         X=matrix(keep_rows(source, rows)),
         classes=None if classes is None else classes[rows],
     )
-
-
-def _classes(data: Path, how: How, truth: str | None) -> IntArray | None:
-    """Return the true classes as numbers, where a column holds them."""
-    if truth is None:
-        return None
-    found = np.unique(read_column(data, truth, how), return_inverse=True)
-    return found[1].astype(np.int64)
 
 
 def _without(data: Path, how: How, truth: str | None) -> How:

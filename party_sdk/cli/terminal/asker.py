@@ -102,7 +102,12 @@ def consent_lines(found: Inspection) -> Iterator[str]:
 
 def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:
     """Yield what is in a contribution, each part in the words of the terms sheet."""
-    told = _messages(terms)
+    from coterie_pages.views.terms_sheet import steps_of
+
+    steps = steps_of(terms)
+    answers = [asked.answer for step in steps for asked in step.asked]
+    sealed = [message for step in steps for message in step.sealed]
+    told = {message.kind: message for message in (*answers, *sealed)}
     yield f"stage {found.stage}, round {found.round}, attempt {found.attempt}:"
     yield f"  to the analyst, {found.n_bytes:,} bytes: {_sentence(found.kind, told)}"
     for name, value in found.values.items():
@@ -117,14 +122,6 @@ def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:
         message = told.get(envelope.kind)
         for item in () if message is None else message.items:
             yield f"    {item.name}: {item.form}"
-
-
-def _messages(terms: Terms) -> dict[str, Message]:
-    from coterie_pages.views.terms_sheet import steps_of
-
-    steps = steps_of(terms)
-    answers = [asked.answer for step in steps for asked in step.asked]
-    return {m.kind: m for m in (*answers, *(m for s in steps for m in s.sealed))}
 
 
 def _sentence(kind: str, told: dict[str, Message]) -> str:

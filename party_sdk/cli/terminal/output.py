@@ -75,20 +75,16 @@ class Output(NamedTuple):
 def print_output(output: Output, *, as_json: bool) -> None:
     """Print what a command returned, and end with its code."""
     if as_json:
-        say(_to_json(output.document))
+        found = output.document() if callable(output.document) else output.document
+        if hasattr(found, "model_dump_json"):  # pydantic is imported by models alone
+            found = found.model_dump_json()
+        say(found if isinstance(found, str) else json.dumps(found))
     else:
         for line in output.lines:
             say(line)
     code = output.code() if callable(output.code) else output.code
     if code:
         click.get_current_context().exit(code)
-
-
-def _to_json(document: Any) -> str:
-    found = document() if callable(document) else document
-    if hasattr(found, "model_dump_json"):  # pydantic is imported by models alone
-        return str(found.model_dump_json())
-    return found if isinstance(found, str) else json.dumps(found)
 
 
 _CONTROL = re.compile(f"[{CONTROLS}]")
@@ -264,18 +260,14 @@ def report_lines(values: Mapping[str, Any], between: str = ": ") -> Iterator[str
             )
 
 
-def _reason(status: SessionStatus) -> list[str]:
-    """Return why a session ended, and what to do, as sentences."""
-    if status.reason is None:
-        return []
-    problem = Problem.of_slug(status.reason)
-    return [f"{problem.title}.", status.detail or "", problem.remedy]
-
-
 def progress_line(status: SessionStatus) -> str:
     """Return where a session stands in one line."""
     if status.is_over:
-        return " ".join([status.state + ":" * bool(status.reason), *_reason(status)])
+        if status.reason is None:
+            return status.state.value
+        problem = Problem.of_slug(status.reason)
+        why = f"{problem.title}. {status.detail or ''} {problem.remedy}"
+        return f"{status.state.value}: {why}"
     short = ". The analyst has no room left: its administrator has to make some"
     return f"{_describe_progress(status)}{short * status.short_of_room}"
 
