@@ -11,16 +11,16 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support.analyst_process import ACCEPTING
 from support.in_process import Api
+from support.terminal import coterie
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import http_analyst
 from party_sdk.application.home import Home
-from party_sdk.cli import main
 from party_sdk.party.notifications import read_told
 from party_sdk.party.participant import Party
 
@@ -41,9 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     def invoke(api: Api, *words: str, expect: int = 0) -> Result:
         monkeypatch.setattr(http_analyst, "connect", lambda *_, **__: api.connect())
         monkeypatch.setattr(Home, "connect", lambda *_: api.connect())
-        found = CliRunner().invoke(main, words)
-        assert found.exit_code == expect, found.output
-        return found
+        return coterie(*words, expect=expect)
 
     return invoke
 

@@ -21,6 +21,22 @@ ALONE = ("--guard", "least_known=0")
 """Options of a party that knows nobody else."""
 
 
+def coterie(
+    *words: object,
+    expect: int = 0,
+    given: str | None = None,
+    env: dict[str, str] | None = None,
+) -> Result:
+    """Run a command within this process; its exit code has to be the expected one."""
+    result = CliRunner().invoke(
+        main, [str(word) for word in words], input=given, env=env, prog_name="coterie"
+    )
+    if isinstance(result.exception, Exception):
+        raise result.exception  # not SystemExit: a command ends with a code
+    assert result.exit_code == expect, result.output
+    return result
+
+
 class Terminal:
     """Runs commands as an operator does, within this process."""
 
@@ -32,13 +48,7 @@ class Terminal:
     def __call__(self, *words: object, expect: int = 0) -> Result:
         texts = [str(word) for word in words]
         self.patch.setattr(sys, "argv", ["coterie", *texts])
-        result = CliRunner().invoke(
-            main, texts, env=self.environment, prog_name="coterie"
-        )
-        if isinstance(result.exception, Exception):
-            raise result.exception  # not SystemExit: a command ends with a code
-        assert result.exit_code == expect, result.output
-        return result
+        return coterie(*texts, expect=expect, env=self.environment)
 
     def json(self, *words: object, expect: int = 0) -> Any:
         return json.loads(self(*words, "--json", expect=expect).stdout)

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_blobs
+from support import terminal
 
 from clustering_protocols import catalogue
 from clustering_protocols.protocols.dc import PROTOCOL as DC
 from clustering_protocols.records.arrays import FloatArray
-from party_sdk.cli import main
 from party_sdk.cli.lab.baselines import average
 
 IRIS = load_iris()
@@ -32,11 +32,7 @@ def coterie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     def run(*words: object, expect: int = 0) -> Result:
         texts = [str(word) for word in words]
         monkeypatch.setattr(sys, "argv", ["coterie", *texts])
-        done = CliRunner().invoke(main, texts, prog_name="coterie")
-        if done.exit_code == 1 and done.exception is not None:
-            raise done.exception
-        assert done.exit_code == expect, done.output
-        return done
+        return terminal.coterie(*texts, expect=expect)
 
     return run
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result as Ran
+from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
+from support.terminal import coterie
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.terms.schema import Schema
@@ -73,12 +74,6 @@ def same(one: Schema, other: Schema) -> bool:
         for schema in (one, other)
     ]
     return codes[0] == codes[1] and bare[0] == bare[1] and levels[0] == levels[1]
-
-
-def coterie(*words: object, expect: int = 0) -> Ran:
-    ran = CliRunner().invoke(main, [str(word) for word in words])
-    assert ran.exit_code == expect, ran.output
-    return ran
 
 
 def test_a_dictionary_comes_back_from_its_rows_and_from_csv(tmp_path: Path) -> None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
+from support.terminal import coterie
 
 from clustering_protocols import catalogue
-from party_sdk.cli import main
 
 OFFERED = [name for name, known in catalogue.catalogue().items() if known.methods]
 
 
 def printed(*words: str) -> str:
-    done = CliRunner().invoke(main, ["protocols", *words])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    return coterie("protocols", *words).stdout
 
 
 @pytest.mark.parametrize("name", OFFERED)

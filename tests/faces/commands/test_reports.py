@@ -12,9 +12,9 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst
+from support.terminal import coterie
 
 from clustering_protocols import catalogue
 from clustering_protocols.terms.canonical import digest
@@ -22,7 +22,6 @@ from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Layout, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.cli import main
 from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_index import sessions_in
 from party_sdk.party.party_session import PartySession
@@ -42,14 +41,7 @@ class Desk(NamedTuple):
     rows: tuple[str, ...]
 
     def __call__(self, *words: object, expect: int = 0) -> str:
-        texts = [str(word) for word in words]
-        done = CliRunner().invoke(
-            main, texts, env=self.environment, prog_name="coterie"
-        )
-        if done.exit_code == 1 and done.exception is not None:
-            raise done.exception
-        assert done.exit_code == expect, done.output
-        return done.stdout
+        return coterie(*words, expect=expect, env=self.environment).stdout
 
     def run(self) -> Any:
         labels = ("--labels", self.folder / "labels.csv", "--force")

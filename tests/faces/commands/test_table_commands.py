@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pyreadstat
 import pytest
-from click.testing import CliRunner, Result as Ran
 from pyarrow import parquet
 from python_calamine import CalamineWorkbook
+from support.terminal import coterie
 
 from clustering_protocols.common.errors import (
     GuardRefused,
@@ -25,7 +25,6 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
-from party_sdk.cli import main
 from party_sdk.party.party_session import PartySession
 from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
 from party_sdk.results.results import Result
@@ -59,13 +58,6 @@ def schema_file(tmp_path: Path) -> Path:
     path = tmp_path / "schema.json"
     path.write_text(WARD.model_dump_json())
     return path
-
-
-def coterie(*words: object, expect: int = 0, given: str | None = None) -> Ran:
-    texts = [str(word) for word in words]
-    done = CliRunner().invoke(main, texts, input=given, prog_name="coterie")
-    assert done.exit_code == expect, done.output
-    return done
 
 
 # What is said of a file
