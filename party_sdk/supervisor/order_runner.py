@@ -148,6 +148,13 @@ class OrderAsker(Asker):
         return self.ask(kind, about, sentence, contribution=found)
 
 
+def _whom(status: SessionStatus) -> str:
+    """Return for whom a session waits that waits for no party."""
+    if status.state is SessionState.CHOOSING:
+        return "the coordinator, to choose a number of clusters"
+    return "the analyst"
+
+
 class _OrderWatch:
     """Tells by the status of an order how the session goes."""
 
@@ -156,11 +163,7 @@ class _OrderWatch:
 
     def progress(self, status: SessionStatus) -> None:
         """Tell that the session has moved."""
-        is_choosing = status.state is SessionState.CHOOSING
-        is_in_stage = status.round > 0 and not is_choosing
-        no_party = "the analyst"
-        if is_choosing:
-            no_party = "the coordinator, to choose a number of clusters"
+        is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
         done, most = updates_done(status)
         moved = status.progress.get("moved") or [None]
         self._files.tell(
@@ -174,7 +177,7 @@ class _OrderWatch:
             n_rounds=most or None,
             awaited=()
             if status.is_over
-            else tuple(status.awaited_slots) or (no_party,),
+            else tuple(status.awaited_slots) or (_whom(status),),
             awaited_since=None if status.is_over else status.waiting_since,
             moved=moved[-1],
             pace=describe_pace(status),

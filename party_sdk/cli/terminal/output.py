@@ -264,10 +264,10 @@ def progress_line(status: SessionStatus) -> str:
     """Return where a session stands in one line."""
     if status.is_over:
         if status.reason is None:
-            return status.state.value
+            return str(status.state)
         problem = Problem.of_slug(status.reason)
         why = f"{problem.title}. {status.detail or ''} {problem.remedy}"
-        return f"{status.state.value}: {why}"
+        return f"{status.state}: {why}"
     short = ". The analyst has no room left: its administrator has to make some"
     return f"{_describe_progress(status)}{short * status.short_of_room}"
 
