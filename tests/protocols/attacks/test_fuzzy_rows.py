@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import least_squares, nnls
+from scipy.optimize import nnls
 from sklearn.datasets import load_iris
 from support.verdicts import ATTACKED, RIGHT, Refused, Verdict, attacked, check
 
@@ -28,7 +28,7 @@ from clustering_protocols.protocols.llf import LosslessFederated, rows_round
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.attacks.honest_sessions import house_in, numbers, play
-from tests.protocols.llf.solving import n_met, weighted
+from tests.protocols.llf.solving import n_met, solved, weighted
 
 DEGREES = Refused(Problem.GUARD_REFUSED, "Sums of degrees of fuzzy c-means")
 VERDICTS: dict[int, Verdict] = {1: RIGHT, 4: DEGREES, 6: DEGREES}
@@ -53,38 +53,6 @@ def moves_of(slot: str) -> Iterator[Moves]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_round.RowsRound, "_move_centroids", move)
         yield moves
-
-
-def solved(moves: Moves, own: FloatArray, n: int) -> FloatArray:
-    """Return n rows of others that explain how centroids moved."""
-    before, after = (np.array(part) for part in zip(*moves, strict=True))
-    mine = weighted(own, before, after)[0].sum(axis=0)
-
-    def residuals(flat: FloatArray) -> FloatArray:
-        theirs = weighted(flat.reshape(n, WIDTH), before, after)[0].sum(axis=0)
-        equations = (theirs + mine).ravel()
-        missing = max(0, flat.size - equations.size)
-        return np.append(equations, np.zeros(missing))  # the solver wants a square
-
-    def slopes(flat: FloatArray) -> FloatArray:
-        each = weighted(flat.reshape(n, WIDTH), before, after)[1]
-        jacobian = each.reshape(WIDTH, n, -1).transpose(2, 1, 0).reshape(-1, n * WIDTH)
-        missing = max(0, flat.size - len(jacobian))
-        return np.vstack([jacobian, np.zeros((missing, flat.size))])
-
-    rng = np.random.default_rng(0)
-    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "max_nfev": 3000}
-    best = None
-    for _ in range(10):
-        guess = rng.normal(size=n * WIDTH)
-        found = least_squares(residuals, guess, jac=slopes, method="lm", **tight)
-        if best is None or found.cost < best.cost:
-            best = found
-        if best.cost < 1e-20:
-            break
-    assert best is not None
-    rows: FloatArray = best.x.reshape(n, WIDTH)
-    return rows
 
 
 @pytest.mark.slow
@@ -129,7 +97,8 @@ def test_sessions_within_the_bound_add_up(tmp_path: Path) -> None:
                 measured |= dict.fromkeys(set(VERDICTS) - set(measured), outcome)
                 break
             if number in VERDICTS:
-                read = solved(moves, own, len(others))
+                before, after = (np.array(part) for part in zip(*moves, strict=True))
+                read = solved(before, after, own, len(others), starts=10)
                 met = n_met(read, others, within=1e-3)
                 measured[number] = attacked(met == len(others))
     for number, verdict in VERDICTS.items():

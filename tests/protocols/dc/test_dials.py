@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
 from support.attacks import correlations, principal, uploads
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration, messages, party
@@ -97,13 +97,6 @@ def test_a_single_column_takes_terms_that_say_so() -> None:
 
 
 # What it costs
-
-
-def test_the_terms_bring_a_risk_of_their_own() -> None:
-    risks = catalogue.protocol("dc").risks_of
-    for layout in LAYOUTS.values():
-        assert "all-dimensions-are-sent" in risks(params(), layout)
-        assert "all-dimensions-are-sent" not in risks(params("all_but_one"), layout)
 
 
 def at_the_upload(given: DataCollaboration, parts: Split, **more: Any) -> Session:

@@ -105,3 +105,91 @@ def other_values(kind: type[BaseModel]) -> Iterator[dict[str, Any]]:
         for each in (annotation, *get_args(annotation)):
             if get_origin(each) is Literal:
                 yield from ({name: value} for value in get_args(each))
+
+
+FUZZY = {"algorithm": "fuzzy_cmeans"}
+SMALL = {"small_cohorts": "allow"}
+TWO = {"allow_two_parties": True}
+GIVEN = {"init": "given", "initial_centroids": [[1, 2], [3, 4]]}
+GIVEN_COLUMNS = {"init": "given", "initial_centroids": [[1, 2, 3], [3, 4, 5]]}
+UNIFORM = {"anchor": {"kind": "uniform"}, "scaling": "none"}
+DECLARED = {"anchor": {"kind": "uniform", "ranges": "declared"}, "scaling": "none"}
+BY_ECDH = {"alignment": {"method": "ecdh"}}
+BY_POSITION = {"alignment": {"method": "position"}}
+OWN, RACE = "start-shows-own-clusters", "starts-that-race-add-sums"
+SUBTRACTED, UNMIXED = "members-can-be-subtracted", "uniform-anchors-can-be-unmixed"
+COMPUTED, PAIR = "house.rows-can-be-computed", "house.two-parties"
+GUESSED = "house.common-ids house.guessed-ids"
+RANGES, PLACES = "house.pooled-ranges", "house.rows-by-position"
+START, FEATURES = "given-start-shows-rows", "codes-give-features"
+BROUGHT: list[tuple[str, tuple[int, ...], dict[str, Any], str]] = [
+    ("llf", (3,), {}, OWN),
+    ("llf", (3,), {"init": "random_party"}, "start-shows-means-of-five-rows"),
+    ("llf", (3,), {"init": "bounds"}, ""),
+    ("llf", (3,), {"n_init": 2}, f"{OWN} {RACE}"),
+    ("llf", (3,), GIVEN, START),
+    ("llf", (3,), {**GIVEN, "publish": "sizes"}, ""),
+    ("llf", (4,), {"quorum": 3}, f"{OWN} {SUBTRACTED}"),
+    ("llf", (4,), {"participation": 0.9}, f"{OWN} {SUBTRACTED}"),
+    ("llf", (3,), {"min_cluster_rows": 9}, f"{OWN} small-clusters-move"),
+    ("llf", (3,), {"min_cluster_rows": 9, **FUZZY}, OWN),
+    ("llf", (3,), {**FUZZY, **SMALL}, f"{OWN} {COMPUTED}"),
+    ("llf", (3,), SMALL, OWN),
+    ("llf", (2,), TWO, f"{OWN} {PAIR}"),
+    ("llf", (2,), {**TWO, "scaling": "none"}, f"{OWN} {PAIR}"),
+    ("llf", (1, 3), {}, ""),
+    ("llf", (1, 3), FUZZY, "memberships-show-columns"),
+    ("llf", (1, 3), {**FUZZY, **SMALL}, "memberships-show-columns"),
+    ("llf", (1, 3), GIVEN_COLUMNS, START),
+    ("llf", (1, 2), TWO, PAIR),
+    ("llf", (1, 3), BY_ECDH, GUESSED),
+    ("llf", (1, 3), BY_POSITION, PLACES),
+    ("dc", (3,), {}, ""),
+    ("dc", (1, 3), {}, ""),
+    ("dc", (5, 2), {}, ""),
+    ("dc", (2,), {}, PAIR),
+    ("dc", (2, 2), {}, PAIR),
+    ("dc", (3,), UNIFORM, f"{UNMIXED} {RANGES}"),
+    ("dc", (1, 3), UNIFORM, UNMIXED),
+    ("dc", (2,), DECLARED, UNMIXED),
+    ("dc", (3,), {"dimensions": "all"}, "all-dimensions-are-sent"),
+    ("dc", (1, 4), {"dimensions": "all"}, "all-dimensions-are-sent"),
+    ("dc", (1, 3), BY_ECDH, GUESSED),
+    ("dc", (1, 3), BY_POSITION, PLACES),
+    ("dc", (3,), BY_POSITION, ""),
+    ("omnifc", (5,), {}, ""),
+    (
+        *("omnifc", (5,), {"hide_segments": False, "scaling": "minmax"}),
+        f"analyst-learns-segments-distances {RANGES}",
+    ),
+    ("fccm", (1, 3), {}, ""),
+    ("fccm", (1, 3), SMALL, COMPUTED),
+    ("fccm", (1, 3), BY_ECDH, GUESSED),
+    ("fccm", (1, 3), BY_POSITION, PLACES),
+    ("pqmds", (1, 2), {}, FEATURES),
+    ("pqmds", (1, 2), {"sub_dim": 4, "coordinates": 1}, ""),
+    ("pqmds", (1, 2), {"sub_dim": 4, "coordinates": 2}, FEATURES),
+    ("pqmds", (1, 2), {"sub_dim": 1, "coordinates": 1}, "single-feature-codes"),
+    (
+        "pqmds",
+        (1, 2),
+        {"privacy": {"mechanism": "laplace"}},
+        "noise-covers-one-row-once",
+    ),
+    ("pqmds", (1, 2), BY_ECDH, f"{FEATURES} {GUESSED}"),
+    ("pqmds", (1, 2), BY_POSITION, f"{FEATURES} {PLACES}"),
+]
+
+
+@pytest.mark.parametrize(("name", "cells", "values", "codes"), BROUGHT)
+def test_parameters_bring_these_risks_and_no_others(
+    name: str, cells: tuple[int, ...], values: dict[str, Any], codes: str
+) -> None:
+    """Beside what is so by design, and what all others together learn of one party."""
+    known = catalogue.protocol(name)
+    params = catalogue.parse_params(name, {"n_clusters": 2, **values})
+    sentences = {**known.risks, **catalogue.house_risks()}
+    designs = {c for c, risk in sentences.items() if risk.level is RiskLevel.DESIGN}
+    beside = set(known.risks_of(params, Layout.lattice(*cells))) - designs
+    columns_of_llf = name == "llf" and cells[0] == 1
+    assert beside == {*codes.split(), *(() if columns_of_llf else ("collusion",))}

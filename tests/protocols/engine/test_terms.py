@@ -27,7 +27,6 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import canonical_json
-from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import (
     Layout,
     SessionRequest,
@@ -168,35 +167,6 @@ def test_terms_hold_the_proposal_and_its_risks() -> None:
     assert drawn.risks == ("dummy.by-design", "house.open-slot")
     assert drawn.layout == Layout.lattice(2)
     assert session_terms.check_terms(drawn) == Dummy()
-
-
-@pytest.mark.parametrize(
-    ("params", "row_groups", "brought"),
-    [
-        ({}, 2, {"house.two-parties"}),
-        ({}, 1, set()),
-        (
-            {"anchor": {"kind": "uniform", "ranges": "declared"}, "scaling": "none"},
-            2,
-            {"dc.uniform-anchors-can-be-unmixed"},
-        ),
-        ({"anchor": {"kind": "uniform"}}, 1, {"dc.uniform-anchors-can-be-unmixed"}),
-    ],
-)
-def test_the_risks_of_dc_follow_from_parameters_and_layout(
-    params: dict[str, Any], row_groups: int, brought: set[str]
-) -> None:
-    drawn = session_terms.draw_up(
-        "s",
-        proposal(
-            protocol="dc",
-            params={"n_clusters": 2, **params},
-            layout=Layout.lattice(row_groups, 1),
-            dictionary=(numbers(["a", "b"], 0.0, 1.0),),
-        ),
-    )
-    always = {"dc.by-design", "dc.collusion", "house.by-design", "house.open-slot"}
-    assert set(read_terms(drawn).risks) == always | brought
 
 
 @pytest.mark.parametrize(

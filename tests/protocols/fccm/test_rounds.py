@@ -14,7 +14,7 @@ from support.attacks import looks_like_noise
 from support.coclusters import Session, blocks, kind_of
 from support.lies import alter, altered
 
-from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.common.errors import (
     InvalidArray,
     InvalidData,
@@ -337,11 +337,3 @@ def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
     for total, shares in zip(plain.totals, plain.shares, strict=True):
         others = np.sum([w for slot, w in shares.items() if slot != "r1c2"], axis=0)
         assert np.array_equal(total - others, shares["r1c2"])
-
-
-def test_terms_name_their_risks() -> None:
-    known, layout = catalogue.protocol("fccm"), Layout.lattice(1, 3)
-    always = {"by-design", "collusion", "house.by-design"}
-    solvable = {"house.rows-can-be-computed"}
-    assert {*known.risks_of(made(), layout)} == always | solvable
-    assert {*known.risks_of(CoClustering(n_clusters=4), layout)} == always

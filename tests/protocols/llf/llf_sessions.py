@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from support.tables import cut, within
 
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
-from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.simulation import Session, number_rows
+from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.known_ways import KnownWay
 
@@ -98,3 +99,25 @@ def columns_session(
     s = KnownWay.begun(("columns", bound, params), begin)
     s.until(messages.MeasureDistances, update)
     return s
+
+
+def unaudited(layout: Layout) -> Mapping[str, Mapping[str, Any]]:
+    """Return choices of parties that let all of their rows follow from sums."""
+    return {slot: {SUMS_LIMIT: 1.0} for slot in layout.names}
+
+
+def numbers_of(labels: IntArray, reference: IntArray, n_clusters: int) -> IntArray:
+    """Return the reference's number of each cluster (k,) of the same partition.
+
+    Fails where a cluster of one is not a cluster of the other. Clusters without rows
+    take the numbers that are left.
+    """
+    assert labels.shape == reference.shape
+    assert np.array_equal(labels < 0, reference < 0)
+    pairs = {(int(a), int(b)) for a, b in zip(labels, reference, strict=True) if a >= 0}
+    numbers = dict(pairs)
+    assert len(numbers) == len(pairs) == len(set(numbers.values())), "other clusters"
+    left = iter(sorted(set(range(n_clusters)) - set(numbers.values())))
+    return np.array(
+        [numbers[c] if c in numbers else next(left) for c in range(n_clusters)]
+    )

@@ -7,8 +7,6 @@ k·F equations a round in the n·F numbers of the others' rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from scipy.optimize import least_squares, linear_sum_assignment
 
@@ -40,20 +38,24 @@ def weighted(
 
 
 def solved(
-    centroids: Sequence[FloatArray], own: FloatArray, n: int, *, starts: int = 20
+    before: FloatArray, after: FloatArray, own: FloatArray, n: int, *, starts: int = 20
 ) -> FloatArray:
-    """Return n rows (n, F) of others that explain how centroids moved, best of starts."""
-    before, after = np.array(centroids[:-1]), np.array(centroids[1:])
+    """Return n rows (n, F) of others that explain how centroids moved, best of starts.
+
+    before, after: float64 (T, k, F), of each round.
+    """
     mine = weighted(own, before, after)[0].sum(axis=0)
     width = own.shape[1]
+    missing = max(0, n * width - mine.size)  # the solver wants a square
 
     def residuals(flat: FloatArray) -> FloatArray:
         theirs = weighted(flat.reshape(n, width), before, after)[0]
-        return (theirs.sum(axis=0) + mine).ravel()
+        return np.append((theirs.sum(axis=0) + mine).ravel(), np.zeros(missing))
 
     def slopes(flat: FloatArray) -> FloatArray:
         found = weighted(flat.reshape(n, width), before, after)[1]
-        return found.reshape(width, n, -1).transpose(2, 1, 0).reshape(-1, n * width)
+        jacobian = found.reshape(width, n, -1).transpose(2, 1, 0).reshape(-1, n * width)
+        return np.vstack([jacobian, np.zeros((missing, n * width))])
 
     rng = np.random.default_rng(0)
     best = None

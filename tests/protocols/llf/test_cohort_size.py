@@ -10,13 +10,12 @@ from sklearn.datasets import load_iris
 from support.examples import refuse_first_tasks
 from support.tables import cut
 
-from clustering_protocols import catalogue, result_warnings
+from clustering_protocols import result_warnings
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import check_sizes
 from tests.protocols.llf.solving import n_met, solved
@@ -90,20 +89,6 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
 
 
-def test_the_risk_is_named_where_it_is_taken_and_nowhere_else() -> None:
-    known, layout = catalogue.protocol("llf"), Layout.lattice(3)
-
-    def codes(layout: Layout = layout, **params: Any) -> bool:
-        found = known.risks_of(Llf(n_clusters=2, **params), layout)
-        return session_risks.SOLVABLE in found
-
-    fuzzy: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
-    assert codes(**fuzzy, small_cohorts="allow")
-    assert not codes(**fuzzy)
-    assert not codes(small_cohorts="allow")
-    assert not codes(Layout.lattice(1, 3), **fuzzy, small_cohorts="allow")
-
-
 # What it is refused for
 
 
@@ -135,7 +120,8 @@ def test_a_party_that_only_watches_computes_all_rows_of_others() -> None:
     }
     own = scaled.pop(me)
     others = np.vstack(list(scaled.values()))
-    guess = solved([seen[number] for number in sorted(seen)], own, len(others))
+    V = np.array([seen[number] for number in sorted(seen)])
+    guess = solved(V[:-1], V[1:], own, len(others))
     assert n_met(guess, others, within=1e-3) == len(others)
 
     refusing = params.model_copy(update={"small_cohorts": "refuse"})

@@ -37,7 +37,7 @@ from clustering_protocols.shared_stages.sums import SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.audits import unaudited
+from tests.protocols.llf.llf_sessions import unaudited
 from tests.protocols.llf.reading_off import Cells
 from tests.protocols.llf.steering import Keen, cells_of, solved_rows
 

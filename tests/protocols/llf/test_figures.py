@@ -35,7 +35,6 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.masks import add_all, add_tagged
 from clustering_protocols.simulation import SimulationResult
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.audits import unaudited
 from tests.protocols.llf.llf_sessions import (
     SEED,
     blobs,
@@ -43,6 +42,7 @@ from tests.protocols.llf.llf_sessions import (
     columns_session,
     plus,
     session,
+    unaudited,
 )
 
 FUZZY = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}

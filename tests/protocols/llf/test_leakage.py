@@ -21,19 +21,19 @@ from support.attacks import (
 from support.tables import cut, within
 
 from clustering_protocols.common.errors import Malformed
-from clustering_protocols.engine import packets
+from clustering_protocols.engine import packets, transcript
 from clustering_protocols.engine.session_state import AnalystState
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
 from clustering_protocols.protocols.llf.maths import Encoding, members_of
+from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, unblind
 from clustering_protocols.shared_stages.scaling import scaler
 from clustering_protocols.simulation import Session, number_rows
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.told import transcripts
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
 UNITS = {"scaling": "none"}
@@ -129,6 +129,17 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
     everything = b"|".join(stored)
     patterns = list(canaries)
     return len(patterns), sum(pattern in everything for pattern in patterns)
+
+
+def transcripts(session: Session) -> dict[tuple[int, int], str]:
+    """Return the transcript (hex) of every attempt, by round and attempt."""
+    found = {}
+    for message in session.sent:
+        history = packets.read(message.payload).history
+        for line in history[-1:]:
+            entry = transcript.last([line])
+            found[entry.round, entry.attempt] = hash_chain.digest(line)
+    return found
 
 
 def true_totals(session: Session) -> WordArray:

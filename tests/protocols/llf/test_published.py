@@ -13,7 +13,6 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, load_wine
 
 from clustering_protocols import simulation
-from clustering_protocols.catalogue import risks_of
 from clustering_protocols.common.limits import LEAST_OWN_ROWS
 from clustering_protocols.numerics import round_numbers
 from clustering_protocols.protocols.llf import LosslessFederated, maths, messages
@@ -21,7 +20,7 @@ from clustering_protocols.shared_stages.scaling import Scaler
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import Identities, Layout
+from clustering_protocols.terms.terms import Layout
 
 X = load_wine().data + np.random.default_rng(0).uniform(-1e-4, 1e-4, (178, 13))
 ORDER = np.argsort(X[:, 0])
@@ -187,14 +186,3 @@ def _published(
         maths.ClosingTotals(sizes=counts, figures=figures),
     )
     return np.asarray(found.centroids[0])
-
-
-@pytest.mark.parametrize(("publish", "named"), [("centroids", True), ("sizes", False)])
-def test_given_starts_with_published_centroids_are_named(
-    publish: Any, *, named: bool
-) -> None:
-    params = LosslessFederated(
-        n_clusters=1, init="given", initial_centroids=((0.0,),), publish=publish
-    )
-    codes = risks_of(params, LAYOUT, Identities())
-    assert ("llf.given-start-shows-rows" in codes) == named

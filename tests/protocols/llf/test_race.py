@@ -19,8 +19,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.llf_sessions import SEED, blobs, rows
-from tests.protocols.llf.numbering import numbers_of
+from tests.protocols.llf.llf_sessions import SEED, blobs, numbers_of, rows
 from tests.protocols.llf.reading_off import Cells, read_off, run_of
 
 LAYOUT = Layout.lattice(3)
@@ -243,10 +242,3 @@ def test_what_starts_cannot_race_with_is_refused(params: dict[str, Any]) -> None
         catalogue.protocol("llf").check(
             Llf(n_clusters=2, n_init=2, **params), Layout.lattice(3)
         )
-
-
-def test_the_risk_is_named_where_starts_race() -> None:
-    known = catalogue.protocol("llf")
-    for n_init in (1, 2):
-        codes = known.risks_of(Llf(n_clusters=2, n_init=n_init), LAYOUT)
-        assert ("starts-that-race-add-sums" in codes) == (n_init > 1)

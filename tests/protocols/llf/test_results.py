@@ -16,7 +16,7 @@ from support.repeats import in_turn, thorough
 from support.tables import cut, within
 
 from benchmarks import datasets
-from clustering_protocols import catalogue, session_terms, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
@@ -32,9 +32,14 @@ from clustering_protocols.protocols.llf import (
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, SessionRequest
-from tests.protocols.llf.audits import unaudited
-from tests.protocols.llf.llf_sessions import SEED, blobs, by_columns, start_of
-from tests.protocols.llf.numbering import numbers_of
+from tests.protocols.llf.llf_sessions import (
+    SEED,
+    blobs,
+    by_columns,
+    numbers_of,
+    start_of,
+    unaudited,
+)
 
 SMALL: dict[str, Any] = {"small_cohorts": "allow"}  # the tables of these tests are
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
@@ -728,64 +733,6 @@ def test_invalid_parameters_are_refused_with_the_reason(
     )
     with pytest.raises(InvalidParameters, match=why):
         session_terms.draw_up("s", proposal)
-
-
-SUMS = "by-design-rows"
-ALL = "collusion"
-OWN = "start-shows-own-clusters"
-MEANS = "start-shows-means-of-five-rows"
-SUBTRACTED = "members-can-be-subtracted"
-COLUMNS = "by-design-columns"
-TWO = "house.two-parties"
-FEW = "small-clusters-move"
-
-
-@pytest.mark.parametrize(
-    ("layout", "params", "codes"),
-    [
-        (Layout.lattice(3), {}, {SUMS, ALL, OWN}),
-        (Layout.lattice(3), {"init": "random_party"}, {SUMS, ALL, MEANS}),
-        (Layout.lattice(3), {"init": "bounds"}, {SUMS, ALL}),
-        (Layout.lattice(4), {"quorum": 3}, {SUMS, ALL, OWN, SUBTRACTED}),
-        (Layout.lattice(4), {"participation": 0.9}, {SUMS, ALL, OWN, SUBTRACTED}),
-        (Layout.lattice(3), {"min_cluster_rows": 9}, {SUMS, ALL, OWN, FEW}),
-        (Layout.lattice(3), {"min_cluster_rows": 9, **FUZZY}, {SUMS, ALL, OWN}),
-        (
-            Layout.lattice(3),
-            {**FUZZY, **SMALL},
-            {SUMS, ALL, OWN, "house.rows-can-be-computed"},
-        ),
-        (
-            Layout.lattice(1, 3),
-            {"init": "given", "initial_centroids": [[1, 2, 3], [3, 4, 5]]},
-            {COLUMNS, "given-start-shows-rows"},
-        ),
-        (
-            Layout.lattice(2),
-            {"allow_two_parties": True},
-            {SUMS, ALL, OWN, TWO},
-        ),
-        (
-            Layout.lattice(2),
-            {"allow_two_parties": True, "scaling": "none"},
-            {SUMS, ALL, OWN, TWO},
-        ),
-        (Layout.lattice(1, 3), {}, {COLUMNS}),
-        (Layout.lattice(1, 3), FUZZY, {COLUMNS, "memberships-show-columns"}),
-        (
-            Layout.lattice(1, 2),
-            {"allow_two_parties": True},
-            {COLUMNS, TWO},
-        ),
-    ],
-)
-def test_parameters_bring_these_risks_and_no_others(
-    layout: Layout, params: dict[str, Any], codes: set[str]
-) -> None:
-    known = catalogue.protocol("llf")
-    parsed = catalogue.parse_params("llf", {"n_clusters": 2, **params})
-    found = known.risks_of(parsed, layout)
-    assert set(found) == codes | {"house.by-design"}
 
 
 def test_a_range_of_zero_alone_is_a_constant_column() -> None:

@@ -23,9 +23,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.audits import unaudited
-from tests.protocols.llf.llf_sessions import SEED, rows
-from tests.protocols.llf.numbering import numbers_of
+from tests.protocols.llf.llf_sessions import SEED, numbers_of, rows, unaudited
 from tests.protocols.llf.reading_off import read_off, run_of
 
 LAYOUT = Layout.lattice(3)

@@ -11,7 +11,7 @@ import pytest
 from support import lies
 from support.tables import within
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.omnifc import OmniFC, maths, messages
@@ -219,20 +219,6 @@ def test_equal_rows_of_a_party_have_different_shares() -> None:
         own = memory.get(messages.OwnShares)
         assert own is not None
         assert len(np.unique(own.shares)) == own.shares.size
-
-
-def test_the_terms_name_the_risks() -> None:
-    known = catalogue.protocol("omnifc")
-    layout = Layout.lattice(5)
-    plain = known.risks_of(OmniFC(n_clusters=2), layout)
-    assert "by-design" in plain
-    assert "collusion" in plain
-    assert "analyst-learns-segments-distances" not in plain
-    assert "house.pooled-ranges" not in plain
-    open_ = OmniFC(n_clusters=2, hide_segments=False, scaling="minmax")
-    assert {"analyst-learns-segments-distances", "house.pooled-ranges"} <= set(
-        known.risks_of(open_, layout)
-    )
 
 
 def test_known_rows_locate_all_others() -> None:

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.manifold import ClassicalMDS
 from support.tables import within
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -182,13 +182,6 @@ def test_the_budget_goes_over_all_coordinates_of_all_parties(
 
 
 # What it shows
-
-
-def test_the_terms_bring_a_risk_of_their_own() -> None:
-    risks = catalogue.protocol("pqmds").risks_of
-    for coordinates in (1, 2, 4):
-        brought = risks(several(coordinates, 4), Layout.lattice(1, 2))
-        assert ("codes-give-features" in brought) == (coordinates > 1)
 
 
 def codes_of(name: str, coordinates: int, sub_dim: int) -> FloatArray:

@@ -282,13 +282,10 @@ def test_a_party_with_one_feature_is_refused() -> None:
 
 
 @pytest.mark.threat(96)
-def test_subspaces_of_one_feature_are_a_risk_and_a_warning() -> None:
-    risks = catalogue.protocol("pqmds").risks_of
+def test_subspaces_of_one_feature_are_recovered_and_bring_a_warning() -> None:
     single = ProductQuantisation(
         n_clusters=3, sub_dim=1, coordinates=1, codebook_size=16
     )
-    assert "single-feature-codes" in risks(single, Layout.lattice(1, 2))
-    assert "single-feature-codes" not in risks(PARAMS, Layout.lattice(1, 2))
     found = {}
     for params in (single, single.model_copy(update={"sub_dim": 4})):
         codes = maths.encode(params, WINE, stream()).codes

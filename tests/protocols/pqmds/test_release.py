@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.tables import within
 
-from clustering_protocols import catalogue, session_terms, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import PartyContext, PrivacySpending
 from clustering_protocols.contract.party import Memory
@@ -351,13 +351,6 @@ def test_the_terms_set_the_privacy_loss_of_a_session() -> None:
         assert (kept.epsilon, kept.delta) == spent
         told = "privacy" in run.outcomes["r1c1"].report
         assert told == (spent[0] is not None)
-
-
-def test_noise_brings_a_risk_of_its_own() -> None:
-    risks = catalogue.protocol("pqmds").risks_of
-    assert "noise-covers-one-row-once" in risks(noisy(1.0), Layout.lattice(1, 2))
-    plain = ProductQuantisation(n_clusters=1)
-    assert "noise-covers-one-row-once" not in risks(plain, Layout.lattice(1, 2))
 
 
 def test_a_second_upload_is_refused() -> None:

@@ -180,20 +180,6 @@ def test_by_position_rows_stay_where_they_are() -> None:
     assert rows_of(first) == [0, 1]
 
 
-@pytest.mark.parametrize("protocol", ["dc", "fccm", "llf", "pqmds"])
-def test_position_is_a_risk_where_rows_are_shared(protocol: str) -> None:
-    known, given = catalogue.protocol(protocol), {"n_clusters": 2}
-    by_id, by_place = (
-        catalogue.parse_params(protocol, {**given, "alignment": {"method": method}})
-        for method in ("declared", "position")
-    )
-    shared, alone = Layout.lattice(1, 3), Layout.lattice(3, 1)
-    code = "house.rows-by-position"
-    assert code in known.risks_of(by_place, shared)
-    assert code not in known.risks_of(by_place, alone)
-    assert code not in known.risks_of(by_id, shared)
-
-
 def without_ids(split: simulation.Split) -> dict[str, MatrixSource]:
     return {slot: MatrixSource(matrix(rows)) for slot, rows in split.data.items()}
 

@@ -219,28 +219,6 @@ def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -
         catalogue.protocol(protocol).check(chosen, layout)
 
 
-@pytest.mark.parametrize("protocol", ["dc", "fccm", "llf", "pqmds"])
-def test_terms_with_an_intersection_list_its_risks(
-    protocol: str,
-) -> None:
-    known, layout = catalogue.protocol(protocol), Layout.lattice(1, 3)
-    brought = {
-        method: set(
-            known.risks_of(
-                catalogue.parse_params(
-                    protocol, {"n_clusters": 2, "alignment": {"method": method}}
-                ),
-                layout,
-            )
-        )
-        for method in ("declared", "ecdh")
-    }
-    assert brought["ecdh"] - brought["declared"] == {
-        "house.common-ids",
-        "house.guessed-ids",
-    }
-
-
 # Who takes part
 
 

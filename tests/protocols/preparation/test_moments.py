@@ -13,11 +13,11 @@ from support.pooled_moments import ONE, PREPARING, pooled
 from support.repeats import thorough
 from support.tables import cut
 
-from clustering_protocols import catalogue, session_terms
+from clustering_protocols import session_terms
 from clustering_protocols.common.errors import CoterieError, InvalidData, Malformed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.protocols.dc import Anchor, DataCollaboration
+from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages import statistics
 from clustering_protocols.shared_stages.statistics import moments
@@ -141,39 +141,6 @@ def test_each_column_group_pools_its_own_way() -> None:
         group = layout.column_group(slot.column)
         X = np.concatenate([np.vstack(list(data[s].batches())) for s in group])
         check(session.recall(slot.name, PooledMoments), X)
-
-
-@pytest.mark.parametrize(
-    ("layout", "params", "shown"),
-    [
-        (Layout.lattice(2), {}, True),
-        (Layout.lattice(3), {}, False),
-        (Layout.lattice(5, 2), {}, False),
-        (Layout.lattice(2, 2), {}, True),
-        (Layout.lattice(1, 3), {}, False),
-        (ragged(), {}, True),
-        (
-            Layout.lattice(3),
-            {"anchor": Anchor(kind="uniform"), "scaling": "none"},
-            True,
-        ),
-        (
-            Layout.lattice(1, 3),
-            {"anchor": Anchor(kind="uniform"), "scaling": "none"},
-            False,
-        ),
-    ],
-)
-def test_the_risk_of_pooled_moments_follows_the_layout(
-    layout: Layout, params: dict[str, Any], *, shown: bool
-) -> None:
-    known = catalogue.protocol("dc")
-    codes = known.risks_of(DataCollaboration(n_clusters=2, **params), layout)
-    told = {"house.two-parties", "house.pooled-ranges"}
-    assert bool(told & {*codes}) == shown
-    llf = catalogue.protocol("llf").risks_of
-    if min(layout.n_row_groups, layout.n_column_groups) == 1 and not params:
-        assert bool(told & {*llf(ONE, layout)}) == shown
 
 
 def test_nothing_is_pooled_where_nothing_is_needed() -> None:
