@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.preprocessing import PolynomialFeatures
-from support.examples import begun
-from support.lies import again
 
-from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidArray,
@@ -208,39 +206,3 @@ def test_two_shares_are_counted_and_the_larger_one_limits() -> None:
 
 
 # Attempts
-
-EXAMPLES = catalogue.protocol("dc").reference().examples()
-
-
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
-@pytest.mark.quick(4)
-def test_every_attempt_sends_the_same_numbers(number: int) -> None:
-    """Of what comes from single rows: the uploads, and anchors made of rows."""
-    given = EXAMPLES[number]
-    running = begun(given, 3, Session)
-    compared = 0
-    while not running.is_over:
-        if running.open.stage in {"anchors", "upload"}:
-            for slot, task in running.open.tasks.items():
-                first = running.answer(slot, task)
-                second = attempted(running, slot, task)
-                assert numbers_of(first) == numbers_of(second)
-                compared += 1
-        running.turn()
-    assert compared >= len(given.layout.slots)
-
-
-def attempted(running: Session, slot: str, task: bytes) -> engine.TaskOutcome:
-    """Return the answer to a second attempt, after the first was answered."""
-    second = again(running.agreement, task, 2)
-    journal = running.answer(slot, task).journal
-    known = (journal, running.memories[slot])
-    return running.party(slot).reply(*known, second, running.data[slot])
-
-
-def numbers_of(answer: engine.TaskOutcome) -> tuple[Any, ...]:
-    """Return what an answer says but for its attempt: sent, and kept of it."""
-    packet = packets.read(answer.contribution)
-    arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
-    kept = answer.memory.entries.get(AnchorRows.kind)
-    return packet.header.record, arrays, kept

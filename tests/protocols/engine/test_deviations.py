@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,12 +19,11 @@ from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.task_checks import Admission
-from clustering_protocols.secrecy import envelopes
 from tests.protocols.engine.deviations import Drawn, draw
 from tests.protocols.engine.recorded import small
+from tests.protocols.engine.sealing import read_before_sealing
 
 REPEAT = os.environ.get("COTERIE_DEVIATION", "")  # protocol:seed:number
-every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 
 # What is the analyst's word: no party can know that it should be another. Each of these
 # is a risk code.
@@ -63,30 +60,16 @@ class Stand(NamedTuple):
     memory: Memory
 
 
-@contextmanager
-def recording() -> Iterator[list[tuple[bytes, str]]]:
-    """Note what is sealed, and to whom."""
-    found: list[tuple[bytes, str]] = []
-    seal = envelopes.seal
-
-    def noting(content: bytes, bound: Any, *keys: Any) -> bytes:
-        found.append((content, str(bound)))
-        return seal(content, bound, *keys)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(envelopes, "seal", noting)
-        yield found
-
-
 def asked(drawn: Drawn, at: Stand, task: bytes) -> tuple[Sent, Stand]:
     """Return what a party sends, and where it then stands; its error where it stops."""
     party = drawn.session.party(drawn.slot)
     data = drawn.session.data[drawn.slot]
-    with recording() as sealed:
+    with read_before_sealing() as sealed:
         answer = party.reply(at.journal, at.memory, task, data)
     packet = packets.read(answer.contribution)
     arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
-    return Sent(packet.header, arrays, sealed), Stand(answer.journal, answer.memory)
+    contents = [(each.content, str(each.binding)) for each in sealed]
+    return Sent(packet.header, arrays, contents), Stand(answer.journal, answer.memory)
 
 
 def is_its_word(drawn: Drawn) -> bool:

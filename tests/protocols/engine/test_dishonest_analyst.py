@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from support.lies import again, moved, signed
 
 from clustering_protocols import catalogue, engine
 from clustering_protocols.common.errors import CoterieError, TaskRefused
-from clustering_protocols.engine import MAX_ATTEMPTS
+from clustering_protocols.engine import MAX_ATTEMPTS, packets
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.wire.states import StopReason
-from tests.protocols.engine.recorded import Recorded, Standing, honest
+from tests.protocols.engine.recorded import Recorded, Standing, honest, small
+from tests.protocols.engine.sealing import Sealed, read_before_sealing
+
+HIDDEN = frozenset({"words", "distances"})
+"""Arrays under masks, which follow from the attempt."""
 
 every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 
@@ -71,24 +76,39 @@ def test_no_result_is_taken_before_everything_was_asked(name: str) -> None:
         party.conclude(session.journals[slot], memory, result, data)
 
 
+def told_in(outcome: engine.TaskOutcome, sealed: list[Sealed]) -> tuple[Any, ...]:
+    """Return what an answer says of rows: sent, sealed and remembered, without masks."""
+    packet = packets.read(outcome.contribution)
+    arrays = {n: a.tobytes() for n, a in packet.arrays.items() if n not in HIDDEN}
+    record = packet.header.record
+    said = {k: v for k, v in record["values"].items() if k != "signature"}
+    return record["kind"], said, arrays, [each.content for each in sealed]
+
+
 @every_protocol
 def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
-    session = honest(name)
-    slot = last_slot(session)
-    party, data = session.party(slot), session.data[slot]
-    for at, following in pairwise(session.standings[slot]):
-        second = again(session.agreement, at.task, 2)
-        after = party.reply(following.journal, at.memory, second, data).journal
-        assert (after.round, after.attempt) == (following.journal.round, 2)
-        with pytest.raises(TaskRefused):
-            party.reply(after, at.memory, at.task, data)
-        beyond = again(session.agreement, at.task, MAX_ATTEMPTS + 1)
-        with pytest.raises(TaskRefused, match="at most"):
-            party.reply(after, at.memory, beyond, data)
-        third = again(session.agreement, at.task, 3)
-        other = moved(session.agreement, following.task, third)
-        with pytest.raises(TaskRefused):
-            party.reply(after, at.memory, other, data)
+    for number in small(name):
+        session = honest(name, number)
+        for slot in (next(iter(session.standings)), last_slot(session)):
+            party, data = session.party(slot), session.data[slot]
+            for at, following in pairwise(session.standings[slot]):
+                with read_before_sealing() as sealed:
+                    first = party.reply(at.journal, at.memory, at.task, data)
+                second = again(session.agreement, at.task, 2)
+                with read_before_sealing() as sealed_again:
+                    outcome = party.reply(following.journal, at.memory, second, data)
+                assert told_in(outcome, sealed_again) == told_in(first, sealed)
+                after = outcome.journal
+                assert (after.round, after.attempt) == (following.journal.round, 2)
+                with pytest.raises(TaskRefused):
+                    party.reply(after, at.memory, at.task, data)
+                beyond = again(session.agreement, at.task, MAX_ATTEMPTS + 1)
+                with pytest.raises(TaskRefused, match="at most"):
+                    party.reply(after, at.memory, beyond, data)
+                third = again(session.agreement, at.task, 3)
+                other = moved(session.agreement, following.task, third)
+                with pytest.raises(TaskRefused):
+                    party.reply(after, at.memory, other, data)
 
 
 @every_protocol

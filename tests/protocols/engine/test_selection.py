@@ -11,7 +11,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from clustering_protocols import catalogue, engine
-from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, Stage
 from clustering_protocols.contract.published import Selection, put_back, tell_part
 from clustering_protocols.numerics.data_source import (
@@ -19,7 +18,6 @@ from clustering_protocols.numerics.data_source import (
     DataSource,
     MatrixSource,
     SparseSource,
-    check_unique,
     keep_rows,
     matrix,
     order_rows,
@@ -107,21 +105,6 @@ def test_rows_in_another_order_come_in_batches_that_fit_memory() -> None:
         [4, 3, 2, 1],
         [0],
     ]
-
-
-def test_two_rows_with_one_id_are_named_by_their_numbers() -> None:
-    with pytest.raises(
-        InvalidData, match=r"Rows 2 and 4 have the same id\."
-    ) as refused:
-        check_unique(["a", "smith", "c", "smith", "a"])
-    assert "smith" not in str(refused.value)
-
-
-def test_a_duplicate_id_is_refused_where_no_rows_are_selected() -> None:
-    twice = MatrixSource(X[:2], ids=["p", "p"])
-    with pytest.raises(InvalidData, match="Rows 1 and 2"):
-        Dummy(n_clusters=2).select_rows(twice, shared=False)
-    assert Dummy(n_clusters=2).select_rows(MatrixSource(X), shared=True) is None
 
 
 # What comes back

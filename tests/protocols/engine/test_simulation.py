@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.lies import altered
 
-from clustering_protocols import engine, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import CoterieError, ProtocolFailed, RoundClosed
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
@@ -79,20 +79,6 @@ def test_a_quorum_goes_on_without_an_absent_party() -> None:
     assert {(m.sender, m.receiver) for m in count} == {(ANALYST, A), (A, ANALYST)}
     assert whole.open.round == 4
     assert whole.journals[B].round == 2
-    assert labels(whole.to_the_end()) == labels(session().to_the_end())
-
-
-def test_a_killed_party_keeps_its_bytes_and_nothing_else() -> None:
-    whole = session()
-    whole.turn()
-    kept, other = whole.memories[A], whole.memories[B]
-    whole.kill(A)
-    assert whole.memories[A] is not kept
-    assert whole.memories[A].entries == kept.entries
-    assert whole.memories[B] is other
-    assert engine.load.cache_info().currsize == 0
-    whole.turn()
-    whole.kill()
     assert labels(whole.to_the_end()) == labels(session().to_the_end())
 
 

@@ -95,6 +95,15 @@ def test_a_slot_with_a_name_that_is_no_name_is_refused(name: str) -> None:
         Slot(name=name, row=0, column=0)
 
 
+@pytest.mark.parametrize(("rows", "none"), [((0, 2), 2), ((1, 2), 1), ((0, 1, 5), 3)])
+def test_the_group_that_is_missing_is_counted_from_one(
+    rows: tuple[int, ...], none: int
+) -> None:
+    slots = tuple(Slot(name=f"s{row}", row=row, column=0) for row in rows)
+    with pytest.raises(ValueError, match=f"row groups .* none is {none} "):
+        Layout(slots=slots)
+
+
 # Canonical JSON
 
 
@@ -387,8 +396,6 @@ def test_a_protocol_is_known_by_the_name_of_its_folder() -> None:
 
 # Problems and exceptions
 
-every_problem = pytest.mark.parametrize("problem", Problem)
-
 
 def classes() -> list[type[CoterieError]]:
     return [
@@ -404,26 +411,16 @@ def test_problems_and_exceptions_correspond_one_to_one() -> None:
     assert Counter(known.problem for known in classes()) == Counter(Problem)
 
 
-@every_problem
-def test_a_problem_and_its_exception_have_the_same_name(
+@pytest.mark.parametrize("problem", Problem)
+def test_an_error_is_that_of_its_problem_in_text_and_in_another_process(
     problem: Problem,
 ) -> None:
     error = CoterieError.of(problem, "The detail.")
     assert error.problem is problem
     assert type(error).__name__ == problem.name.title().replace("_", "")
     assert Problem.of_slug(problem.slug) is Problem.of_slug(problem.urn) is problem
-
-
-@every_problem
-def test_the_text_of_an_error_has_title_detail_and_remedy(problem: Problem) -> None:
-    text = str(CoterieError.of(problem, "The detail."))
-    assert text == f"{problem.title}: The detail. {problem.remedy}"
+    assert str(error) == f"{problem.title}: The detail. {problem.remedy}"
     assert problem.title[-1].isalnum()
     assert problem.remedy.endswith(".")
-
-
-@every_problem
-def test_an_error_crosses_the_border_of_a_process(problem: Problem) -> None:
-    error = CoterieError.of(problem, "The detail.")
     arrived = pickle.loads(pickle.dumps(error))
     assert (type(arrived), arrived.detail) == (type(error), "The detail.")

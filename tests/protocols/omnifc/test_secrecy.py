@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import lies
 from support.tables import within
 
 from clustering_protocols import simulation
@@ -273,17 +272,6 @@ def sealed(
 
 
 ROWS = np.random.default_rng(0).normal(size=(36, 4)).clip(-8, 8)
-
-
-def test_a_second_attempt_seals_the_same_shares() -> None:
-    running = at_the_shares(ROWS)
-    task = running.open.tasks["r1c1"]
-    first, kept = sealed(running, task)
-    running.journals["r1c1"] = running.answer("r1c1").journal
-    second, again = sealed(running, lies.again(running.agreement, task, 2))
-    assert len(first) == 2
-    assert first == second
-    assert np.array_equal(kept, again)
 
 
 def test_of_other_rows_all_shares_are_others() -> None:

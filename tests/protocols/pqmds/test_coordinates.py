@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,12 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.manifold import ClassicalMDS
-from support.tables import within
 
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.pqmds import (
-    Privacy,
-    ProductQuantisation,
-    maths,
-    messages,
-    party,
-    release,
-)
+from clustering_protocols.protocols.pqmds import ProductQuantisation, maths, messages
 from clustering_protocols.protocols.pqmds.params import subspaces_of
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
@@ -143,42 +134,6 @@ def test_more_coordinates_than_subspace_features_are_refused(
 
 
 # The budget
-
-
-def context(params: ProductQuantisation, widths: tuple[int, ...]) -> Any:
-    """Return where the first of some parties of so many columns stands."""
-    layout = Layout.lattice(1, len(widths))
-    ids = simulation.number_rows(30)
-    data = {
-        slot: MatrixSource(RNG.uniform(-1, 1, size=(30, width)), ids=ids)
-        for slot, width in zip(layout.names, widths, strict=True)
-    }
-    said = within(-3.0, 3.0, data, layout)
-    running = Session(params, layout, data, 1, dictionary=said)
-    return replace(running.context("r1c1"), stage="upload", round=3)
-
-
-def noisy(coordinates: int, sub_dim: int, **more: Any) -> ProductQuantisation:
-    privacy = Privacy(mechanism="laplace", epsilon=12.0)
-    return several(coordinates, sub_dim, privacy=privacy, **more)
-
-
-def test_the_budget_goes_over_all_coordinates_of_all_parties(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    params = noisy(2, 3, codebook_size=8)  # 2 + 2 codes of the first, 2 of the second
-    here = context(params, (6, 3))
-    scales = []
-
-    def scale(_: Any, steps: int, share: Any) -> float:
-        scales.append((steps, share))
-        return 1.0
-
-    monkeypatch.setattr(release, "noise_scale", scale)
-    encoded, _ = party._encode_rows(here, RNG.uniform(-1, 1, size=(30, 6)))
-    assert encoded.codes.shape == (30, 4)
-    assert scales == [(1024, (2.0, 0.0))]
-    assert release.own_share(here, params.privacy) == (8.0, 0.0)
 
 
 # What it shows

@@ -259,25 +259,6 @@ def test_one_row_moves_its_own_codes_alone() -> None:
         assert (after.codes <= after.bounds[:, 1]).all()
 
 
-def test_a_constant_column_gets_noise() -> None:
-    view = standing(noisy(0.01))
-    given = party.Encoder().reply(view, messages.Encode(), MatrixSource(CONSTANT))
-    assert len(np.unique(messages.RowCodes.narrow(given.contribution).codes)) == N_ROWS
-
-
-def test_much_budget_leaves_the_cells_as_they_are() -> None:
-    """Units and codebooks of ranges still keep apart what is far apart."""
-    truth = np.arange(60) % 3
-    X = np.array([[-2.0, 2.0], [0.0, -2.0], [2.0, 1.0]])[truth]
-    params = noisy(1e6, n_clusters=3)
-    data = {"r1c1": MatrixSource(X, ids=[str(k) for k in range(60)])}
-    layout = Layout.lattice(1, 1)
-    said = within(-WIDEST, WIDEST, data, layout)
-    run = simulation.run(params, layout, data, seed=1, dictionary=said)
-    labels = run.outcomes["r1c1"].labels
-    assert len({(t, label) for t, label in zip(truth, labels, strict=True)}) == 3
-
-
 # What is declared, and what it costs
 
 

@@ -193,13 +193,6 @@ def test_tokens_depend_on_agreement_and_row_group() -> None:
     assert len({token.tobytes() for tokens in made for token in tokens}) == 3 * len(ids)
 
 
-def test_there_is_one_value_for_each_id() -> None:
-    here, values = stage_view(session()), [bytes(32), bytes([1]) * 32]
-    for ids in ([b"ada"], [b"ada", b"bob", b"cyd"]):
-        with pytest.raises(ValueError, match="zip"):
-            intersection.make_tokens(bound(here), ids, values)
-
-
 def test_a_party_has_one_id_at_least() -> None:
     counted = intersection.IdCount(n_ids=1, tokens=np.empty((0, 32), np.uint8))
     header = counted.header()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import subprocess
-import sys
 from fractions import Fraction
 from typing import Any
 
@@ -197,19 +194,6 @@ def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:
     assert kmeans(X, np.array([[1, 0]]), 1).labels.tolist() == [1, 0, 0]
 
 
-def said_of_a_run() -> str:
-    import hashlib
-
-    import numpy as np
-
-    from clustering_protocols.algorithms.kmeans import kmeans
-
-    X = np.random.default_rng(0).normal(size=(4000, 6))
-    found = kmeans(X, np.arange(8)[np.newaxis], 50)
-    parts = (found.labels, found.centroids, np.float64(found.inertia))
-    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
-
-
 def test_starts_race_on_some_of_many_rows(
     monkeypatch: pytest.MonkeyPatch, in_small_blocks: Any
 ) -> None:
@@ -232,22 +216,6 @@ def test_starts_race_on_some_of_many_rows(
     again = kmeans(ArrayRows(X), starts, 300, LocalEngine(2))
     assert np.array_equal(again.labels, raced.labels)
     assert again.centroids.tobytes() == raced.centroids.tobytes()
-
-
-NO_LIBRARY = "import ctypes\ndef CDLL(name): raise OSError\nctypes.CDLL = CDLL\n"
-
-
-@pytest.mark.slow
-def test_installations_without_a_compiler_give_the_same_bits() -> None:
-    run = inspect.getsource(said_of_a_run)
-    script = f"{NO_LIBRARY}{run}\nprint(said_of_a_run(), end='')"
-    there = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert there == said_of_a_run()
 
 
 @pytest.mark.parametrize("seed", range(5))
