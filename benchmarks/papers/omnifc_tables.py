@@ -26,7 +26,7 @@ from clustering_protocols import simulation
 from clustering_protocols.algorithms.dbscan import dbscan
 from clustering_protocols.numerics.scores import kappa
 from clustering_protocols.protocols.omnifc import OmniFC, maths, reference, units
-from clustering_protocols.protocols.omnifc.distances import field_distances
+from clustering_protocols.protocols.omnifc.maths import field_distances
 from clustering_protocols.secrecy import field
 from clustering_protocols.terms.terms import Layout
 

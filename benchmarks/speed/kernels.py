@@ -14,7 +14,7 @@ from benchmarks.speed.figures import Figure, Run
 from benchmarks.speed.timing import cpu_seconds, ratio
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.llf import kernels
-from clustering_protocols.protocols.omnifc.distances import field_distances
+from clustering_protocols.protocols.omnifc.maths import field_distances
 from clustering_protocols.secrecy.masks import add_stream
 from clustering_protocols.secrecy.prime import P
 

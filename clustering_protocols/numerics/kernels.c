@@ -680,7 +680,7 @@ KERNEL void weighted_blocks(integers values, words weights, words out)
     }
 }
 
-/* omnifc (protocols/omnifc/distances.py): a tile of sums and four columns stay in the
+/* omnifc (protocols/omnifc/maths.py): a tile of sums and four columns stay in the
    first cache. */
 
 enum { ROWS = 16, COLUMNS = 256 };

@@ -7,7 +7,10 @@ from functools import partial
 
 import numpy as np
 
+from clustering_protocols.algorithms.kmeans import Clustering
+from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks, span
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
@@ -15,6 +18,17 @@ from . import block_sums, sums as formulas
 
 Labelled = tuple[RowBlock, IntArray]
 """A block, and the labels of its rows."""
+
+
+def of_clustering(
+    X: FloatArray | RowBlocks, found: Clustering, engine: Engine = ONE_THREAD
+) -> Figures:
+    """Return the figures of a clustering on rows X (n, F), those of an embedding too.
+
+    Computed on X, where what was clustered may be an embedding of it.
+    """
+    sums = of(row_blocks.of(X), found.labels, engine)
+    return formulas.of_sums(sums, n_iter=found.n_iter, converged=found.converged)
 
 
 def of(

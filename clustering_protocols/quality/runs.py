@@ -14,8 +14,7 @@ from clustering_protocols.numerics.row_blocks import RowBlocks
 from clustering_protocols.records.arrays import FloatArray
 
 from .gap import gaps
-from .prediction import prediction_strength
-from .stability import stability
+from .halves import prediction_strength, stability
 
 _MOST_ROWS: Final = 5_000
 _MOST_NUMBERS: Final = 500_000

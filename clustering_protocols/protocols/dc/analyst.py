@@ -17,7 +17,7 @@ from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks, RowSubset
-from clustering_protocols.quality.clusterings import of_clustering
+from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.quality.runs import across
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record

@@ -35,7 +35,6 @@ from clustering_protocols.shared_stages.statistics.moments import PooledReach
 from clustering_protocols.terms.preparation import Ranges
 
 from . import limits, maths, messages, units
-from .distances import field_distances
 from .maths import add_combination, blocks
 from .params import OmniContext, OmniFC
 
@@ -168,9 +167,9 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         if params.distances == "landmarks":
             ours = landmark_shares(context, held.bits)
             both = np.concatenate([ours, held.shares])
-            distances = field_distances(both, context.engine, first=len(ours))
+            distances = maths.field_distances(both, context.engine, first=len(ours))
         else:
-            distances = field_distances(held.shares, context.engine)
+            distances = maths.field_distances(held.shares, context.engine)
         if params.hide_segments:
             streams = pairwise_streams(context)
             session = context.session

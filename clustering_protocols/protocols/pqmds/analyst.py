@@ -10,7 +10,7 @@ from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmea
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide
-from clustering_protocols.quality.clusterings import of_clustering
+from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.quality.runs import across
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes

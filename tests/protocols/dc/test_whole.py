@@ -25,7 +25,7 @@ from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
 from clustering_protocols.protocols.dc.common_space import CommonSpace
-from clustering_protocols.quality.clusterings import of_clustering
+from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
 
 SEED = 4

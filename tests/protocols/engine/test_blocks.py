@@ -17,7 +17,7 @@ from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.dc import DataCollaboration, maths
-from clustering_protocols.protocols.omnifc import OmniFC, distances
+from clustering_protocols.protocols.omnifc import OmniFC, maths as omnifc
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.secrecy import field
 from clustering_protocols.simulation import Session
@@ -94,10 +94,10 @@ def test_distances_between_shares_have_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, n_threads: int
 ) -> None:
     Z = field.draw(KeyedStream(bytes(32)), 300 * 5).reshape(300, 5)
-    whole = distances.field_distances(Z)
-    monkeypatch.setattr(distances, "_PAIRS", 1000)
-    assert len(list(distances._stripes(300, 300))) > 9
-    found = distances.field_distances(Z, LocalEngine(n_threads))
+    whole = omnifc.field_distances(Z)
+    monkeypatch.setattr(omnifc, "_PAIRS", 1000)
+    assert len(list(omnifc._stripes(300, 300))) > 9
+    found = omnifc.field_distances(Z, LocalEngine(n_threads))
     np.testing.assert_array_equal(found, whole)
 
 

@@ -20,7 +20,7 @@ from clustering_protocols.algorithms import (
 from clustering_protocols.numerics import kernels
 from clustering_protocols.protocols.dc import maths as dc
 from clustering_protocols.protocols.llf import kernels as llf
-from clustering_protocols.protocols.omnifc import distances
+from clustering_protocols.protocols.omnifc import maths as omnifc
 from clustering_protocols.protocols.pqmds import maths as pqmds
 from clustering_protocols.quality import block_sums
 from clustering_protocols.secrecy import field
@@ -115,7 +115,7 @@ def calls_of_residues() -> Iterator[Call]:
     Z[:, :2] = [[0, P - 1]]
     for first, last in ((0, 300), (16, 37)):
         size = sum(300 - i - 1 for i in range(first, last))
-        yield distances._fill_distances, [Z, first, last, np.zeros(size, np.uint64)]
+        yield omnifc._fill_distances, [Z, first, last, np.zeros(size, np.uint64)]
 
 
 def written(function: Callable[..., Any], given: list[Any]) -> list[Any]:

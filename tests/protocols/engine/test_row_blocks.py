@@ -23,7 +23,7 @@ from clustering_protocols.protocols.dc.common_space import (
     CollaborationMap,
     CommonSpace,
 )
-from clustering_protocols.quality.clusterings import of_clustering
+from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import magnitudes
 

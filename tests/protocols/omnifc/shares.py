@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.omnifc import maths, party
-from clustering_protocols.protocols.omnifc.distances import field_distances
+from clustering_protocols.protocols.omnifc.maths import field_distances
 from clustering_protocols.secrecy import field
 
 Words = NDArray[np.uint64]

@@ -14,7 +14,7 @@ from support.repeats import thorough
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.omnifc import maths, units
-from clustering_protocols.protocols.omnifc.distances import field_distances
+from clustering_protocols.protocols.omnifc.maths import field_distances
 from clustering_protocols.secrecy import field
 from clustering_protocols.secrecy.prime import P
 from tests.protocols.omnifc.shares import (

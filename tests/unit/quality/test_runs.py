@@ -20,7 +20,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.quality.gap import Gap, gaps, says_one
-from clustering_protocols.quality.stability import agreement, stability
+from clustering_protocols.quality.halves import agreement, stability
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
