@@ -1,7 +1,7 @@
-"""Budgets of differential privacy: what a release costs, and how costs add up.
+"""Budgets of differential privacy: how much noise a release of a cost needs.
 
 OpenDP says how much noise a budget asks for (the optional extra ``dp``); the noise
-itself is that of :mod:`clustering_protocols.secrecy.budget`.
+itself is drawn here.
 
 Noise is whole-numbered, because the holes of floating-point noise tell what it was added
 to (I. Mironov, "On significance of the least significant bits for differential privacy",
@@ -11,9 +11,7 @@ noise: two draws over the same numbers would be two releases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
-from math import fsum
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -25,7 +23,6 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 Mechanism = Literal["laplace", "gaussian"]
 
-_ROUNDING: Final = 1e-9
 _SCALES: Final = (0.05, 1e14)  # least and largest noise, in sensitivities
 
 
@@ -34,44 +31,6 @@ class PrivacyCost(NamedTuple):
 
     epsilon: float
     delta: float
-
-
-def sequential(costs: Iterable[PrivacyCost]) -> PrivacyCost:
-    """Return the cost of releases about the same people: their sum."""
-    each = list(costs)
-    return PrivacyCost(fsum(c.epsilon for c in each), fsum(c.delta for c in each))
-
-
-def parallel(costs: Iterable[PrivacyCost]) -> PrivacyCost:
-    """Return the cost of releases about different people: the largest of each."""
-    each = list(costs)
-    return PrivacyCost(max(c.epsilon for c in each), max(c.delta for c in each))
-
-
-_NOTHING: Final = PrivacyCost(0.0, 0.0)
-
-
-class Account:
-    """A budget for the same people, and what has been spent of it."""
-
-    def __init__(self, budget: PrivacyCost, spent: PrivacyCost = _NOTHING) -> None:
-        self.budget = budget
-        self.spent = spent
-
-    def spend(self, cost: PrivacyCost) -> None:
-        """Count a release, before it is made; :class:`GuardRefused` if it is too much."""
-        total = sequential([self.spent, cost])
-        over = [
-            wanted > allowed * (1 + _ROUNDING)
-            for wanted, allowed in zip(total, self.budget, strict=True)
-        ]
-        if any(over):
-            raise GuardRefused(
-                f"The privacy budget is exhausted: (ε, δ) would come to "
-                f"({total.epsilon:.4g}, {total.delta:.4g}) of "
-                f"({self.budget.epsilon:.4g}, {self.budget.delta:.4g})."
-            )
-        self.spent = total
 
 
 def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.secrecy.budget import Account, PrivacyCost, noise, noise_scale
+from clustering_protocols.secrecy.budget import PrivacyCost, noise, noise_scale
 from clustering_protocols.terms.preparation import Ranges
 
 from . import maths
@@ -86,7 +86,6 @@ _STEPS: Final = (
 def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
     """Return codes (n, s) of known ranges with noise, as the terms say."""
     privacy = context.session.params.privacy
-    account = Account(own_share(context, privacy))
     n_codes = _n_codes(context)
     share = PrivacyCost(privacy.epsilon / n_codes, privacy.delta / n_codes)
     mechanism: Mechanism = "gaussian" if privacy.mechanism == "gaussian" else "laplace"
@@ -97,7 +96,6 @@ def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
     noisy = np.empty_like(encoded.codes)
     columns = zip(encoded.codes.T, encoded.bounds, strict=True)
     for number, (column, (low, high)) in enumerate(columns):
-        account.spend(share)
         drawn = noise(mechanism, stream, scale, len(column))
         step = (high - low) / _STEPS
         noisy[:, number] = low + step * (np.rint((column - low) / step) + drawn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -33,7 +33,6 @@ def select_common(
     ids: Sequence[str],
     data: DataSource,
     alignment: Alignment,
-    notes: Mapping[str, object] | None = None,
 ) -> Reply:
     """Return the digest of the common rows in canonical order; keep their numbers.
 
@@ -42,7 +41,6 @@ def select_common(
     rows: the party's own rows, in the order that all of its row group find.
     n_rows: how many rows of each slot take part, as the analyst tells.
     ids: what all of the row group know of these rows alike, in that order.
-    notes: what else the operator reads before these rows are used.
 
     Raises GuardRefused if there are too few.
     Raises ProtocolFailed if rows were selected before, or numbers do not fit.
@@ -50,6 +48,9 @@ def select_common(
     if context.memory.get(Selection) is not None:
         raise ProtocolFailed("The analyst selects rows a second time.")
     _check_numbers(context, n_rows, len(rows), alignment.minimum_overlap)
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    notes = {"linked rows": _share_of(session, group, len(rows))}
     ascending = np.sort(rows)
     canonical = np.searchsorted(ascending, rows).astype(np.int64)
     travelling = canonical[row_order(context, len(rows)).order]
@@ -60,29 +61,16 @@ def select_common(
             Selection(rows=ascending, n_rows=dict(n_rows)),
             RowOrder(order=travelling),
         ],
-        notes={**_describe_linked_rows(context, len(rows)), **(notes or {})},
+        notes={} if is_alone(context) else notes,
         asks=""
         if context.choices.get(SMALL_OVERLAP)
-        else question(
-            list(small_overlaps(context.session, n_rows, alignment.minimum_share))
-        ),
+        else question(session, n_rows, alignment.minimum_share),
     )
 
 
 def is_alone(context: PartyContext) -> bool:
     """Return whether nobody else holds the same rows as this party."""
     return len(context.session.layout.row_group(context.slot.row)) == 1
-
-
-def _describe_linked_rows(context: PartyContext, n_common: int) -> dict[str, object]:
-    """Return how many rows are linked, as it is told before they are used."""
-    if is_alone(context):
-        return {}
-    session = context.session
-    group = session.layout.row_group(context.slot.row)
-    smallest = min(session.member(slot).n_rows for slot in group)
-    least = session.terms.guards.minimum_rows
-    return {"linked rows": told_share(n_common, smallest, least)}
 
 
 def _check_numbers(
@@ -130,38 +118,29 @@ def check_overlap(
 
     Raises OverlapTooSmall: with a share, and no number.
     """
-    least = session.terms.guards.minimum_rows
-    needed = max(minimum_overlap, least)
+    needed = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < needed:
-        smallest = min(session.member(slot).n_rows for slot in group)
         raise OverlapTooSmall(
-            f"{', '.join(group)} have {told_share(n_rows, smallest, least)} in "
+            f"{', '.join(group)} have {_share_of(session, group, n_rows)} in "
             f"common; the terms ask for {needed} rows."
         )
 
 
-def small_overlaps(
+def question(
     session: SessionContext, n_rows: Mapping[str, int], minimum_share: float
-) -> Iterator[str]:
-    """Yield what to ask of the row groups with fewer common rows than expected.
+) -> str:
+    """Return what every operator is asked of row groups with few common rows, if any.
 
     n_rows: how many rows of each slot take part.
     """
-    least = session.terms.guards.minimum_rows
-    for group in session.layout.row_groups:
-        if len(group) == 1:
-            continue
-        smallest = min(session.member(slot).n_rows for slot in group)
-        common = n_rows[group[0]]
-        if common < minimum_share * smallest:
-            yield (
-                f"{', '.join(group[:-1])} and {group[-1]} have {told_share(common, smallest, least)} in common; "
-                f"the terms expect {minimum_share:.0%}."
-            )
-
-
-def question(found: list[str]) -> str:
-    """Return what every operator is asked before any data are sent."""
+    found = [
+        f"{', '.join(group[:-1])} and {group[-1]} have "
+        f"{_share_of(session, group, n_rows[group[0]])} in common; "
+        f"the terms expect {minimum_share:.0%}."
+        for group in session.layout.row_groups
+        if len(group) > 1
+        and n_rows[group[0]] < minimum_share * _n_smallest(session, group)
+    ]
     if not found:
         return ""
     return (
@@ -169,3 +148,12 @@ def question(found: list[str]) -> str:
         "them, or the session's normalisation. To continue with so few rows: --choice "
         f"{SMALL_OVERLAP}=true."
     )
+
+
+def _share_of(session: SessionContext, group: Sequence[str], n_common: int) -> str:
+    least = session.terms.guards.minimum_rows
+    return told_share(n_common, _n_smallest(session, group), least)
+
+
+def _n_smallest(session: SessionContext, group: Sequence[str]) -> int:
+    return min(session.member(slot).n_rows for slot in group)

@@ -54,7 +54,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.ristretto import N_BYTES, RistrettoAsker, RistrettoKey
@@ -366,7 +366,19 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             return self._blind(context, own)
         if isinstance(task, Unblind):
             return self._unblind(context, own)
-        return _select(context, task, own, data, self.alignment)
+        places = np.arange(len(own.ids))
+        if not is_alone(context):
+            order = context.recall(TokenOrder).order
+            task.require({"t": len(order)})
+            places = order[task.common == 1]
+        return select_common(
+            context,
+            rows=own.rows[places],
+            n_rows=task.n_rows,
+            ids=[own.ids[place] for place in places],
+            data=data,
+            alignment=self.alignment,
+        )
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
@@ -454,7 +466,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if leader is None:
             return Reply(contribution=counted)
         elements = RistrettoAsker(_bind(context)).blind(
-            _encode_ids(own), _derive_blinding_stream(context)
+            _encode_ids(own), context.lasting_stream("blinding")
         )
         sent = PeerMessage(peer=leader, content=BlindedIds(elements=elements))
         return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
@@ -464,7 +476,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         answers.require({"n": len(own.ids), "w": N_BYTES})
         ids = _encode_ids(own)
         values = RistrettoAsker(_bind(context)).values(
-            ids, answers.elements, _derive_blinding_stream(context)
+            ids, answers.elements, context.lasting_stream("blinding")
         )
         made = make_tokens(_bind(context), ids, values)
         done = EvaluatedIds(elements=answers.elements[:0])
@@ -488,10 +500,6 @@ def _quotas(context: PartyContext) -> dict[str, object]:
             f"{slot} {session.member(slot).n_rows}" for slot in group
         )
     }
-
-
-def _derive_blinding_stream(context: PartyContext) -> KeyedStream:
-    return context.lasting_stream("blinding")
 
 
 def _encode_ids(own: IdentifiedRows) -> list[bytes]:
@@ -522,37 +530,3 @@ def make_tokens(
     order = np.argsort(np.array(made), kind="stable").astype(np.int64)
     flat = np.frombuffer(b"".join(made), np.uint8)
     return SortedTokens(flat.reshape(-1, TOKEN_BYTES)[order], order)
-
-
-# Selecting
-
-
-def _select(
-    context: PartyContext,
-    asked: Select,
-    own: IdentifiedRows,
-    data: DataSource,
-    alignment: Alignment,
-) -> Reply:
-    """Return the checksum of the common ids in canonical order; keep their rows."""
-    chosen = _find_common_places(context, asked, own)
-    return select_common(
-        context,
-        rows=own.rows[chosen],
-        n_rows=asked.n_rows,
-        ids=[own.ids[place] for place in chosen],
-        data=data,
-        alignment=alignment,
-    )
-
-
-def _find_common_places(
-    context: PartyContext, asked: Select, own: IdentifiedRows
-) -> IntArray:
-    """Return the places of the common ids among a party's ids, in canonical order."""
-    if is_alone(context):
-        return np.arange(len(own.ids))
-    order = context.recall(TokenOrder).order
-    asked.require({"t": len(order)})
-    chosen: IntArray = order[asked.common == 1]
-    return chosen

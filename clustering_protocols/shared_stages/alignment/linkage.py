@@ -60,6 +60,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.ristretto import JointMask
 from clustering_protocols.shared_stages.alignment.common_rows import (
     check_overlap,
+    is_alone,
     select_common,
 )
 from clustering_protocols.shared_stages.alignment.digests import (
@@ -333,7 +334,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether this party masks: where others hold the same rows."""
-        return task is SelectLinked or not _is_alone(context)
+        return task is SelectLinked or not is_alone(context)
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
@@ -343,7 +344,14 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             return self._pass_on(context)
         if isinstance(task, ShowTokens):
             return self._show(context)
-        return self._select(context, task, data)
+        return select_common(
+            context,
+            rows=_find_rows(context, task, data.n_rows),
+            n_rows=task.n_rows,
+            ids=(),  # a person's cells may differ
+            data=data,
+            alignment=self.alignment,
+        )
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
@@ -386,18 +394,6 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             notes=_quotas(context, len(found)),
         )
 
-    def _select(
-        self, context: PartyContext, task: SelectLinked, data: DataSource
-    ) -> Reply:
-        return select_common(
-            context,
-            rows=_find_rows(context, task, data.n_rows),
-            n_rows=task.n_rows,
-            ids=(),  # a person's cells may differ
-            data=data,
-            alignment=self.alignment,
-        )
-
     # The lists of others
 
     def _pass_on(self, context: PartyContext) -> Reply:
@@ -426,13 +422,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
 
 def _ring(context: PartyContext) -> tuple[str, ...]:
-    return context.session.layout.row_group(
-        context.session.layout.slot(context.slot.name).row
-    )
-
-
-def _is_alone(context: PartyContext) -> bool:
-    return len(_ring(context)) == 1
+    return context.session.layout.row_group(context.slot.row)
 
 
 def _next(context: PartyContext) -> str:
@@ -448,16 +438,12 @@ def _joint_mask(context: PartyContext) -> JointMask:
 
 
 def _bind(context: PartyContext, purpose: str) -> bytes:
-    session, first = context.session, _ring(context)[0]
-    row = session.layout.slot(first).row
+    session, row = context.session, context.slot.row
     return bind(session.terms.session, session.agreement_digest, row, purpose)
 
 
 def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
-    """Return what values and tokens are bound to: an agreement and a ring.
-
-    row: the row group of its first slot.
-    """
+    """Return what values and tokens are bound to: an agreement and a row group."""
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
 
@@ -496,7 +482,7 @@ def _quotas(context: PartyContext, n_keys: int) -> dict[str, object]:
 
 def _find_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArray:
     """Return the own rows that take part, in the order of all of the row group."""
-    if _is_alone(context):
+    if is_alone(context):
         return np.arange(n_rows)
     order = context.recall(ListOrder).order
     if (task.rows >= len(order)).any() or len(np.unique(task.rows)) < len(task.rows):

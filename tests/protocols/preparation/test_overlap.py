@@ -6,10 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from clustering_protocols.shared_stages.alignment.common_rows import (
-    question,
-    told_share,
-)
+from clustering_protocols.shared_stages.alignment.common_rows import told_share
 
 
 @pytest.mark.parametrize(
@@ -37,7 +34,3 @@ def test_one_person_more_or_less_is_mostly_not_seen() -> None:
 def test_of_a_table_of_few_ids_no_share_is_told() -> None:
     told = {told_share(n, 9, 10) for n in range(10)}
     assert told == {"a part that is not told of a table of fewer than 10 ids"}
-
-
-def test_nothing_is_asked_where_enough_rows_are_linked() -> None:
-    assert question([]) == ""
