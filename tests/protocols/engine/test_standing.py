@@ -48,29 +48,6 @@ def test_no_result_is_kept_before_the_protocol_has_ended() -> None:
         whole.turn()
 
 
-def test_parties_get_results_and_the_coordinator_a_summary() -> None:
-    done = session().to_the_end()
-    assert isinstance(done.summary, messages.Total)
-    assert done.summary.total == 12
-    labels = {slot: outcome.labels.size for slot, outcome in done.outcomes.items()}
-    assert labels == {slot: data.n_rows for slot, data in PARTS.data.items()}
-
-
-def test_signatures_are_kept_until_they_have_been_shown() -> None:
-    whole, kept = session(), []
-    while not whole.is_over:
-        state = AnalystState.decode(whole.open.state)
-        kept.append((whole.open.stage, len(state.signatures)))
-        whole.turn()
-    assert kept == [
-        (signatures.OPENING, 0),
-        ("greeting", 3),
-        ("count", 0),
-        ("count", 0),
-        (signatures.CLOSING, 0),
-    ]
-
-
 @pytest.mark.parametrize(
     ("behind", "kept"),
     [(0, 3), (1, 3), (2, 3), (3, 0)],

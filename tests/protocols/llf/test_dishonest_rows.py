@@ -5,7 +5,7 @@ It sends any share it likes, reads every total as all parties do, and takes its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -296,17 +296,30 @@ def bent(words: WordArray, own: FloatArray, V: FloatArray, what: str) -> WordArr
 SAID = {"own": "fewer rows", "rows": "other rows", "cost": "farther"}
 
 
-@pytest.mark.parametrize("what", list(SAID))
-@pytest.mark.parametrize("name", ["update/2", "closing/"])
-def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
-    """Totals as all parties together could send them: their tag is right."""
+Bending = Callable[[LlfContext, WordArray, str], WordArray]
+
+
+def refused_with(s: Session, what: str, bending: Bending) -> None:
+    """Play with totals as all parties together could send them: their tag is right."""
     true = CheckedSum.read
 
     def read(
         self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
     ) -> WordArray:
-        words = true(self, context, total, of, fits)
-        if not of.name.startswith(name):
+        return bending(context, true(self, context, total, of, fits), of.name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckedSum, "read", read)
+        refused = ended(s)
+    assert isinstance(refused, ProtocolFailed)
+    assert SAID[what] in str(refused)
+
+
+@pytest.mark.parametrize("what", list(SAID))
+@pytest.mark.parametrize("name", ["update/2", "closing/"])
+def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
+    def bending(context: LlfContext, words: WordArray, of: str) -> WordArray:
+        if not of.startswith(name):
             return words
         known = context.recall(messages.Centroids)
         rows = context.memory.get(messages.FinalRows)
@@ -315,48 +328,31 @@ def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
             own = np.bincount(rows.labels, minlength=3).astype(np.float64)
         return bent(words, own, known.centroids, what)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CheckedSum, "read", read)
-        refused = ended(session("wine"))
-    assert isinstance(refused, ProtocolFailed)
-    assert SAID[what] in str(refused)
+    refused_with(session("wine"), what, bending)
 
 
 @pytest.mark.parametrize("what", ["own", "rows"])
 def test_false_sums_of_a_second_start_are_refused(what: str) -> None:
-    true = CheckedSum.read
-
-    def read(
-        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
-    ) -> WordArray:
-        words = true(self, context, total, of, fits)
-        if of.name != "race":
+    def bending(context: LlfContext, words: WordArray, of: str) -> WordArray:
+        if of != "race":
             return words
         encoding = RowsRound.of(context).encoding
-        size = encoding.n_words
+        second = slice(encoding.n_words, 2 * encoding.n_words)
         lanes = context.recall(messages.RacingStarts).centroids
-        own_words = context.recall(SumTotals).own
-        _, own = encoding.decode(own_words[size : 2 * size])
-        second = bent(words[size : 2 * size], own, lanes[1], what)
-        return np.concatenate([words[:size], second, words[2 * size :]])
+        _, own = encoding.decode(context.recall(SumTotals).own[second])
+        found = words.copy()
+        found[second] = bent(words[second], own, lanes[1], what)
+        return found
 
     parts = simulation.split(load_wine().data, LAYOUT, 0).data
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CheckedSum, "read", read)
-        refused = ended(Session(Llf(n_clusters=3, n_init=3), LAYOUT, parts, 0))
-    assert isinstance(refused, ProtocolFailed)
-    assert SAID[what] in str(refused)
+    refused_with(Session(Llf(n_clusters=3, n_init=3), LAYOUT, parts, 0), what, bending)
 
 
 def test_several_runs_are_of_the_same_rows() -> None:
     """A total of the second run that holds other rows than those of the first."""
-    true = CheckedSum.read
 
-    def read(
-        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
-    ) -> WordArray:
-        words = true(self, context, total, of, fits)
-        if of.name != "update/1" or context.session.params.n_clusters == 2:
+    def bending(context: LlfContext, words: WordArray, of: str) -> WordArray:
+        if of != "update/1" or context.session.params.n_clusters == 2:
             return words
         V = context.recall(messages.StartCentroids).centroids
         return bent(words, np.zeros(3), V, "rows")
@@ -368,8 +364,4 @@ def test_several_runs_are_of_the_same_rows() -> None:
         evaluation=runs,
         choices=unaudited(LAYOUT),
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CheckedSum, "read", read)
-        refused = ended(whole)
-    assert isinstance(refused, ProtocolFailed)
-    assert "other rows" in str(refused)
+    refused_with(whole, "rows", bending)

@@ -112,17 +112,6 @@ def test_what_a_party_keeps_of_a_run_is_that_runs_alone() -> None:
             assert within_run.get(Figures) is not None
 
 
-def test_a_run_goes_on_where_processes_were_killed() -> None:
-    whole = several()
-    while not whole.is_over:
-        whole.kill()
-        whole.turn()
-    expected = several().to_the_end()
-    assert [each.values for each in whole.build_simulated().figures] == [
-        each.values for each in expected.figures
-    ]
-
-
 def test_published_measures_must_equal_the_computed_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
