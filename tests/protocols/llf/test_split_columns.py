@@ -1,4 +1,4 @@
-"""`llf` over split columns, round by round: what a party measures, and what it refuses."""
+"""`llf` over split columns: its default start, what a party measures and refuses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+from support.attacks import looks_like_noise
 from support.lies import altered
 
 from clustering_protocols.common.errors import CoterieError, ProtocolFailed
-from clustering_protocols.protocols.llf import columns_party, messages
-from tests.protocols.llf.llf_sessions import columns_session
+from clustering_protocols.engine import packets
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    columns_analyst,
+    columns_party,
+    messages,
+)
+from clustering_protocols.protocols.llf.columns_sums import least_rows, sample_of
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.terms import Layout
+from tests.protocols.llf.llf_sessions import by_columns, columns_session
 
 
 def test_distances_are_measured_at_most_once_after_max_iter() -> None:
@@ -81,3 +97,117 @@ def test_a_lie_about_labels_or_memberships_is_noticed(
     told = {"r1c2": altered(s, "r1c2", change)}
     with pytest.raises(CoterieError):
         s.to_the_end(told=told)
+
+
+# The default start: as good as pooled starts, and no row as a centre
+
+
+def far_clusters() -> FloatArray:
+    """Return seven clusters so far apart that a start with two in one never leaves it."""
+    centres = 30.0 * np.vstack([np.eye(3), -np.eye(3), np.zeros((1, 3))])
+    rows = np.random.default_rng(5).normal(size=(7, 30, 3))
+    return (centres[:, None] + rows).reshape(-1, 3)
+
+
+def started(X: FloatArray, k: int, seed: int = 0, **more: Any) -> Session:
+    width = X.shape[1]
+    widths = [width - 2, 1, 1]
+    return Session(
+        Llf(n_clusters=k, **more), Layout.lattice(1, 3), by_columns(X, widths), seed
+    )
+
+
+def test_far_clusters_are_found_as_by_pooled_k_means() -> None:
+    X = far_clusters()
+    best = KMeans(7, n_init=10, random_state=0).fit(StandardScaler().fit_transform(X))
+    found = {
+        init: [
+            started(X, 7, seed, init=init).to_the_end().figures[0].inertia or 0.0
+            for seed in range(3)
+        ]
+        for init in ("careful", "random_rows")
+    }
+    assert found["careful"] == pytest.approx([best.inertia_] * 3, rel=1e-5)
+    assert max(found["random_rows"]) > 1.5 * best.inertia_, "or the set shows nothing"
+
+
+def test_rows_follow_from_differences_up_to_a_motion() -> None:
+    X = StandardScaler().fit_transform(load_wine().data)
+    sample = sample_of(*X.shape)
+    groups = sample.groups
+    means = np.array([X[groups == g].mean(axis=0) for g in range(sample.n_groups)])
+    D = np.square(X[:, None] - means).sum(axis=2)
+    shift = np.random.default_rng(0).normal(0, 1e3, size=(len(X), 1))
+    shifted = D + shift
+    found = columns_analyst.rows_from_differences(
+        shifted - shifted[:, :1], groups, 1e-12
+    )
+    np.testing.assert_allclose(pdist(found), pdist(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [2, 7, 24, 100, 50_000])
+@pytest.mark.parametrize("columns", [3, 30, 3000])
+def test_no_group_is_a_row(n: int, columns: int) -> None:
+    sample = sample_of(n, columns)
+    sizes = np.bincount(sample.groups)
+    assert len(sizes) == sample.n_groups
+    assert sizes.min() >= min(5, n // 2)
+    assert sample.n_rows <= n
+
+
+def test_an_outlier_starts_no_cluster_of_its_own() -> None:
+    Y = np.vstack([np.random.default_rng(0).normal(size=(60, 2)), [[900.0, 900.0]]])
+    labels = columns_analyst.partition(Y, 2, np.random.default_rng(1))
+    assert np.bincount(labels).min() == least_rows(61, 2) == 5
+
+
+@pytest.mark.parametrize("lie", ["few", "fewer", "cluster"])
+def test_a_party_starts_from_no_row_that_is_named(lie: str) -> None:
+    s = started(far_clusters(), 3)
+    s.until(messages.StartFrom)
+
+    def change(task: Any) -> dict[str, Any]:
+        labels = np.array(task.labels)
+        if lie == "fewer":
+            return {"labels": labels[:-1]}
+        if lie == "cluster":
+            return {"labels": np.where(labels == 2, 3, labels)}
+        labels[labels == 2] = 0
+        labels[7:11] = 2  # four rows, one less than are asked for
+        return {"labels": labels}
+
+    with pytest.raises(CoterieError) as refused:
+        s.answer("r1c2", altered(s, "r1c2", change))
+    if lie == "few":
+        assert isinstance(refused.value, ProtocolFailed)
+        assert "too few rows" in str(refused.value)
+
+
+def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
+    X = far_clusters()
+    s = started(X, 4)
+    s.until(messages.StartFrom)
+    labels = packets.read(s.open.tasks["r1c2"]).arrays["labels"]
+    s.turn()
+    Z = StandardScaler().fit_transform(X)[s.recall("r1c2", RowOrder).order]
+    means = np.array([Z[labels == c].mean(axis=0) for c in range(4)])
+    V = s.recall("r1c2", messages.StartCentroids).centroids
+    np.testing.assert_allclose(V, means[:, 1:2], atol=1e-12)
+
+
+@pytest.mark.threat(75, 90)
+def test_distances_to_groups_are_noise_and_shifted_in_each_row() -> None:
+    """Threat tests 75 and 90, for the start."""
+    s = started(np.random.default_rng(0).normal(size=(20_000, 3)), 4, max_iter=1)
+    s.to_the_end()
+    kind = messages.GroupDistances.kind
+    sent = [packets.read(each.payload) for each in s.received_messages]
+    words = [
+        each.arrays["words"] for each in sent if each.header.record["kind"] == kind
+    ]
+    assert len(words) == 3
+    for share in words:
+        looks_like_noise(share)
+    total = np.sum(words, axis=0, dtype=np.uint64)
+    looks_like_noise(total[:, 0])
+    assert np.unique(total[:, 0]).size == len(total)

@@ -176,9 +176,6 @@ def test_pooled_ranges_have_to_hold_own_rows() -> None:
         party.scaled_rows(params, narrow, data)
 
 
-# What comes back
-
-
 # Answers without masks
 
 
@@ -242,34 +239,21 @@ def read_again(session: simulation.Session) -> dict[str, Outcome]:
     }
 
 
-def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
-    params = OmniFC(n_clusters=3, hide_segments=False)
+@pytest.mark.parametrize("answers_late", [True, False])
+def test_without_masks_a_round_goes_on_without_a_party(*, answers_late: bool) -> None:
+    """Which reads its labels all the same. Masked answers are all needed."""
     parts = simulation.split(IRIS, Layout.lattice(4), 1)
+    assert at_distances(OmniFC(n_clusters=3), parts).open.quorum == 4
+    params = OmniFC(n_clusters=3, hide_segments=False)
     whole = simulation.run(params, parts.layout, parts.data, 1)
     session = at_distances(params, parts)
     assert session.open.quorum == 3
     late = session.answer("r2c1")
     session.turn(absent=["r2c1"])
-    session.memories["r2c1"], session.journals["r2c1"] = late.memory, late.journal
+    if answers_late:
+        session.memories["r2c1"], session.journals["r2c1"] = late.memory, late.journal
     session.turn()
     assert agreement(read_again(session), whole.outcomes) == 1.0
-
-
-def test_without_masks_an_absent_party_can_read_its_labels() -> None:
-    params = OmniFC(n_clusters=3, hide_segments=False)
-    parts = simulation.split(IRIS, Layout.lattice(4), 1)
-    whole = simulation.run(params, parts.layout, parts.data, 1)
-    session = at_distances(params, parts)
-    session.turn(absent=["r2c1"])
-    session.turn()
-    assert agreement(read_again(session), whole.outcomes) == 1.0
-
-
-def test_masked_answers_are_all_needed() -> None:
-    session = at_distances(
-        OmniFC(n_clusters=3), simulation.split(IRIS, Layout.lattice(4), 1)
-    )
-    assert session.open.quorum == 4
 
 
 # Refused in time
