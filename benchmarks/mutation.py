@@ -145,10 +145,10 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/secrecy/fixed_point.py": (_SUMS,),
     "clustering_protocols/secrecy/identities.py": ("secrecy/test_identities.py",),
     "clustering_protocols/secrecy/keys.py": ("secrecy/test_envelopes.py", _SUMS),
-    "clustering_protocols/secrecy/masks.py": (_SUMS, "secrecy/test_tags.py"),
-    "clustering_protocols/secrecy/prime.py": ("secrecy/test_tags.py",),
+    "clustering_protocols/secrecy/masks.py": (_SUMS,),
+    "clustering_protocols/secrecy/prime.py": (_SUMS,),
     "clustering_protocols/secrecy/ristretto.py": ("secrecy/test_ristretto.py",),
-    "clustering_protocols/secrecy/tags.py": ("secrecy/test_tags.py",),
+    "clustering_protocols/secrecy/tags.py": (_SUMS,),
     # preparation
     "clustering_protocols/shared_stages/alignment/__init__.py": _INTERSECTION,
     "clustering_protocols/shared_stages/alignment/digests.py": _STAGES,
@@ -169,10 +169,7 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/shared_stages/statistics/magnitudes.py": _MAGNITUDES,
     "clustering_protocols/shared_stages/statistics/moments.py": _MOMENTS,
     "clustering_protocols/shared_stages/statistics/__init__.py": _MOMENTS,
-    "clustering_protocols/shared_stages/masked_sums.py": (
-        "secrecy/test_tags.py",
-        _SUMS,
-    ),
+    "clustering_protocols/shared_stages/masked_sums.py": (_SUMS,),
     # profiles
     "clustering_protocols/shared_stages/profiles/totals.py": _PROFILES,
     "clustering_protocols/shared_stages/profiles/profile.py": _PROFILES,

@@ -22,6 +22,8 @@ from clustering_protocols.algorithms import (
     kmedoids,
     nmf,
 )
+from clustering_protocols.algorithms.density import hdbscan
+from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.numerics.scores import adjusted_rand
 
 X, CLASSES = make_blobs(200, 5, centers=6, cluster_std=2.0, random_state=0)
@@ -163,3 +165,20 @@ def test_nmf_finds_blocks() -> None:
     assert (W >= 0).all()
     assert adjusted_rand(np.repeat([0, 1, 2], 20), W.argmax(axis=1)) == 1.0
     assert np.array_equal(W, nmf.nmf(blocks, 3, 200, seed=0))
+
+
+@pytest.mark.parametrize("linkage", ["average", "complete", "single", "ward"])
+def test_more_clusters_than_different_rows_part_no_equal_ones(linkage: Linkage) -> None:
+    X = np.repeat(np.random.default_rng(0).normal(size=(9, 3)), [12, *[5] * 8], axis=0)
+    labels = hierarchical.hierarchical(pdist(X), 10, linkage)
+    assert len(np.unique(np.column_stack([X, labels]), axis=0)) == 9
+
+
+def test_ties_of_densities_part_no_equal_rows() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 4, size=(200, 3)).astype(float)
+        noisy = X + 1e-13 * rng.normal(size=X.shape)  # as an embedding has them
+        labels = hdbscan(noisy, 5, 5)
+        pairs = np.unique(np.column_stack([X, labels]), axis=0)
+        assert len(pairs) == len(np.unique(X, axis=0))

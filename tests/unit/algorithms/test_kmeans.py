@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 
 from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
+from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
 from clustering_protocols.numerics.row_blocks import ArrayRows
@@ -240,3 +242,15 @@ def test_rounding_alone_does_not_refill_an_empty_cluster() -> None:
     assert found.converged
     assert found.n_iter == 2
     assert sorted(np.bincount(found.labels)) == [50, 50]
+
+
+@pytest.mark.parametrize(("n", "k", "width"), [(1, 1, 1), (7, 3, 2), (513, 9, 33)])
+def test_squared_distances_are_scipys_to_the_bit(n: int, k: int, width: int) -> None:
+    rng = np.random.default_rng(n)
+    A, B = (
+        rng.normal(size=(rows, width)) * 10.0 ** rng.uniform(-3, 3, size=width)
+        for rows in (n, k)
+    )
+    for first, second in ((A, B), (A[:, ::-1], np.asfortranarray(B)), (A, A)):
+        expected = cdist(first, second, "sqeuclidean")
+        np.testing.assert_array_equal(squared_distances(first, second), expected)
