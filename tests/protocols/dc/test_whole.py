@@ -1,14 +1,16 @@
-"""The rest of `dc`: new rows, coordinates, empty cells, choices of a party."""
+"""The rest of dc: new rows, coordinates, empty cells, choices of a party, many rows."""
 
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine, make_circles
 from sklearn.decomposition import PCA, TruncatedSVD
 
 from clustering_protocols import session_terms, simulation
@@ -20,15 +22,27 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
 )
 from clustering_protocols.contract import Outcome
+from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.scores import adjusted_rand
-from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
+from clustering_protocols.protocols.dc import (
+    DataCollaboration,
+    analyst,
+    messages,
+    protocol,
+)
 from clustering_protocols.protocols.dc.common_space import CommonSpace
 from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
 
-SEED = 4
+
+def of_wine(
+    layout: Layout, **params: Any
+) -> tuple[simulation.Split, dict[str, Outcome]]:
+    parts = simulation.split(load_wine().data, layout, SEED)
+    run = simulation.run(DataCollaboration(**params), layout, parts.data, SEED)
+    return parts, run.outcomes
 
 
 # New rows
@@ -67,13 +81,11 @@ def test_predicted_labels_of_new_rows_match_the_pooled_model(load: Any) -> None:
 
 
 def test_new_rows_with_other_columns_are_refused() -> None:
-    X = load_wine().data
-    parts = simulation.split(X, Layout.lattice(2), SEED)
-    params = DataCollaboration(n_clusters=2, predictor=True)
-    outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r1c1"]
-    assert outcome.predict is not None
+    _, outcomes = of_wine(Layout.lattice(2), n_clusters=2, predictor=True)
+    predict = outcomes["r1c1"].predict
+    assert predict is not None
     with pytest.raises(InvalidData, match="12 columns; the session had 13"):
-        outcome.predict(MatrixSource(X[:, :12]))
+        predict(MatrixSource(load_wine().data[:, :12]))
 
 
 @pytest.mark.parametrize(
@@ -100,10 +112,7 @@ def test_a_predictor_that_cannot_be_is_refused_and_says_why(
 
 
 def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
-    X = load_wine().data
-    parts = simulation.split(X, Layout.lattice(2), SEED)
-    params = DataCollaboration(n_clusters=2)
-    outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r1c1"]
+    outcome = of_wine(Layout.lattice(2), n_clusters=2)[1]["r1c1"]
     assert outcome.predict is None
     assert outcome.centroids is None
 
@@ -111,16 +120,18 @@ def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
 # Coordinates
 
 
-@pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
-def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
-    X = load_wine().data
-    parts = simulation.split(X, Layout.lattice(2, 2), SEED)
-    params = DataCollaboration(n_clusters=3, output="coordinates", algorithm=algorithm)
-    outcome = simulation.run(params, parts.layout, parts.data, SEED).outcomes["r2c1"]
+def labels_are_nearest(outcome: Outcome) -> bool:
     assert outcome.coordinates is not None
     assert outcome.centroids is not None
     away = outcome.coordinates[:, None, :] - outcome.centroids
-    assert np.array_equal(np.square(away).sum(axis=2).argmin(axis=1), outcome.labels)
+    return np.array_equal(np.square(away).sum(axis=2).argmin(axis=1), outcome.labels)
+
+
+@pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
+def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
+    given = {"output": "coordinates", "algorithm": algorithm}
+    _, outcomes = of_wine(Layout.lattice(2, 2), n_clusters=3, **given)
+    assert labels_are_nearest(outcomes["r2c1"])
 
 
 # Empty cells
@@ -188,9 +199,6 @@ def test_a_full_width_transformer_needs_permission() -> None:
     assert answer({**full, "allow_full_width": True}, {"n_clusters": 3}).labels.size
 
 
-# Through the command line
-
-
 # Memory
 
 
@@ -223,3 +231,95 @@ def test_the_analyst_holds_no_copy_of_the_common_space(
     tracemalloc.stop()
     n_bytes = 8 * n * X_hat.shape[1]
     assert peak < 0.2 * n_bytes
+
+
+SEED = 4
+LAYOUT = Layout.lattice(2)
+SPECTRAL = DataCollaboration(n_clusters=2, algorithm="spectral", dimensions="all")
+
+
+@pytest.fixture
+def few() -> Iterator[None]:
+    """More than 1,000 rows are many, and 300 stand for them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "MANY_IN_A_GRAPH", 1_000)
+        patch.setattr(limits, "N_REPRESENTATIVES", 300)
+        yield
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("n", [1_000, 1_001])
+def test_a_result_says_when_small_groups_of_rows_were_clustered(n: int) -> None:
+    X, y = make_circles(n, factor=0.4, noise=0.05, random_state=0)
+    parts = simulation.split(X, LAYOUT, SEED)
+    run = simulation.run(SPECTRAL, parts.layout, parts.data, SEED)
+    said = {outcome.report.get("approximation") for outcome in run.outcomes.values()}
+    if n == 1_000:
+        assert said == {None}
+    else:
+        assert said == {
+            (
+                "The 1,001 rows were clustered as 300 small groups; all rows of a group "
+                "have one label."
+            )
+        }
+    for name, outcome in run.outcomes.items():
+        assert adjusted_rand(y[parts.held[name]], outcome.labels) == 1.0
+
+
+@pytest.mark.unused_seam("draw")
+def test_up_to_the_limit_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: object) -> None:
+        raise AssertionError("rows were drawn")
+
+    monkeypatch.setattr(analyst.Representatives, "draw", nothing)
+    assert not SPECTRAL.samples_rows(limits.MANY_IN_A_GRAPH)
+    assert SPECTRAL.samples_rows(limits.MANY_IN_A_GRAPH + 1)
+    assert not DataCollaboration(n_clusters=2).samples_rows(10**9)
+    parts = simulation.split(load_wine().data, LAYOUT, SEED)
+    simulation.run(SPECTRAL, parts.layout, parts.data, SEED)
+
+
+@pytest.mark.usefixtures("few")
+def test_coordinates_are_those_of_a_rows_group() -> None:
+    X, _ = make_circles(1_500, factor=0.4, noise=0.05, random_state=0)
+    parts = simulation.split(X, LAYOUT, SEED)
+    params = SPECTRAL.model_copy(update={"output": "coordinates"})
+    run = simulation.run(params, parts.layout, parts.data, SEED)
+    assert all(map(labels_are_nearest, run.outcomes.values()))
+    assert run.summary.starts.max() < len(X)
+    assert run.summary.starts.max() >= 300  # numbers of rows, not of groups
+
+
+class Traced(simulation.Session):
+    """Notes the most memory that a step of the analyst takes."""
+
+    most = 0
+
+    @contextmanager
+    def clock(self, role: str) -> Iterator[None]:
+        """Trace the analyst."""
+        if role != simulation.ANALYST:
+            yield
+            return
+        tracemalloc.start()
+        yield
+        self.most = max(self.most, tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("few")
+def test_a_step_stays_below_the_stated_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 16)
+    n, width = 60_000, 40
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, width)) + 8.0 * rng.integers(2, size=n)[:, None]
+    parts = simulation.split(X, LAYOUT, SEED)
+    session = Traced(SPECTRAL, parts.layout, parts.data, seed=SEED)
+    session.to_the_end()
+    extent = Extent(rows=n, features=width, layout=LAYOUT)
+    of_blocks = 10 * 8 * row_blocks.BLOCK_ITEMS
+    assert session.most < protocol.DcSizes().memory_bytes(SPECTRAL, extent) + of_blocks
+    assert session.most < 8 * n * width

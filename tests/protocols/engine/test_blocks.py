@@ -1,25 +1,44 @@
-"""Kernels over blocks: the same bits however many of them are worked on at once."""
+"""Kernels and rows in blocks: the same bits however they are cut, and whoever works."""
 
 from __future__ import annotations
 
+import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 from sklearn.datasets import make_blobs
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.algorithms import lloyd
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common import limits
+from clustering_protocols.common.errors import InvalidArray
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.dc import DataCollaboration, maths
+from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide, whole
+from clustering_protocols.protocols.dc import (
+    DataCollaboration,
+    analyst,
+    maths,
+    messages,
+)
+from clustering_protocols.protocols.dc.common_space import (
+    Cells,
+    CollaborationMap,
+    CommonSpace,
+)
 from clustering_protocols.protocols.omnifc import OmniFC, maths as omnifc
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.quality.around_means import of_clustering
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy import field
+from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
@@ -52,8 +71,8 @@ def test_few_blocks_are_held_at_a_time(n_threads: int) -> None:
             yield block
 
     results = LocalEngine(n_threads).map(lambda block: block, blocks())
-    for given, _ in enumerate(results, start=1):
-        assert taken - given <= n_threads + 1
+    for n_results, _ in enumerate(results, start=1):
+        assert taken - n_results <= n_threads + 1
 
 
 def test_who_asks_works_too_and_threads_serve_again() -> None:
@@ -141,3 +160,187 @@ def test_threads_do_not_change_the_bytes_of_a_result(
         read = [engine.read_result(session.agreement, each) for each in closed]
         kept.append([record.encode() for record in read])
     assert kept[0] == kept[1] == kept[2]
+
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+
+def row_groups(
+    rng: np.random.Generator, sizes: Iterable[int], widths: tuple[int, ...] = (3, 2)
+) -> list[Cells]:
+    """Return row groups of two column groups; every third one lacks the first."""
+    return [
+        {
+            column: messages.Projections(
+                rows=rng.normal(size=(size, width))
+                + 5.0 * rng.integers(4, size=(size, 1)),
+                anchors=rng.normal(size=(30, width)),
+            )
+            for column, width in enumerate(widths)
+            if column or number % 3 != 2
+        }
+        for number, size in enumerate(sizes)
+    ]
+
+
+def common_space(sizes: Iterable[int], seed: int = 0, target: Any = "isometric") -> Any:
+    groups = row_groups(np.random.default_rng(seed), sizes)
+    params = DataCollaboration(n_clusters=3, target=target)
+    maps = analyst.fit_maps(params, groups, [4, 3])
+    return CommonSpace.of(groups, maps), groups, maps
+
+
+@pytest.mark.parametrize("target", ["isometric", "orthonormal"])
+def test_images_are_the_rows_of_each_group_under_its_map(target: Any) -> None:
+    X_hat, groups, maps = common_space([7, 40, 5], target=target)
+    expected = np.vstack(
+        [
+            np.hstack([cells[column].rows for column in sorted(cells)]) @ each.G
+            + each.g
+            for cells, each in zip(groups, maps, strict=True)
+        ]
+    )
+    assert X_hat.shape == expected.shape
+    np.testing.assert_allclose(whole(X_hat), expected, rtol=1e-12, atol=1e-12)
+
+
+sizes_of_groups = st.lists(st.integers(1, 40), min_size=1, max_size=6)
+
+
+@given(sizes_of_groups, st.integers(1, 300), st.data())
+def test_a_row_has_the_same_bits_in_any_block_and_alone(
+    sizes: list[int], items: int, data: Any
+) -> None:
+    X_hat, _, _ = common_space(sizes)
+    expected, n = whole(X_hat), sum(sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_blocks, "BLOCK_ITEMS", items)
+        found = list(X_hat.blocks())
+    most = max(items // X_hat.shape[1], 1)
+    assert [block.n_rows for block in found[:-1]] == [most] * (len(found) - 1)
+    assert np.cumsum([0, *(block.n_rows for block in found)])[:-1].tolist() == [
+        block.first for block in found
+    ]
+    assert np.vstack([block.load() for block in found]).tobytes() == expected.tobytes()
+    some = np.array(data.draw(st.lists(st.integers(0, n - 1))), dtype=np.int64)
+    assert X_hat.take(some).tobytes() == expected[some].tobytes()
+
+
+@given(st.integers(1, 60), st.integers(1, 200))
+def test_arrays_side_by_side_are_the_array_that_they_are(n: int, items: int) -> None:
+    X = np.random.default_rng(n).normal(size=(n, 6))
+    rows = SideBySide(tuple(np.ascontiguousarray(X[:, i : i + 2]) for i in (0, 2, 4)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_blocks, "BLOCK_ITEMS", items)
+        assert np.array_equal(np.vstack([b.load() for b in rows.blocks()]), X)
+        assert np.array_equal(whole(rows), X)
+    assert np.array_equal(rows.take(np.array([n - 1, 0])), X[[n - 1, 0]])
+
+
+class Elsewhere:
+    """An engine that sends kernels and blocks as bytes, last block first."""
+
+    def __init__(self) -> None:
+        self.bound = 0
+
+    def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
+        sent = pickle.dumps(kernel)
+        self.bound = max(self.bound, len(sent))
+        packed = [pickle.dumps(block) for block in blocks]
+        done = [pickle.loads(sent)(pickle.loads(each)) for each in reversed(packed)]
+        return reversed(done)
+
+
+def found_in(rows: FloatArray | RowBlocks, engine: Any, k: int = 4) -> list[bytes]:
+    """Return starts, labels, centroids and inertia, as bytes."""
+    starts = draw_starts(rows, k, 2, np.random.default_rng(5), engine)
+    found = kmeans(rows, starts, 50, engine)
+    inertia = np.float64(found.inertia)
+    return [each.tobytes() for each in (starts, found.labels, found.centroids, inertia)]
+
+
+ENGINES = {
+    "1 thread": LocalEngine(1),
+    "2 threads": LocalEngine(2),
+    "3 threads": LocalEngine(3),
+    "elsewhere": Elsewhere(),
+}
+
+
+@pytest.fixture
+def shared_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(limits, "MANY_ROWS", 100)
+
+
+@pytest.mark.usefixtures("shared_by_threads")
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("items", [1, 301, 4000, 1 << 20])
+@pytest.mark.parametrize("sizes", [(130, 1, 300, 70), (90,)], ids=["many", "few"])
+def test_k_means_of_blocks_equals_k_means_of_the_array(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], items: int, engine: str
+) -> None:
+    if items == 1:
+        sizes = tuple(size // 5 + 1 for size in sizes)
+    X_hat, _, _ = common_space(sizes)
+    expected = found_in(whole(X_hat), LocalEngine(1))
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
+    assert found_in(X_hat, ENGINES[engine]) == expected
+
+
+@pytest.mark.usefixtures("shared_by_threads")
+@pytest.mark.parametrize("items", [35, 4000])
+def test_figures_of_blocks_are_those_of_the_array_on_any_engine(
+    monkeypatch: pytest.MonkeyPatch, items: int
+) -> None:
+    X_hat, _, _ = common_space((130, 1, 300))
+    found = kmeans(X_hat, np.array([[0, 50, 200]]), 50)
+    expected = of_clustering(whole(X_hat), found)
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", items)
+    told = [of_clustering(X_hat, found, engine) for engine in ENGINES.values()]
+    assert len({each.model_dump_json() for each in told}) == 1
+    known = {
+        name: value for name, value in expected.values.items() if value is not None
+    }
+    assert len(known) >= 6
+    assert {name: told[0].values[name] for name in known} == pytest.approx(
+        known, rel=1e-12
+    )
+
+
+@pytest.mark.usefixtures("shared_by_threads")
+def test_kernels_bind_little_that_grows_with_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1000)
+    engine, bound = Elsewhere(), []
+    for n in (500, 2000):
+        X_hat, _, _ = common_space((n, n // 2))
+        found_in(X_hat, engine, k=2)
+        found = kmeans(X_hat, np.array([[0, 1]]), 5, engine)
+        of_clustering(X_hat, found, engine)
+        magnitudes.check_blocks("Rows", X_hat, engine)
+        bound.append(engine.bound)
+    assert bound[1] < bound[0] + 2000
+    assert bound[1] < 8000
+
+
+@pytest.mark.parametrize("wrong", [2e100, -2e100, np.inf, np.nan])
+@pytest.mark.parametrize("place", [0, 33, 59])
+def test_images_that_cannot_be_squared_are_refused(
+    monkeypatch: pytest.MonkeyPatch, wrong: float, place: int
+) -> None:
+    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 20)
+    X = np.ones((60, 2))
+    magnitudes.check_blocks("Rows", SideBySide((X, X)), LocalEngine(2))
+    X[place, 1] = wrong
+    with pytest.raises(InvalidArray, match="larger than 1e"):
+        magnitudes.check_blocks("Rows", SideBySide((X, X)), LocalEngine(2))
+
+
+def test_a_map_without_columns_yields_the_shift() -> None:
+    cells = {0: messages.Projections(rows=np.ones((3, 2)), anchors=np.ones((4, 2)))}
+    given_ = CollaborationMap(G=np.zeros((2, 3)), g=np.array([1.0, 2.0, 3.0]))
+    X_hat = CommonSpace.of([cells], [given_])
+    assert whole(X_hat).tolist() == [[1.0, 2.0, 3.0]] * 3

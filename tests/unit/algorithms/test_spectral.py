@@ -1,4 +1,4 @@
-"""Spectral clustering beside scikit-learn's, and of graphs with more parts than clusters."""
+"""Spectral clustering beside scikit-learn's, and of graphs of more parts than clusters."""
 
 from __future__ import annotations
 
