@@ -104,13 +104,6 @@ def test_principal_axes_do_not_depend_on_the_batches(
     np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-12)
 
 
-def test_dependent_columns_lower_the_rank() -> None:
-    rows = np.random.default_rng(0).normal(size=(50, 5))
-    rows[:, 3] = rows[:, 0] - 2.0 * rows[:, 1]
-    R = maths.triangular_factor(cut(rows, 20), rows.mean(axis=0), np.ones(5))
-    assert maths.principal_axes(R, 50)[1] == 4
-
-
 @pytest.mark.parametrize(
     ("rank", "n_rows", "width"),
     [(5, 100, 4), (2, 100, 1), (1, 100, 1), (0, 100, 1), (5, 4, 3), (1, 1, 1)],

@@ -106,31 +106,6 @@ def senders(simulated: simulation.SimulationResult) -> list[str]:
     return [m.sender for m in answers if m.round == 1]
 
 
-@pytest.mark.thorough
-@some_examples
-def test_the_same_seed_gives_the_same_labels(name: str, example: Example[Any]) -> None:
-    """And the same messages but for what is sealed."""
-    first, second = finished(example).simulated, otherwise(example)
-    assert second is not first
-    assert labels(second) == labels(first), name
-    assert in_order(second) == in_order(first), name
-
-
-def in_order(simulated: simulation.SimulationResult) -> list[tuple[Any, ...]]:
-    """Return what everybody reads of the messages, in one order of the parties."""
-    ordered = sorted(
-        simulated.sent, key=lambda m: (m.round, m.attempt, m.sender, m.receiver)
-    )
-    return list(map(unsealed, ordered))
-
-
-def unsealed(sent: simulation.SentMessage) -> tuple[Any, ...]:
-    """Return what a message says to everybody: all of it but sealed bytes."""
-    packet = packets.read(sent.payload)
-    arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
-    return sent.sender, sent.receiver, packet.header, arrays
-
-
 @every_example
 def test_every_message_is_written_one_way(name: str, example: Example[Any]) -> None:
     for sent in finished(example).simulated.sent:

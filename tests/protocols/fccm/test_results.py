@@ -355,17 +355,6 @@ def test_it_stops_once_no_object_moves_by_more_than_tol(tol: float) -> None:
     assert all(float(f"{move:.2g}") == move for move in told)
 
 
-@pytest.mark.parametrize("max_iter", [1, 2, 7])
-def test_it_stops_after_max_iter(max_iter: int) -> None:
-    session = Session(made(max_iter=max_iter), X, GROUPS).follow()
-    assert sorted(session.found) == list(range(1, max_iter + 1))
-    assert summary(session).n_iterations == max_iter == len(summary(session).tolerances)
-    assert all(
-        outcome.report["n_iterations"] == max_iter
-        for outcome in session.outcomes().values()
-    )
-
-
 def summary(session: Session) -> Any:
     assert session.final_step.summary is not None
     return session.summary()

@@ -16,6 +16,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.starts.messages import ProposedByAll
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -107,18 +108,6 @@ def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> 
         assert outcome.report == other.report
 
 
-@pytest.mark.parametrize("init", INITS)
-def test_the_first_start_is_drawn_as_if_it_were_alone(init: Any) -> None:
-    """Its draws are named as before, so that one start is the session of before."""
-    alone, several = racing(init=init, n_init=1), racing(init=init)
-    alone.to_the_end()
-    V = alone.recall("r2c1", messages.StartCentroids).centroids
-    first = lanes_of(several)[0]
-    if init != "bounds":  # these are drawn from the group's secret: another agreement
-        np.testing.assert_allclose(V, first, rtol=1e-12)
-    assert V.shape == first.shape
-
-
 @pytest.mark.parametrize(
     "how",
     [
@@ -156,7 +145,7 @@ def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
             starts = s.memories[slot].get(kind)
             assert starts is None or starts.centroids.shape == (0, 4, 2)
         assert not s.recall(slot, SumTotals).totals.size
-        proposed = s.memories[slot].get(messages.ProposedByAll)
+        proposed = s.memories[slot].get(ProposedByAll)
         assert proposed is None or not proposed.centroids.size
 
 

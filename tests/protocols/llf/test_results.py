@@ -252,18 +252,6 @@ def test_centroids_equal_up_to_rounding_give_pooled_labels(
     assert found.run.summary.n_coinciding == 1
 
 
-@pytest.mark.parametrize("layout", [Layout.lattice(3), Layout.lattice(1, 3)])
-def test_distinct_clusters_do_not_coincide_or_publish_a_count(
-    layout: Layout,
-) -> None:
-    X = blobs(60, 3, 3)
-    columns = layout.n_column_groups > 1
-    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [20] * 3)
-    run = simulation.run(Llf(n_clusters=3, publish="nothing"), layout, data, SEED)
-    assert {o.report["n_coinciding"] for o in run.outcomes.values()} == {0}
-    assert run.summary.n_coinciding is None
-
-
 # The reference itself
 
 
@@ -426,18 +414,6 @@ def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
     data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
     compared = Compared(params, data, layout, widest=20.0)
     compared.lossless()
-
-
-def test_no_start_of_split_rows_is_a_row() -> None:
-    X = blobs(90, 3, 3)
-    layout = Layout.lattice(3)
-    data = cut(X, layout, [30] * 3)
-    for init in ("careful", "random_party"):
-        params = Llf(n_clusters=3, init=init, scaling="none")
-        said = within(-WIDEST, WIDEST, data, layout)
-        run = simulation.run(params, layout, data, SEED, dictionary=said)
-        V = run.trace.memories["r1c1"].get(messages.StartCentroids).centroids
-        assert cdist(V, X).min() > 1e-6
 
 
 # Memberships

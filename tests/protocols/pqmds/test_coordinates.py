@@ -88,24 +88,29 @@ def test_minmax_scales_a_subspace_by_one_factor() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_features", "sub_dim", "coordinates", "widths"),
+    ("n_features", "sub_dim", "coordinates", "sizes", "widths"),
     [
-        (8, 4, 1, [1, 1]),
-        (8, 4, 3, [3, 3]),
-        (7, 4, 3, [3, 3]),
-        (6, 4, 3, [3, 2]),
-        (9, 4, 3, [3, 3]),
-        (9, 4, 4, [4, 5]),
-        (3, 2, 2, [3]),
-        (3, 1, 1, [1, 1, 1]),
-        (2, 8, 5, [2]),
+        (8, 4, 1, [4, 4], [1, 1]),
+        (8, 4, 3, [4, 4], [3, 3]),
+        (7, 4, 3, [4, 3], [3, 3]),
+        (6, 4, 3, [4, 2], [3, 2]),
+        (9, 4, 3, [4, 5], [3, 3]),
+        (9, 4, 4, [4, 5], [4, 5]),
+        (5, 8, 2, [5], [2]),
+        (3, 2, 2, [3], [3]),
+        (3, 1, 1, [1, 1, 1], [1, 1, 1]),
+        (1, 2, 1, [1], [1]),
+        (2, 8, 5, [2], [2]),
     ],
 )
-def test_the_number_of_coordinates_follows_terms_and_features(
-    n_features: int, sub_dim: int, coordinates: int, widths: list[int]
+def test_subspaces_and_their_coordinates_follow_from_terms_and_features(
+    n_features: int, sub_dim: int, coordinates: int, sizes: list[int], widths: list[int]
 ) -> None:
-    params = several(coordinates, sub_dim)
-    assert [w for _, w in subspaces_of(params, n_features)] == widths
+    """No feature is left over alone."""
+    cells = list(subspaces_of(several(coordinates, sub_dim), n_features))
+    assert [features.stop - features.start for features, _ in cells] == sizes
+    assert [width for _, width in cells] == widths
+    assert (cells[0][0].start, cells[-1][0].stop) == (0, n_features)
 
 
 @pytest.mark.parametrize("rows", ["as they are", "all equal", "on a line"])

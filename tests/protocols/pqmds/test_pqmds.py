@@ -22,7 +22,7 @@ from clustering_protocols.protocols.pqmds import (
     messages,
     party,
 )
-from clustering_protocols.protocols.pqmds.params import cut_features, subspaces_of
+from clustering_protocols.protocols.pqmds.params import subspaces_of
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
 
@@ -220,28 +220,6 @@ def test_subspaces_of_one_feature_keep_distances_up_to_cells() -> None:
     moved = codes - codes.mean(axis=0)
     centred = X - X.mean(axis=0)
     assert np.abs(np.abs(moved) - np.abs(centred)).max() < 0.1
-
-
-@pytest.mark.parametrize(
-    ("n_features", "sub_dim", "sizes"),
-    [
-        (8, 4, [4, 4]),
-        (7, 4, [4, 3]),
-        (9, 4, [4, 5]),
-        (5, 8, [5]),
-        (3, 2, [3]),
-        (3, 1, [1, 1, 1]),
-        (1, 2, [1]),
-        (2, 2, [2]),
-    ],
-)
-def test_no_feature_is_left_over_alone(
-    n_features: int, sub_dim: int, sizes: list[int]
-) -> None:
-    cut = cut_features(n_features, sub_dim)
-    assert [features.stop - features.start for features in cut] == sizes
-    assert cut[0].start == 0
-    assert cut[-1].stop == n_features
 
 
 # Whole sessions
