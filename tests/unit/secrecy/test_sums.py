@@ -91,19 +91,13 @@ def test_key_and_stream_have_their_known_answers() -> None:
 
 @pytest.mark.threat(73)
 def test_a_mask_does_not_depend_on_the_size_of_its_pieces() -> None:
-    """Threat test 73: more words than one piece holds."""
-    size = 3 * (1 << 15) + 17
-    drawn = KeyedStream(bytes(32)).words(size)
+    """Threat test 73: more words than one piece holds, in an array of any shape."""
+    shape = (3, (1 << 15) + 17)
+    drawn = KeyedStream(bytes(32)).words(shape[0] * shape[1])
     for sign, expected in ((1, drawn), (-1, np.zeros_like(drawn) - drawn)):
-        words = np.zeros(size, dtype=np.uint64)
+        words = np.zeros(shape, dtype=np.uint64)
         add_stream(words, KeyedStream(bytes(32)), sign)
-        assert np.array_equal(words, expected)
-
-
-def test_an_array_of_any_shape_is_masked_in_place() -> None:
-    words = np.zeros((7, 3), dtype=np.uint64)
-    add_stream(words, KeyedStream(bytes(32)))
-    assert np.array_equal(words.ravel(), KeyedStream(bytes(32)).words(21))
+        assert np.array_equal(words.ravel(), expected)
 
 
 # Sums
@@ -549,16 +543,8 @@ def test_tags_add_up_as_the_elements_do(pairs: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(("n", "size"), [(3, 1), (3, 1500), (8, 40)])
-def test_every_member_reads_the_sum(n: int, size: int) -> None:
+def test_every_member_reads_the_sum_and_the_analyst_does_not(n: int, size: int) -> None:
     crowd, given = views(n), numbers(n, n, size)
-    total = total_of(crowd, given)
-    expected = sum(given.values())
-    for words in read_all(crowd, total):
-        assert np.array_equal(words.view(np.int64), expected)
-
-
-def test_a_sum_is_hidden_from_the_analyst_by_default() -> None:
-    crowd, given = views(3), numbers(3, 3, 50)
     total, expected = total_of(crowd, given), sum(given.values())
     assert not (total[:-1].view(np.int64) == expected).any()
     for words in read_all(crowd, total):
@@ -586,19 +572,15 @@ def test_a_number_that_is_added_to_a_total_is_noticed(added: int, place: int) ->
     assert is_refused(crowd, total)
 
 
-def test_two_numbers_that_cancel_are_noticed() -> None:
+def test_numbers_that_cancel_and_another_tag_are_noticed() -> None:
     crowd = views(3)
     total = total_of(crowd, numbers(1, 3, 2000))
-    total[[3, 3 + 1024]] += words_of([5, -5])
-    assert is_refused(crowd, total)
-
-
-@pytest.mark.parametrize("tag", [0, 1, P, 2**64 - 1])
-def test_another_tag_is_noticed(tag: int) -> None:
-    crowd = views(3)
-    total = total_of(crowd, numbers(1, 3, 4))
-    total[-1] = tag
-    assert is_refused(crowd, total)
+    bent = total.copy()
+    bent[[3, 3 + 1024]] += words_of([5, -5])
+    assert is_refused(crowd, bent)
+    for tag in (0, 1, P, 2**64 - 1):
+        total[-1] = tag
+        assert is_refused(crowd, total)
 
 
 def test_a_share_that_is_left_out_or_counted_twice_is_noticed() -> None:
