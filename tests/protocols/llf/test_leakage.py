@@ -22,7 +22,6 @@ from support.tables import cut, within
 
 from clustering_protocols.common.errors import Malformed
 from clustering_protocols.engine import packets, transcript
-from clustering_protocols.engine.session_state import AnalystState
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
@@ -235,20 +234,6 @@ def test_a_blind_analyst_learns_rounded_moves_and_no_start() -> None:
     assert len(told) >= 2
     assert all(moved == float(f"{moved:.1e}") for moved in told)
     assert moves.count(None) > len(told), "the leader alone says it"
-
-
-def test_the_analysts_state_holds_no_centroids_where_it_is_blind() -> None:
-    session = cloud_session()
-    states = []
-    for message in session.stored:
-        try:
-            state = AnalystState.decode(message)
-        except Malformed:
-            continue
-        if state.stage == 3:
-            states.append(messages.UpdateState.decode(state.stage_state.data))
-    assert len(states) >= 8
-    assert all(not state.known.size for state in states)
 
 
 # Noise

@@ -158,12 +158,6 @@ def test_rows_of_distances_are_features(algorithm: Any) -> None:
     assert adjusted_rand(expected, evaluated(params, IRIS).labels) == 1.0
 
 
-@pytest.mark.parametrize("scaling", ["standard", "unit_norm"])
-def test_ranges_are_declared_where_they_are_used_alone(scaling: Any) -> None:
-    with pytest.raises(ValueError, match="is for scaling 'minmax' and 'none'"):
-        OmniFC(n_clusters=2, scaling=scaling, ranges="declared")
-
-
 def test_pooled_ranges_have_to_hold_own_rows() -> None:
     """Residues beyond them would wrap around the field."""
     params = params_of("kmeans", 3, scaling="minmax")
@@ -389,17 +383,6 @@ def test_a_roster_that_does_not_fit_fails_before_any_task(
         engine.begin(joined)
 
 
-def test_a_party_over_its_memory_limit_sends_no_share() -> None:
-    session = by_hand(
-        OmniFC(n_clusters=2),
-        simulation.split(IRIS, Layout.lattice(3), 1),
-        memory_limit=1 << 28,
-    )
-    with pytest.raises(GuardRefused, match="'memory_limit' is 268435456, room for 0"):
-        session.until(messages.Compare)
-    assert session.open.stage == "shares"
-
-
 def test_a_value_outside_its_range_stops_its_party() -> None:
     params = OmniFC(n_clusters=2, ranges="declared", scaling="none")
     parts = simulation.split(IRIS, Layout.lattice(3), 1)
@@ -408,12 +391,17 @@ def test_a_value_outside_its_range_stops_its_party() -> None:
         simulation.run(params, parts.layout, parts.data, 1, dictionary=said)
 
 
-def test_bits_beyond_the_pooled_range_let_no_share_be_sent() -> None:
-    params = OmniFC(n_clusters=2, bits=25, scaling="none")
-    session = by_hand(params, simulation.split(1e6 * IRIS, Layout.lattice(3), 1))
-    with pytest.raises(InvalidParameters, match="allow at most"):
-        session.until(messages.Compare)
-    assert session.open.stage == "shares"
+def test_beyond_its_range_or_memory_a_party_sends_no_share() -> None:
+    parts = simulation.split(1e6 * IRIS, Layout.lattice(3), 1)
+    far = by_hand(OmniFC(n_clusters=2, bits=25, scaling="none"), parts)
+    narrow = by_hand(OmniFC(n_clusters=2), parts, memory_limit=1 << 28)
+    for session, error, said in (
+        (far, InvalidParameters, "allow at most"),
+        (narrow, GuardRefused, "'memory_limit' is 268435456, room for 0"),
+    ):
+        with pytest.raises(error, match=said):
+            session.until(messages.Compare)
+        assert session.open.stage == "shares"
 
 
 @pytest.mark.parametrize(
@@ -424,6 +412,8 @@ def test_bits_beyond_the_pooled_range_let_no_share_be_sent() -> None:
         {"algorithm": "nmf", "n_clusters": 2},
         {"n_clusters": 2, "bits": 26},
         {"n_clusters": 2, "segments": 0},
+        {"n_clusters": 2, "scaling": "standard", "ranges": "declared"},
+        {"n_clusters": 2, "scaling": "unit_norm", "ranges": "declared"},
     ],
 )
 def test_parameters_that_contradict_each_other(wrong: dict[str, Any]) -> None:

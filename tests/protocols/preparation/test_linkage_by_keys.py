@@ -124,12 +124,11 @@ def test_rows_without_any_value_take_part_in_no_link() -> None:
 
 def test_keys_that_are_not_nearly_unique_are_refused_at_home() -> None:
     few = [each._replace(phone=each.phone[:2]) for each in CROWD]
-    layout, data = parties(CROWD, few)
+    _, data = parties(CROWD, few)
     with pytest.raises(InvalidData, match=r"nearly unique.*'phone': \d"):
         params().select_rows(data["r1c2"], shared=True)
     assert params().select_rows(data["r1c1"], shared=True) is None
     assert params().select_rows(data["r1c2"], shared=False) is None, "it links nobody"
-    del layout
 
 
 def test_too_few_linked_rows_end_the_session_with_no_number() -> None:
