@@ -77,7 +77,12 @@ MODULES: dict[str, Sequence[str]] = {
         "fccm/test_results.py",
         "fccm/test_lanes.py",
     ),
-    "clustering_protocols/protocols/llf/maths.py": (*_LLF, *_ROUNDS, *_CLOSING),
+    "clustering_protocols/protocols/llf/maths.py": (
+        *_LLF,
+        *_ROUNDS,
+        *_CLOSING,
+        "llf/test_split_columns.py",
+    ),
     "clustering_protocols/protocols/llf/kernels.py": _LLF,
     "clustering_protocols/protocols/llf/rows_round.py": (
         *_CLOSING,

@@ -44,7 +44,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_all
 
 from . import messages
-from .columns_sums import (
+from .maths import (
     OTHER_INPUTS,
     build_distance_encoding,
     build_scatter_encoding as encoding_of,

@@ -32,23 +32,23 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
-from clustering_protocols.shared_stages.scaling import Scaler, scaler_of
+from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import group_stream
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.shared_stages.starts.roles import without_messages
 
 from . import kernels, messages
-from .columns_sums import (
+from .maths import (
     Sample,
     build_distance_encoding,
     build_scatter_encoding,
-    check_first,
+    drawn_nudge,
     hard_labels,
-    hide,
     least_rows,
+    move,
+    nudge_purpose,
     sample_of_session,
 )
-from .maths import drawn_nudge, move, nudge_purpose
 from .params import LlfContext, LosslessFederated
 
 _StartTask = messages.MeasureGroups | messages.StartFrom
@@ -77,7 +77,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
             kept = messages.StartCentroids(centroids=V)
             return Reply(contribution=messages.StartKept(), remember=[kept])
         scale = scaler_of(context)
-        asked = check_first(context, data, scale)
+        asked = _check_first(context, data, scale)
         clusters.check_enough_rows(data, k)
         rows = clusters.take(data, _own_numbers(context, sample))
         V = _means(scale(rows), sample.groups, sample.n_groups)
@@ -85,12 +85,33 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
         places = np.arange(sample.n_rows)
         unit = float(build_distance_encoding(context.session).unit)
         kernels.distance_units(rows, *scale.affine, V, unit, places, words)
-        hide(context, words, "groups", shifted=True)
+        _hide(context, words, "groups", shifted=True)
         return Reply(
             contribution=messages.GroupDistances(words=words),
             notes=asked.notes,
             asks=asked.asks,
         )
+
+
+def _check_first(
+    context: LlfContext, data: DataSource, scale: Scaler
+) -> dominance.DominanceQuestion:
+    """Refuse rows outside the ranges; return what to ask before any is measured."""
+    check_ranges(context, data)
+    return dominance.check(context, data.columns, lambda: map(scale, data.batches()))
+
+
+def _hide(context: LlfContext, words: WordArray, name: str, *, shifted: bool) -> None:
+    """Mask a share (n, k) in place.
+
+    shifted: whether the leader adds the same secret number to all distances of a row.
+    """
+    of = MaskedSum.from_context(context, context.session.slots, name)
+    if shifted and of.members[0] == context.slot.name:
+        # the same for all clusters of a row: what is nearest stays the same
+        shift = group_stream(context, "row", f"shift/{of.label}").words(len(words))
+        np.add(words, shift[:, None], out=words)
+    mask(context, words, of, minimum_members=context.session.params.least_parties)
 
 
 def _own_numbers(context: LlfContext, sample: Sample) -> IntArray:
@@ -125,7 +146,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         if task.number == 1:
             start = context.session.params.start
             if start != "careful":  # whose stage has asked
-                asked = check_first(context, data, scale)
+                asked = _check_first(context, data, scale)
             V = equalise_coordinates(_find_start(context, data, scale), scale.step)
             remembered.append(messages.StartCentroids(centroids=V))
         else:
@@ -133,7 +154,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             told = hard_labels(task)
             remembered.append(digest_labels(told))
         words = _distances(context, data, scale, V)
-        hide(context, words, "distances", shifted=not context.session.params.fuzzy)
+        _hide(context, words, "distances", shifted=not context.session.params.fuzzy)
         own = messages.OwnCentroids(number=task.number, centroids=V)
         return Reply(
             contribution=messages.Distances(words=words),

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from clustering_protocols.records.arrays import (
     WordArray,
 )
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
-from clustering_protocols.shared_stages.scaling import Scaler
+from clustering_protocols.shared_stages.scaling import Scaler, scaler
 
 from . import messages
 from .params import LlfSession, LosslessFederated
@@ -447,3 +447,86 @@ def share_of_slots(session: LlfSession, at_hand: ByteArray, number: int) -> Byte
     cohort = np.zeros_like(at_hand)
     cohort[there[drawn[:wanted]]] = 1
     return cohort
+
+
+# Split columns: how distances and scatter stand as ring elements, and what is sampled
+
+OTHER_INPUTS = (
+    "The summed distances are out of range: the parties used different inputs."
+)
+
+MOST_ROWS: Final = 20_000
+MOST_GROUPS: Final = 128
+LEAST_ROWS: Final = 5
+"""Of a group, and of a cluster to start from: no centre is a row."""
+_MOST_WORDS: Final = 1 << 21
+
+
+def build_distance_encoding(session: LlfSession) -> FixedPoint:
+    """Return how squared distances over all columns stand as ring elements.
+
+    A centroid is a mean of rows, so no distance exceeds twice the limit of a feature.
+    """
+    limits = [
+        scaler(session, column, None).limit
+        for column in range(session.layout.n_column_groups)
+    ]
+    return FixedPoint.of(np.square(2.01 * np.concatenate(limits)).sum())
+
+
+def subtract_first(encoding: FixedPoint, total: WordArray) -> WordArray:
+    """Return distances (n, k) that are shifted alike in each row, less the first.
+
+    Differences to the first are exact as signed numbers while none exceeds 2^62; the
+    shift falls out of them.
+
+    Raises ProtocolFailed if they are out of range.
+    """
+    words: WordArray = total - total[:, :1]
+    if not encoding.fits(words):
+        raise ProtocolFailed(OTHER_INPUTS)
+    return words
+
+
+class Sample(NamedTuple):
+    """How many joint rows are measured, and to the means of how many groups of them."""
+
+    n_rows: int
+    n_groups: int
+
+    @property
+    def groups(self) -> IntArray:
+        """Return the group (n_rows,) of each row, by the place at which it travels."""
+        return np.arange(self.n_rows, dtype=np.int64) % self.n_groups
+
+
+def sample_of(n_rows: int, n_columns: int) -> Sample:
+    """Return what is measured of a table: one group more than columns, if rows suffice."""
+    rows = min(n_rows, MOST_ROWS)
+    groups = max(2, min(n_columns + 1, rows // LEAST_ROWS, MOST_GROUPS))
+    return Sample(min(rows, _MOST_WORDS // groups), groups)
+
+
+def least_rows(n_rows: int, k: int) -> int:
+    """Return how many rows each of k clusters has at least, to start from their means."""
+    return max(1, min(LEAST_ROWS, n_rows // k))
+
+
+def hard_labels(asked: messages.MeasureDistances) -> IntArray:
+    """Return the labels that an update tells, the largest membership's where fuzzy."""
+    if not len(asked.memberships):
+        return asked.labels
+    labels: IntArray = np.argmax(asked.memberships, axis=1).astype(np.int64)
+    return labels
+
+
+def build_scatter_encoding(session: LlfSession) -> FixedPoint:
+    """Return how both sums stand as ring elements: no more than Σ ‖x‖²."""
+    columns = range(session.layout.n_column_groups)
+    limits = [scaler(session, column, None).square_limit for column in columns]
+    return FixedPoint.of(np.concatenate(limits).sum())
+
+
+def sample_of_session(session: LlfSession) -> Sample:
+    """Return the sample of a session's joint rows."""
+    return sample_of(session.n_rows(session.slots[0]), sum(session.column_widths))

@@ -24,11 +24,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.protocols.llf import (
-    LosslessFederated as Llf,
-    columns_sums,
-    messages,
-)
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, maths, messages
 from clustering_protocols.protocols.llf.columns_party import ColumnsParty
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -327,7 +323,7 @@ def scattered(s: Any, labels: IntArray) -> FloatArray:
     for slot in s.session.slots:
         reply = ColumnsParty().reply(s.context(slot), asked, s.data[slot])
         shares.append(reply.contribution.words)
-    return columns_sums.build_scatter_encoding(s.session).decode(add_all(shares))
+    return maths.build_scatter_encoding(s.session).decode(add_all(shares))
 
 
 def lonely(n: int) -> IntArray:
@@ -344,7 +340,7 @@ def read_differences(s: Any) -> FloatArray:
         packets.read(m.payload).arrays["words"] for m in s.received_messages[-3:]
     )
     signed = (words - words[:, :1]).view(np.int64)
-    return signed / columns_sums.build_distance_encoding(s.session).unit
+    return signed / maths.build_distance_encoding(s.session).unit
 
 
 @pytest.mark.parametrize("of", ["lonely", "honest"])

@@ -21,7 +21,7 @@ from clustering_protocols.protocols.llf import (
     columns_party,
     messages,
 )
-from clustering_protocols.protocols.llf.columns_sums import least_rows, sample_of
+from clustering_protocols.protocols.llf.maths import least_rows, sample_of
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
