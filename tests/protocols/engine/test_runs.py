@@ -1,7 +1,5 @@
 """Sessions of several runs: what each is like, which counts, and who says so."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
     ProtocolFailed,
-    TaskRefused,
 )
 from clustering_protocols.engine import packets, stages as engine_stages
 from clustering_protocols.engine.result_reading import outcome_of
@@ -110,38 +107,24 @@ def test_silence_until_the_deadline_applies_the_default_rule() -> None:
     assert outcome(later).chosen == outcome(usual).chosen
 
 
-class Liar(simulation.Session):
-    """An analyst that chooses as it likes, or tells figures of its own."""
-
-    @contextmanager
-    def lying(self) -> Iterator[None]:
-        yield
-
-    def advance(self, contributions: Any) -> None:
-        with self.lying():
-            super().advance(contributions)
-
-
-def to_the_end(liar: type[simulation.Session], choose: Any = "usual") -> None:
-    params, layout = WAYS["dc"]
-    parts = simulation.split(X, layout, 0)
-    runs = Evaluation(n_clusters=KS, choose=choose)
-    liar(params, layout, parts.data, 0, evaluation=runs).to_the_end()
-
-
 def test_an_analyst_cannot_choose_another_run_than_the_terms_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Chooser(Liar):
-        @contextmanager
-        def lying(self) -> Iterator[None]:
+    class Chooser(simulation.Session):
+        def advance(self, contributions: Any) -> None:
             with monkeypatch.context() as patch:
                 patch.setattr(Evaluation, "best", lambda *_: 2)
-                yield
+                super().advance(contributions)
+
+    def to_the_end(choose: Any) -> None:
+        params, layout = WAYS["dc"]
+        data = simulation.split(X, layout, 0).data
+        runs = Evaluation(n_clusters=KS, choose=choose)
+        Chooser(params, layout, data, 0, evaluation=runs).to_the_end()
 
     with pytest.raises(ProtocolFailed, match="another run than the terms say"):
-        to_the_end(Chooser)
-    to_the_end(Chooser, "later")  # there it is the coordinator's word
+        to_the_end("usual")
+    to_the_end("later")  # there it is the coordinator's word
 
 
 @pytest.mark.parametrize("way", ["dc", "omnifc", "pqmds"])
@@ -161,35 +144,6 @@ def test_a_label_names_a_cluster(way: str, label: int, *, taken: bool) -> None:
         return
     with pytest.raises(ProtocolFailed, match="names no cluster"):
         outcome_of(last, context, result, None, 0)
-
-
-def test_parties_are_told_the_same_figures() -> None:
-    from clustering_protocols.engine import packets
-    from clustering_protocols.engine.signatures import Conclude
-
-    class Teller(simulation.Session):
-        def tasks(self) -> dict[str, bytes]:
-            tasks = super().tasks()
-            slot = "r2c1"
-            packet = packets.read(tasks[slot])
-            if packet.header.record["kind"] != Conclude.kind:
-                return tasks
-            told = packet.read([Conclude])
-            figures = [
-                each.model_copy(update={"inertia": 1.0}) for each in told.figures
-            ]
-            lie = Conclude(figures=figures, chosen=told.chosen)
-            tasks[slot] = packets.write(
-                packet.address,
-                lie,
-                expects=packet.header.expects,
-                history=packet.history,
-                signatures=packet.signatures,
-            )
-            return tasks
-
-    with pytest.raises(TaskRefused, match="Others were told something else"):
-        to_the_end(Teller)
 
 
 @pytest.mark.parametrize(

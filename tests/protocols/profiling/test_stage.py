@@ -14,13 +14,9 @@ from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
 from clustering_protocols import engine, simulation
-from clustering_protocols.common.errors import (
-    InvalidParameters,
-    ProtocolFailed,
-    TaskRefused,
-)
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyContext
-from clustering_protocols.engine import packets, stages
+from clustering_protocols.engine import stages
 from clustering_protocols.engine.session_state import PendingResults
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.profiles import SHARES, Profile
@@ -28,7 +24,6 @@ from clustering_protocols.numerics.round_numbers import round_up
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles import messages, roles
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.sections import Evaluation, Release
@@ -52,7 +47,6 @@ def _opened_before(
 def begun(
     params: Any,
     layout: Layout,
-    kind: type[simulation.Session] = simulation.Session,
     **more: Any,
 ) -> tuple[simulation.Session, simulation.Split]:
     """Return a session over iris before its first round, and who holds which rows."""
@@ -64,7 +58,9 @@ def begun(
     parts = simulation.split(X, layout, 0, NAMES, dictionary=dictionary)
     given: dict[str, Any] = {"release": Release(profiles="everybody"), **more}
     return (
-        kind(params, layout, parts.data, 0, dictionary=dictionary, **given),
+        simulation.Session(
+            params, layout, parts.data, 0, dictionary=dictionary, **given
+        ),
         parts,
     )
 
@@ -182,61 +178,6 @@ def test_published_centroids_are_as_rounded_as_profiles() -> None:
 
 
 # Lies
-
-
-class Lying(simulation.Session):
-    """An analyst that tells some slots another task of one kind."""
-
-    kind: type[Record]
-    slots: tuple[str, ...] = ("r1c1", "r2c1", "r3c1")
-
-    def lie(self, task: Any) -> Record:
-        raise NotImplementedError
-
-    def tasks(self) -> dict[str, bytes]:
-        tasks = super().tasks()
-        for slot in self.slots:
-            packet = packets.read(tasks[slot])
-            if packet.header.record["kind"] == self.kind.kind:
-                tasks[slot] = self._written(packet)
-        return tasks
-
-    def _written(self, packet: packets.Packet) -> bytes:
-        return packets.write(
-            packet.address,
-            self.lie(packet.read([self.kind])),
-            expects=packet.header.expects,
-            history=packet.history,
-            signatures=packet.signatures,
-        )
-
-
-class _Early(Lying):
-    """Asks for fewer clusters than the labels have."""
-
-    kind = messages.AddProfile
-
-    def lie(self, task: messages.AddProfile) -> Record:
-        return task.model_copy(update={"n_clusters": 2})
-
-
-class _Invented(Lying):
-    """Tells a profile that nobody has added up."""
-
-    kind = messages.ReadProfiles
-
-    def lie(self, task: messages.ReadProfiles) -> Record:
-        (profile,) = messages.read_profiles(task.text)
-        bent = profile.model_copy(update={"n_rows": (1, *profile.n_rows[1:])})
-        return task.model_copy(update={"text": messages.encode_profiles([bent])})
-
-
-@pytest.mark.threat(109)
-@pytest.mark.parametrize("liar", [_Early, _Invented])
-def test_what_only_some_are_told_is_refused(liar: type[Lying]) -> None:
-    session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3), liar)
-    with pytest.raises((TaskRefused, ProtocolFailed)):
-        session.to_the_end()
 
 
 @pytest.mark.threat(109)
