@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from clustering_protocols import engine, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics import row_blocks
@@ -493,24 +493,14 @@ def test_parameters_that_the_data_do_not_fit_end_the_session(
 
 
 @pytest.mark.parametrize("target", ["isometric", "orthonormal"])
-def test_projections_of_no_dimension_end_the_session(
-    monkeypatch: pytest.MonkeyPatch, target: Any
-) -> None:
-    data = {"r1c1": MatrixSource(X)}
-    advance = engine.advance
-
-    def replace(
-        agreement: bytes, state: Any, tasks: Any, contributions: Any, **more: Any
-    ) -> engine.Opened | engine.Closed:
-        packet = packets.read(contributions["r1c1"])
-        if packet.header.record["kind"] == "projections":
-            forged = projections(np.zeros((90, 0)), np.zeros((500, 0)))
-            contributions = {"r1c1": packets.write(packet.address, forged)}
-        return advance(agreement, state, tasks, contributions, **more)
-
-    monkeypatch.setattr(engine, "advance", replace)
+def test_projections_of_no_dimension_end_the_session(target: Any) -> None:
+    params, data = DataCollaboration(n_clusters=3, target=target), MatrixSource(X)
+    session = simulation.Session(params, Layout.lattice(1), {"r1c1": data}, seed=5)
+    session.until(messages.Project)
+    address = packets.read(session.answer("r1c1").contribution).address
+    forged = packets.write(address, projections(np.zeros((90, 0)), np.zeros((500, 0))))
     with pytest.raises(InvalidArray, match="'r1c1' sent projections of no dimension"):
-        run(DataCollaboration(n_clusters=3, target=target), data, Layout.lattice(1))
+        session.advance({"r1c1": forged})
 
 
 # Dimensions that the data do not have

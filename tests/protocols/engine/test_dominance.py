@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
-from clustering_protocols import engine, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -26,19 +26,12 @@ SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cance
 ROWS, COLUMNS = Layout.lattice(3), Layout.lattice(1, 3)
 
 
-def asked(session: Session, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def asked(session: Session) -> tuple[str, str]:
     """Play a session; return what its first party is asked, and its preview."""
-    answers: list[engine.TaskOutcome] = []
-    reply = engine.PartyEngine.reply
-
-    def seen(self: Any, *given: Any, **named: Any) -> engine.TaskOutcome:
-        answer = reply(self, *given, **named)
-        if self.slot == "r1c1":
-            answers.append(answer)
-        return answer
-
-    monkeypatch.setattr(engine.PartyEngine, "reply", seen)
-    session.to_the_end()
+    answers = []
+    while not session.is_over:
+        answers.append(session.answer("r1c1"))
+        session.turn()
     asks = " ".join(answer.asks for answer in answers).strip()
     name = "what the analyst alone reads best of one field"
     shown = [answer.notes[name] for answer in answers if name in answer.notes]
@@ -83,13 +76,11 @@ def session(
 
 @pytest.mark.threat(152)
 @pytest.mark.parametrize("name", list(SETS))
-def test_declared_ranges_that_favour_one_field_raise_a_question(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_declared_ranges_that_favour_one_field_raise_a_question(name: str) -> None:
     X = SETS[name]().data[:150]
     params = OmniFC(n_clusters=3, scaling="minmax", ranges="declared")
     chosen = session(params, X, schema=described(X, 1e6))
-    asks, shown = asked(chosen, monkeypatch)
+    asks, shown = asked(chosen)
     assert "Field 'f0' makes up 100%" in asks
     assert "allow_one_field=true" in asks
     assert "'f0', to |r| 1.00" in shown
@@ -99,49 +90,43 @@ def test_declared_ranges_that_favour_one_field_raise_a_question(
 @pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
 @pytest.mark.parametrize("name", list(SETS))
 def test_a_weight_that_favours_one_field_raises_a_question(
-    name: str, protocol: Any, monkeypatch: pytest.MonkeyPatch
+    name: str, protocol: Any
 ) -> None:
     X = SETS[name]().data[:150]
-    asks, _ = asked(session(protocol(n_clusters=3), X, weight=10.0), monkeypatch)
+    asks, _ = asked(session(protocol(n_clusters=3), X, weight=10.0))
     assert "Field 'f0' makes up" in asks
 
 
 @pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
 @pytest.mark.parametrize("name", list(SETS))
-def test_equal_fields_are_not_asked_about(
-    name: str, protocol: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_fields_are_not_asked_about(name: str, protocol: Any) -> None:
     X = SETS[name]().data[:150]
-    asks, shown = asked(session(protocol(n_clusters=3), X), monkeypatch)
+    asks, shown = asked(session(protocol(n_clusters=3), X))
     assert asks == ""
     r = float(shown.split("|r| ")[1].split(",")[0])
     assert 0.5 < r < 1.0
 
 
 @pytest.mark.threat(152)
-def test_one_field_beside_described_ones_raises_a_question(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_field_beside_described_ones_raises_a_question() -> None:
     """A coordinator may describe all but one: that one is then the geometry."""
     X = load_iris().data
     fields = described(X, None).fields
     outcomes = [field.model_copy(update={"role": "describe"}) for field in fields[1:]]
     schema = Schema(fields=(fields[0], *outcomes))
-    asks, _ = asked(session(OmniFC(n_clusters=3), X, schema=schema), monkeypatch)
+    asks, _ = asked(session(OmniFC(n_clusters=3), X, schema=schema))
     assert "Field 'f0' makes up 100%" in asks
     assert "only described" in asks
     with pytest.raises(ProtocolFailed, match="One column alone"):
         session(DataCollaboration(n_clusters=3), X, schema=schema)
 
 
-def test_split_columns_count_the_fields_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_split_columns_count_the_fields_of_others() -> None:
     """One field of a party is not the whole, unless the terms make it so."""
     names, X = ["a", "b", "c"], load_iris().data[:, :3]
     parts = simulation.split(X, COLUMNS, 0, names).data
     params = LosslessFederated(n_clusters=2)
-    asks, _ = asked(Session(params, COLUMNS, parts, 0), monkeypatch)
+    asks, _ = asked(Session(params, COLUMNS, parts, 0))
     assert asks == ""
     dictionary = [Schema(fields=(Field(name=name),)) for name in names]
     weights = [
@@ -152,13 +137,11 @@ def test_split_columns_count_the_fields_of_others(
     heavy = Session(
         *(params, COLUMNS, parts, 0), dictionary=dictionary, preparation=weights
     )
-    asks, _ = asked(heavy, monkeypatch)
+    asks, _ = asked(heavy)
     assert "Field 'a' makes up 98%" in asks
 
 
-def test_fields_of_others_in_0_to_1_are_taken_as_uniform(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_fields_of_others_in_0_to_1_are_taken_as_uniform() -> None:
     """A coin beside a constant varies by 1/4, fields of two others by 1/12 each."""
     names, even = ["coin", "constant", "b", "c"], np.linspace(0, 1, 300)
     X = np.stack([np.arange(300) % 2, np.full(300, 0.5), even, even[::-1]], axis=1)
@@ -168,7 +151,7 @@ def test_fields_of_others_in_0_to_1_are_taken_as_uniform(
     parts = simulation.split(X, COLUMNS, 0, names, dictionary=dictionary).data
     params = LosslessFederated(n_clusters=2, scaling="minmax")
     coin = Session(params, COLUMNS, parts, 0, dictionary=dictionary)
-    asks, _ = asked(coin, monkeypatch)
+    asks, _ = asked(coin)
     assert "Field 'coin' makes up 60%" in asks
 
 
@@ -189,13 +172,11 @@ def test_directions_are_looked_at_up_to_a_thousand_columns(
     assert len(found.notes) == n_notes
 
 
-def test_an_operator_may_let_one_field_dominate(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_operator_may_let_one_field_dominate() -> None:
     X = load_iris().data
     allowed = {slot: {"allow_one_field": True} for slot in ROWS.names}
     heavy = session(OmniFC(n_clusters=3), X, weight=10.0, choices=allowed)
-    asks, shown = asked(heavy, monkeypatch)
+    asks, shown = asked(heavy)
     assert asks == ""
     assert "'f0', to |r| 1.00" in shown
 

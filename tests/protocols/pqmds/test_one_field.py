@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustering_protocols import engine
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
@@ -28,20 +27,8 @@ OTHERS = (Field(name="x", constraints=RANGE), Field(name="y", constraints=RANGE)
 NOISE = {"mechanism": "laplace", "epsilon": 500}
 
 
-def asked(
-    monkeypatch: pytest.MonkeyPatch, fields: Sequence[Field], **given: Any
-) -> str:
+def asked(fields: Sequence[Field], **given: Any) -> str:
     """Return what the party with these fields is asked before its codes leave."""
-    answers: list[engine.TaskOutcome] = []
-    reply = engine.PartyEngine.reply
-
-    def seen(self: Any, *task: Any, **named: Any) -> engine.TaskOutcome:
-        answer = reply(self, *task, **named)
-        if self.slot == "r1c1":
-            answers.append(answer)
-        return answer
-
-    monkeypatch.setattr(engine.PartyEngine, "reply", seen)
     dictionary = [Schema(fields=tuple(fields)), Schema(fields=OTHERS)]
     data = {
         slot: MatrixSource(_values(schema), columns=schema.names, ids=IDS)
@@ -49,13 +36,17 @@ def asked(
     }
     choices = {"r1c1": given.pop("choices", {})}
     params = ProductQuantisation(n_clusters=2, **{"sub_dim": 2, **given})
-    Session(
+    session = Session(
         *(params, LAYOUT, data, 0),
         dictionary=dictionary,
         preparation=[Preparation()] * 2,
         choices=choices,
-    ).to_the_end()
-    return " ".join(answer.asks for answer in answers).strip()
+    )
+    asks = []
+    while not session.is_over:
+        asks.append(session.answer("r1c1").asks)
+        session.turn()
+    return " ".join(asks).strip()
 
 
 def _values(schema: Schema) -> np.ndarray:
@@ -73,9 +64,9 @@ def _values(schema: Schema) -> np.ndarray:
     ids=["alone", "with a number", "among others"],
 )
 def test_levels_that_have_codes_of_their_own_are_asked_about(
-    monkeypatch: pytest.MonkeyPatch, fields: Sequence[Field], name: str
+    fields: Sequence[Field], name: str
 ) -> None:
-    said = asked(monkeypatch, fields)
+    said = asked(fields)
     assert repr(name) in said
     assert "allow_one_field=true" in said
 
@@ -93,12 +84,12 @@ def test_levels_that_have_codes_of_their_own_are_asked_about(
     ids=["numbers", "three", "risk in the terms", "noise", "allowed", "one subspace"],
 )
 def test_others_are_asked_about_nothing(
-    monkeypatch: pytest.MonkeyPatch, fields: Sequence[Field], given: dict[str, Any]
+    fields: Sequence[Field], given: dict[str, Any]
 ) -> None:
-    assert asked(monkeypatch, fields, **given) == ""
+    assert asked(fields, **given) == ""
 
 
 @pytest.mark.threat(146)
-def test_a_single_column_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_column_is_refused() -> None:
     with pytest.raises(GuardRefused, match="one feature"):
-        asked(monkeypatch, (AGE,))
+        asked((AGE,))
