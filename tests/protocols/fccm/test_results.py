@@ -201,7 +201,10 @@ def test_any_co_occurrences_give_the_pooled_result(
     normalisation: Any,
     seed: int,
 ) -> None:
-    """Degrees, not ones; objects and items without any; fuzziness in units of r_max."""
+    """Degrees, not ones; objects and items without any; fuzziness in units of r_max.
+
+    Normalised by site: the procedure of the paper.
+    """
     rng = np.random.default_rng(seed)
     m = sum(widths)
     R = r_max * rng.random((n, m)) * (rng.random((n, m)) < density)
@@ -215,15 +218,6 @@ def test_any_co_occurrences_give_the_pooled_result(
     )
     own = columns_of(widths) if normalisation == "site" else None
     equal_after_every_iteration(Session(params, R, widths), own)
-
-
-# The normalisation of the paper
-
-
-@pytest.mark.parametrize("widths", [(30, 30, 30), GROUPS, (88, 1, 1)], ids=str)
-def test_site_is_the_procedure_of_the_paper(widths: Sequence[int]) -> None:
-    session = Session(made(normalisation="site"), X, widths)
-    equal_after_every_iteration(session, columns_of(widths))
 
 
 # Crisp items: sums that are asked for again

@@ -15,9 +15,9 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.omnifc import OmniFC, maths, messages
 from clustering_protocols.records import codec
-from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.terms.terms import Layout
+from tests.protocols.engine.sealing import read_before_sealing
 from tests.protocols.omnifc.shares import (
     answers,
     hidden,
@@ -184,24 +184,15 @@ def test_masked_answers_hide_the_distances_within_segments(
     assert hits == expected
 
 
-def test_the_analyst_sees_neither_quantised_rows_nor_shares(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_analyst_sees_neither_quantised_rows_nor_shares() -> None:
     """Shares leave in envelopes alone, and no residue of a row stands in any payload."""
     X = np.random.default_rng(1).normal(size=(36, 3))
     params = OmniFC(n_clusters=2, scaling="none", noise=2)
     parts = simulation.split(X, Layout.lattice(5), seed=0)
-    sealed: list[bytes] = []
-    seal = envelopes.seal
-
-    def recording(content: bytes, *others: Any) -> bytes:
-        sealed.append(content)
-        return seal(content, *others)
-
-    monkeypatch.setattr(envelopes, "seal", recording)
-    run = simulation.run(params, parts.layout, parts.data, 0)
+    with read_before_sealing() as sealed:
+        run = simulation.run(params, parts.layout, parts.data, 0)
     inside = {
-        int(v) for content in sealed for v in word_values(codec.decode(content)[1])
+        int(v) for each in sealed for v in word_values(codec.decode(each.content)[1])
     }
     assert len(inside) > 4 * 36 * 3 * 0.9  # the shares that went into envelopes
     outside = {
@@ -257,36 +248,16 @@ def at_the_shares(X: Any) -> simulation.Session:
     return running
 
 
-def sealed(
-    running: simulation.Session, task: bytes, data: MatrixSource | None = None
-) -> tuple[list[bytes], np.ndarray[Any, Any]]:
-    """Return what the leader seals in answer to a task, and the shares it keeps."""
-    contents: list[bytes] = []
-    seal = envelopes.seal
-
-    def recording(content: bytes, *others: Any) -> bytes:
-        contents.append(content)
-        return seal(content, *others)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(envelopes, "seal", recording)
-        known = (running.journals["r1c1"], running.memories["r1c1"])
-        own = running.data["r1c1"] if data is None else data
-        answer = running.party("r1c1").reply(*known, task, own)
-    own = answer.memory.get(messages.OwnShares)
-    assert own is not None
-    return contents, own.shares
-
-
-ROWS = np.random.default_rng(0).normal(size=(36, 4)).clip(-8, 8)
-
-
 def test_of_other_rows_all_shares_are_others() -> None:
     """With the same noise, shares of rows that did not change would not change either."""
-    running = at_the_shares(ROWS)
-    task = running.open.tasks["r1c1"]
-    other = ROWS[:12].copy()
+    rows = np.random.default_rng(0).normal(size=(36, 4)).clip(-8, 8)
+    other = rows.copy()
     other[0] += 0.5
-    _, kept = sealed(running, task)
-    _, again = sealed(running, task, MatrixSource(other))
-    assert not (kept == again).any()
+    kept = []
+    for X in (rows, other):
+        running = at_the_shares(rows)
+        running.data["r1c1"] = MatrixSource(X[:12])
+        own = running.answer("r1c1").memory.get(messages.OwnShares)
+        assert own is not None
+        kept.append(own.shares)
+    assert not (kept[0] == kept[1]).any()
