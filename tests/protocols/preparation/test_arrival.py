@@ -235,6 +235,3 @@ def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:
         found = simulation.run(chosen, MIXED, data, seed=1).outcomes
         assert len(found["alone"].labels) == N - 40
         assert adjusted_rand(found["a"].labels, TRUTH[rows["a"]]) == 1.0
-
-
-# Properties

@@ -28,8 +28,10 @@ from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
 
 
 def check(found: PooledMoments, X: FloatArray, rtol: float = 1e-9) -> None:
-    exact = X.astype(np.longdouble)
-    mean, spread = (s(axis=0).astype(float) for s in (exact.mean, exact.std))
+    exact, varies = X.astype(np.longdouble), X.max(axis=0) > X.min(axis=0)
+    mean = exact.mean(axis=0).astype(float)
+    spread = np.where(varies, exact.std(axis=0), 0).astype(float)
+    assert (found.deviations[~varies] == 0.0).all()
     np.testing.assert_allclose(found.spread, spread, rtol=rtol)
     within = np.abs(found.mean - mean) <= rtol * (np.abs(mean) + spread)
     assert within.all()
@@ -67,31 +69,22 @@ def test_masked_moments_are_those_of_the_rows_together(
     rng = np.random.default_rng(seed)
     n, scale = sum(parts), 10.0**exponent
     X = np.stack([column(kind, n, scale, rng) for kind in kinds], axis=1)
-    found = pooled(X, parts)
-    varies = X.max(axis=0) > X.min(axis=0)
-    assert (found.deviations[~varies] == 0.0).all()
-    exact = X.astype(np.longdouble)
-    spread = np.where(varies, exact.std(axis=0), 0).astype(float)
-    np.testing.assert_allclose(found.spread, spread, rtol=1e-9)
-    mean = exact.mean(axis=0).astype(float)
-    assert (np.abs(found.mean - mean) <= 1e-9 * (np.abs(mean) + spread)).all()
+    check(pooled(X, parts), X)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e6, 1e15, 1e18])
-def test_small_and_large_values_keep_nine_digits(scale: float) -> None:
-    X = scale * np.random.default_rng(0).normal(size=(300, 3))
-    check(pooled(X, [100, 150, 50]), X)
+DRAWN = np.random.default_rng(0).normal(size=(3000, 1))
+FAR: dict[str, FloatArray] = {
+    **{f"{scale}": scale * DRAWN[:300] for scale in (1e-9, 1e-3, 1e6, 1e15, 1e18)},
+    "an outlier": np.vstack([DRAWN, [[1e9]]]),
+    "different constants": np.repeat([[0.1], [0.3], [0.5]], 10, axis=0),
+    "the largest accepted": np.linspace(0.5, 1.0, 60)[:, None] * 2.0**61.99,
+}
 
 
-def test_an_outlier_leaves_nine_digits_of_standard_deviation() -> None:
-    X = np.random.default_rng(0).normal(size=(3000, 1))
-    X[17] = 1e9
-    check(pooled(X, [1000, 1000, 1000]), X)
-
-
-def test_different_constants_give_a_standard_deviation() -> None:
-    X = np.repeat([[0.1], [0.3], [0.5]], 10, axis=0)
-    check(pooled(X, [10, 10, 10]), X)
+@pytest.mark.parametrize("which", FAR)
+def test_small_and_large_values_keep_nine_digits(which: str) -> None:
+    X = FAR[which]
+    check(pooled(X, [len(X) // 3, len(X) // 3, len(X) - 2 * (len(X) // 3)]), X)
 
 
 def test_moments_do_not_depend_on_how_rows_are_cut_or_ordered() -> None:
@@ -174,11 +167,6 @@ def test_too_large_values_are_refused_before_anything_is_sent(
         session.turn()
     assert "age" not in str(refused.value)
     assert len(session.received_messages) == before
-
-
-def test_the_largest_accepted_values_are_pooled() -> None:
-    X = np.random.default_rng(0).uniform(0.5, 1.0, size=(60, 1)) * 2.0**61.99
-    check(pooled(X, [20, 20, 20]), X)
 
 
 # What the analyst sees, and what it may not change
