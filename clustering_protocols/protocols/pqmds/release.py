@@ -14,14 +14,19 @@ are those of rows that are drawn evenly from the ranges, by the party's own stre
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.secrecy.budget import PrivacyCost, noise, noise_scale
+from clustering_protocols.secrecy.budget import (
+    Mechanism,
+    PrivacyCost,
+    noise,
+    noise_scale,
+)
 from clustering_protocols.terms.preparation import Ranges
 
 from . import maths
@@ -75,8 +80,6 @@ def _scale_rows(
         return X
     return (X - (given.low + given.high) / 2) / divisor
 
-
-Mechanism = Literal["laplace", "gaussian"]
 
 _STEPS: Final = (
     1024  # codes are rounded to so many steps of the range of their codebook
