@@ -61,7 +61,7 @@ def test_every_message_is_listed_with_all_its_fields(
 
 
 def test_nothing_is_listed_that_no_stage_sends(table: MessageTable) -> None:
-    shared = {"opening", "filling", "profiles", "closing"}
+    shared = {"opening", "filling", "site-effects", "profiles", "closing"}
     sent = {
         (role, name, record.kind)
         for stage in own_stages(table.protocol)
