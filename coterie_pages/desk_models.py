@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
@@ -71,98 +72,88 @@ class OfferedTerms(TermsSheet, Screen):
     joined: bool = False
 
 
-class TableFile(Value):
-    """A file that is offered as a table; size in bytes."""
+class FieldGroup(Value):
+    """Fields that are folded under a title, and groups within it.
 
-    name: str
-    path: str
-    size: int = Field(ge=0)
-
-
-class ColumnChoice(Value):
-    """A column of a table, and what becomes of it.
-
-    kind: what it holds; empty where it was not read.
-    low, high: its range, in words; empty where it has none.
-    role: ``id`` names the rows and never leaves, ``in`` is clustered, ``out`` is not.
-    links: whether match keys are made of it.
+    note: what is said of them together.
     """
 
-    name: str
-    kind: str = ""
-    missing: int = Field(default=0, ge=0)
-    low: str = ""
-    high: str = ""
-    role: Literal["id", "in", "out"]
-    links: bool = False
+    title: str
+    fields: tuple[FormField, ...] = ()
+    groups: tuple[FieldGroup, ...] = ()
+    note: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether something in it is wrong, or not as usual."""
+        return any(group.is_open for group in self.groups) or any(
+            field.wrong or field.value not in ("", field.usual) for field in self.fields
+        )
 
 
-class OwnTick(Value):
-    """Something that a party allows by itself; ``name`` as messages name it."""
+class FileChoice(Screen):
+    """A file is chosen as a table, and how it is read is shown.
 
-    name: str
-    sentence: str
-    given: bool = False
-
-
-class OwnChoices(Value):
-    """What a party decides alone.
-
-    ticks: what it allows.
-    share: which share of its rows its sums may tell.
-    quota: how many ids others may bring for each of its rows; None where none are.
-    needed: whether the policy admits too few for the match keys of the terms.
+    folder, files: whose files are offered, and these.
+    path, csv: the file that was chosen, and how it is written; empty where none was.
+    sheets, sheet: of a file with sheets, and the one that was read.
+    skip: how many lines or rows stand above the names of columns, where somebody said it.
+    names, ids: the columns of the file, and those that name its rows.
+    report: how it is read, a :class:`party_sdk.tables.CheckReport`; None where none was.
+    warnings: what may be wrong, without what the report's problems say too.
     """
 
-    ticks: tuple[OwnTick, ...]
-    share: FormField
-    quota: FormField | None = None
-    needed: bool = False
+    folder: str
+    files: tuple[Path, ...] = ()
+    path: str = ""
+    csv: str = ""
+    sheets: tuple[str, ...] = ()
+    sheet: str = ""
+    skip: str = ""
+    names: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    report: Any = Field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Return how each column is read, by its name."""
+        read = () if self.report is None else self.report.columns
+        return {column.name: column for column in read}
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Return what hinders the table, with lines."""
+        return () if self.report is None else self.report.sentences
 
 
-class TableReading(Screen):
-    """A table is chosen, and how it is read is shown.
+class TableReading(FileChoice):
+    """A table is chosen for a session.
 
     place: the address of the page below that of the party.
     title, session, slot: the session, and the place in it.
-    folder: whose files are offered.
-    more_files: how many more there are.
-    path, csv: the table that was chosen, and how it is written; empty where none was.
-    dialect: how the file is written, as it was found out.
-    sheets, sheet: of a file with sheets, and the one that was read.
-    skip: how many lines or rows stand above the names of columns, where somebody said it.
-    not_read: rows of the file that are left out, or cannot be read.
+    clustered, linking: the columns that are clustered, and those of match keys.
     is_mapped: whether a mapping mends the table.
     mends: whether there is a dictionary, by which a mapping can be drafted.
     described: whether it is settled which columns are clustered.
     checked: whether the table was held against the terms.
-    problems, warnings: what hinders it, with lines, and what may be wrong.
-    match_keys: how its rows look by the keys that link them.
     """
 
     place: ClassVar[str]
     title: str
     session: str
     slot: str
-    folder: str
-    files: tuple[TableFile, ...] = ()
-    more_files: int = Field(default=0, ge=0)
-    path: str = ""
-    csv: str = ""
-    n_rows: int = Field(default=0, ge=0)
-    not_read: int = Field(default=0, ge=0)
-    sheets: tuple[str, ...] = ()
-    sheet: str = ""
-    skip: str = ""
+    clustered: tuple[str, ...] = ()
+    linking: tuple[str, ...] = ()
     is_mapped: bool = False
     mends: bool = False
-    dialect: dict[str, str] = Field(default={})
-    columns: tuple[ColumnChoice, ...] = ()
     described: bool = False
     checked: bool = False
-    problems: tuple[str, ...] = Field(default=(), repr=False)
-    warnings: tuple[str, ...] = ()
-    match_keys: tuple[Any, ...] = Field(default=(), repr=False)
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the session may have the table."""
+        return self.checked and bool(self.names) and not self.problems
 
 
 class TableChoice(TableReading):
@@ -179,7 +170,7 @@ class TableChoice(TableReading):
     earlier: str = ""
     mapping: str = Field(default="", repr=False)
     notify: str = ""
-    choices: OwnChoices
+    choices: FieldGroup
 
 
 class NewRowsChoice(TableReading):
@@ -234,7 +225,7 @@ class RehearsalPage(Screen):
     session: str
     slot: str
     chosen: Any
-    choices: OwnChoices
+    choices: FieldGroup
     played: Rehearsal
 
 
@@ -316,38 +307,50 @@ class CellLine(Value):
 class VariableSource(Value):
     """A variable of the session, and how the table has it.
 
+    found: what was found in the table, a :class:`party_sdk.tables.drafts.ColumnProposal`.
+    said: what the mapping says, a :class:`party_sdk.tables.mapping.ColumnMapping`.
     source: the column of the table; empty where none is.
+    is_drafted: whether it is the one that was found.
     candidates: the table's columns, the nearest first.
-    why, certainty: how the source was found.
-    convert: the name of a conversion of units, or empty.
-    written: the sign between thousands, '_', and the decimal sign; empty as found.
-    dates: orders of dates, with blanks between.
+    conversions: of units, that lead to the variable's.
     options: what a text may stand for.
     asks: whether a person has to say something.
     """
 
-    name: str
-    title: str = ""
-    type: str
-    unit: str = ""
+    found: Any = Field(repr=False)
+    said: Any = Field(repr=False)
     source: str = ""
+    is_drafted: bool = False
     candidates: tuple[str, ...] = ()
-    why: str = ""
-    certainty: str = ""
-    convert: str = ""
     conversions: tuple[str, ...] = ()
-    factor: str = ""
-    offset: str = ""
-    written: str = ""
-    minus: str = ""
-    has_minus: bool = False
-    dates: str = ""
-    limits: str = ""
-    has_limits: bool = False
     cells: tuple[CellLine, ...] = ()
     more_cells: int = 0
     options: tuple[Option, ...] = ()
     asks: bool = False
+
+    @property
+    def written(self) -> str:
+        """Return the sign between thousands, '_', and the decimal sign; empty as found."""
+        if not self.said.says_signs:
+            return ""
+        return f"{self.said.thousands or ''}_{self.said.decimal or ''}"
+
+    @property
+    def is_number(self) -> bool:
+        """Return whether it holds numbers."""
+        return self.found.type in {"number", "integer"}
+
+    @property
+    def has_minus(self) -> bool:
+        """Return whether numbers with another minus sign are in the column."""
+        found = self.is_drafted and self.found.minus is not None
+        return found or self.said.minus is not None
+
+    @property
+    def has_limits(self) -> bool:
+        """Return whether limits of detection are in the column."""
+        found = self.is_drafted and any(cell.is_limit for cell in self.found.cells)
+        return found or self.said.limits is not None
 
 
 class RowsPreview(Value):
@@ -393,36 +396,21 @@ class MendedTable(Screen):
     problems: tuple[str, ...] = Field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
     notify: str = ""
-    choices: OwnChoices | None = None
+    choices: FieldGroup | None = None
 
 
-class OwnTable(Screen):
+class OwnTable(FileChoice):
     """A table is looked at before any invitation, with or without a dictionary.
 
-    folder: whose files are offered.
     dictionary: the path of a dictionary; empty where none was named.
-    columns: how each is read.
+    is_named: whether it was said what names the rows: ranges are shown then.
     first: the first rows.
     """
 
     template = "desk/own-table.html.j2"
-    folder: str
-    files: tuple[TableFile, ...] = ()
-    more_files: int = Field(default=0, ge=0)
-    path: str = ""
-    csv: str = ""
-    sheets: tuple[str, ...] = ()
-    sheet: str = ""
-    skip: str = ""
-    ids: tuple[str, ...] = ()
     dictionary: str = ""
-    rows: str = ""
-    dialect: dict[str, str] = Field(default={})
-    names: tuple[str, ...] = ()
-    columns: tuple[ColumnChoice, ...] = ()
+    is_named: bool = False
     first: RowsPreview = RowsPreview()
-    problems: tuple[str, ...] = Field(default=(), repr=False)
-    warnings: tuple[str, ...] = ()
 
 
 class AtAnalyst(Screen):
@@ -465,25 +453,6 @@ class MethodRow(Value):
     cells: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     href: str
-
-
-class FieldGroup(Value):
-    """Fields that are folded under a title, and groups within it.
-
-    note: what is said of them together.
-    """
-
-    title: str
-    fields: tuple[FormField, ...] = ()
-    groups: tuple[FieldGroup, ...] = ()
-    note: str = ""
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether something in it is wrong, or not as usual."""
-        return any(group.is_open for group in self.groups) or any(
-            field.wrong or field.value not in ("", field.usual) for field in self.fields
-        )
 
 
 class AdvicePage(Screen):
@@ -626,9 +595,7 @@ class SessionDesk(Screen):
     may: what may be done with the session now.
     updates: how many were made, and how many there may be; zeros where there are none.
     audit_lines: how many lines the audit has.
-    n_clusters: of the runs, where one may be chosen.
     here: whether it was opened from this home.
-    free: how many places wait for somebody to join.
     """
 
     template = "desk/session.html.j2"
@@ -641,6 +608,4 @@ class SessionDesk(Screen):
     updates: tuple[int, int] = (0, 0)
     timeline: Timeline
     audit_lines: int = Field(ge=0)
-    n_clusters: tuple[int, ...] = ()
     here: bool
-    free: int = Field(default=0, ge=0)

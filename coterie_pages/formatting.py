@@ -167,6 +167,13 @@ def drift_cells(each: VariableDrift, gaps: bool) -> tuple[str, ...]:  # noqa: FB
     )
 
 
+def column_rows(columns: Iterable[Any], ranges: bool) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001  templates
+    """Yield how each column of a table is read, with its range where that is shown."""
+    for each in columns:
+        ends = (end or "–" for end in each.range) if ranges else ()
+        yield each.name, each.type, each.missing, *ends
+
+
 def contribution_facts(found: Inspection) -> Iterator[tuple[str, str]]:
     """Yield to whom a contribution goes, its size, and what its protocol notes."""
     for part in found.parts:

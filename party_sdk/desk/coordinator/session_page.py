@@ -14,7 +14,6 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
-from clustering_protocols.wire.states import SlotState
 from coterie_pages.desk_models import SessionDesk
 from coterie_pages.models import Banner, Refusal
 from coterie_pages.pages import page as file_of
@@ -156,9 +155,7 @@ def build_session_desk(
         updates=updates_done(status) if "updates" in status.progress else (0, 0),
         timeline=timeline_of(entries, [slot.name for slot in status.slots], at),
         audit_lines=len(entries),
-        n_clusters=tuple(run.n_clusters for run in status.runs),
         here=opened.is_ours,
-        free=sum(slot.state is not SlotState.JOINED for slot in status.slots),
     )
 
 

@@ -23,10 +23,8 @@ from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.session_risks import CHOICES, LIMITS, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.desk_models import (
-    ColumnChoice,
+    FieldGroup,
     MendedTable,
-    OwnChoices,
-    OwnTick,
     RehearsalPage,
     TableChoice,
 )
@@ -45,7 +43,7 @@ from party_sdk.desk.responses import (
 from party_sdk.desk.tables.mapping_page import MappingPlace, field_of, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
-    files_in,
+    file_choice,
     path_of,
     split_words,
     written_as,
@@ -59,7 +57,6 @@ if TYPE_CHECKING:
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.tables import CheckReport
 
-_MOST_FILES: Final = 200
 IDS_PER_ROW: Final = "ids_per_row"
 _TICKS: Final = tuple(name for name in CHOICES if name != SUMS_LIMIT)
 _USUAL_QUOTA: Final = "Most ids that another party may bring for each of your rows."
@@ -219,26 +216,14 @@ def describe_reading(
 
     read: says how the chosen table is read.
     """
-    said: dict[str, Any] = {}
-    trouble = None
+    said, trouble = dict(file_choice(kept.desk.tables, chosen.path, chosen.csv)), None
     if chosen.path:
         try:
-            said = written_as(chosen.path, chosen.csv)
-            said |= read(kept, chosen)
+            said |= written_as(chosen.path, chosen.csv) | read(kept, chosen)
         except CoterieError as error:
             trouble = bad(error)
-    files = list(files_in(kept.desk.tables))
-    return {
-        "title": kept.title(),
-        "session": kept.session,
-        "slot": kept.slot,
-        "folder": str(kept.desk.tables),
-        "files": tuple(files[:_MOST_FILES]),
-        "more_files": max(0, len(files) - _MOST_FILES),
-        "path": chosen.path,
-        "csv": chosen.csv,
-        **said,
-    }, trouble
+    where = {"title": kept.title(), "session": kept.session, "slot": kept.slot}
+    return said | where, trouble
 
 
 def typed_limits(kept: AddressedParty, chosen: TableForm) -> Mapping[str, str]:
@@ -248,7 +233,7 @@ def typed_limits(kept: AddressedParty, chosen: TableForm) -> Mapping[str, str]:
     return typed_before(kept.order)
 
 
-def choices_of(kept: AddressedParty, chosen: TableForm) -> OwnChoices:
+def choices_of(kept: AddressedParty, chosen: TableForm) -> FieldGroup:
     """Return what the party decides alone, as a form shows it."""
     terms = kept.terms()
     params = check_terms(terms)
@@ -295,19 +280,25 @@ def describe_table(
 
     names = column_names(Path(named.path), named.how)
     report = check() if chosen.checked else (look or named.examine)()
-    columns = report if report.columns else named.examine()
+    if not report.columns:
+        read = named.examine()
+        parts = ("rows", "not_read", "dialect", "columns")
+        report = report.model_copy(update={part: getattr(read, part) for part in parts})
+    clustered = described or chosen.columns
+    if clustered is None:
+        clustered = [name for name in names if name not in linking]
+    sheet = report.dialect.get("sheet")
     return {
-        "n_rows": columns.rows,
-        "not_read": columns.not_read,
-        "dialect": columns.dialect_texts,
-        "columns": tuple(_choices(names, chosen, columns, described, linking)),
-        "match_keys": tuple(report.match_keys),
+        "names": tuple(names),
+        "ids": tuple(name for name in names if name in chosen.ids),
+        "clustered": tuple(n for n in names if n in clustered and n not in chosen.ids),
+        "linking": tuple(name for name in names if name in linking),
+        "report": report,
         "described": described is not None,
         "checked": chosen.checked,
-        "problems": report.sentences,
         "warnings": tuple(_further(report)),
         "is_mapped": named.table_mapping is not None,
-        **({"sheet": str(sheet)} if (sheet := columns.dialect.get("sheet")) else {}),
+        **({"sheet": str(sheet)} if sheet else {}),
     }
 
 
@@ -325,44 +316,6 @@ def order_table(chosen: TableForm, terms: Terms, slot: str) -> OrderedTable:
     return chosen.to_ordered_table()
 
 
-def _choices(
-    names: Sequence[str],
-    chosen: TableForm,
-    look: CheckReport,
-    described: Sequence[str] | None,
-    linking: Sequence[str],
-) -> Iterator[ColumnChoice]:
-    known = {column.name: column for column in look.columns}
-    for name in names:
-        column = known.get(name)
-        # before the ids are named, a range could be one of ids
-        low, high = column.range if column and chosen.checked else ("", "")
-        yield ColumnChoice(
-            name=name,
-            kind="" if column is None else column.type,
-            missing=0 if column is None else column.missing,
-            low=low,
-            high=high,
-            role=_role(name, chosen, described, linking),
-            links=name in linking,
-        )
-
-
-def _role(
-    name: str,
-    chosen: TableForm,
-    described: Sequence[str] | None,
-    linking: Sequence[str],
-) -> Any:
-    if name in chosen.ids:
-        return "id"
-    if described is not None:
-        return "in" if name in described else "out"
-    if chosen.columns is None:
-        return "out" if name in linking else "in"
-    return "in" if name in chosen.columns else "out"
-
-
 class Quota(NamedTuple):
     """Whether others bring ids of one's rows, and why more have to be admitted."""
 
@@ -372,7 +325,7 @@ class Quota(NamedTuple):
 
 def typed_in(form: Form) -> dict[str, str]:
     """Return the choices of a form, as they were typed."""
-    typed = {name: "true" for name in _TICKS if name in form.all("allow")}
+    typed = {name: "true" for name in _TICKS if form.one(name)}
     numbers = {name: form.one(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
     return typed | {name: text for name, text in numbers.items() if text}
 
@@ -421,18 +374,26 @@ def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
     }
 
 
-def shown_choices(typed: Mapping[str, str], quota: Quota) -> OwnChoices:
+def shown_choices(typed: Mapping[str, str], quota: Quota) -> FieldGroup:
     """Return the part of a form that asks for them."""
-    return OwnChoices(
-        ticks=tuple(
-            OwnTick(name=name, sentence=CHOICES[name], given=name in typed)
-            for name in _TICKS
-        ),
-        share=_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed),
-        quota=_ask_number(IDS_PER_ROW, quota.needs or _USUAL_QUOTA, typed)
-        if quota.counts
-        else None,
-        needed=bool(quota.needs),
+    ticks = [
+        FormField(
+            name=name,
+            label=name,
+            hint=CHOICES[name],
+            kind="tick",
+            value=typed.get(name, ""),
+        )
+        for name in _TICKS
+    ]
+    numbers = [_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed)]
+    if quota.counts:
+        asked = _ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed)
+        numbers.append(asked.model_copy(update={"wrong": quota.needs}))
+    return FieldGroup(
+        title="Limits that hold for this session alone",
+        note="Leave them as they are unless a message names one of them.",
+        fields=(*ticks, *numbers),
     )
 
 

@@ -226,26 +226,12 @@ def _line(
     has_two = is_drafted and bool(column.two_readings) and not plain.says_signs
     limits = any(cell.is_limit for cell in cells)
     return VariableSource(
-        name=column.name,
-        title=column.title,
-        type=column.type,
-        unit=column.unit,
+        found=column,
+        said=plain,
         source=source,
+        is_drafted=is_drafted,
         candidates=_shown_candidates(column, source),
-        why=column.why if is_drafted else "",
-        certainty=column.certainty if is_drafted else "",
-        convert=plain.convert or "",
         conversions=tuple(_conversions_for(column)),
-        factor="" if plain.factor is None else f"{plain.factor!r}",
-        offset="" if plain.offset is None else f"{plain.offset!r}",
-        written=f"{plain.thousands or ''}_{plain.decimal or ''}"
-        if plain.says_signs
-        else "",
-        minus=plain.minus or "",
-        has_minus=plain.minus is not None or (is_drafted and column.minus is not None),
-        dates=" ".join(plain.dates),
-        limits=plain.limits or "",
-        has_limits=limits or plain.limits is not None,
         cells=shown,
         more_cells=max(0, len(cells) - _MOST_CELLS),
         options=tuple(_options_of(column)),

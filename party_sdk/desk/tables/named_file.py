@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from coterie_pages.desk_models import TableFile
 from party_sdk.desk.responses import Form
 
 _BY_FIELDS: Final = ("sheet", "skip")
@@ -97,7 +96,13 @@ def written_as(path: str, csv: str) -> dict[str, Any]:
     }
 
 
-def files_in(folder: Path) -> Iterator[TableFile]:
+def file_choice(folder: Path, path: str, csv: str) -> dict[str, Any]:
+    """Return the files to choose from, and the one that was chosen."""
+    said = {"path": path, "csv": csv} if path else {}
+    return {"folder": str(folder), "files": tuple(files_in(folder)), **said}
+
+
+def files_in(folder: Path) -> Iterator[Path]:
     """Yield the files of a folder that may be tables, by name."""
     try:
         found = sorted(folder.iterdir())
@@ -105,5 +110,4 @@ def files_in(folder: Path) -> Iterator[TableFile]:
         found = []
     for path in found:
         if path.suffix.lower() in _ENDINGS and path.is_file():
-            size = path.stat().st_size
-            yield TableFile(name=path.name, path=str(path), size=size)
+            yield path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,13 +13,7 @@ from starlette.routing import Route
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
-from coterie_pages.desk_models import (
-    ColumnChoice,
-    MendedTable,
-    OwnTable,
-    RowsPreview,
-    TrialPage,
-)
+from coterie_pages.desk_models import MendedTable, OwnTable, RowsPreview, TrialPage
 from coterie_pages.models import Banner
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import (
@@ -43,7 +36,7 @@ from party_sdk.desk.tables.mapping_page import (
 )
 from party_sdk.desk.tables.named_file import (
     csv_of,
-    files_in,
+    file_choice,
     path_of,
     split_words,
     written_as,
@@ -56,7 +49,6 @@ if TYPE_CHECKING:
 TABLES: Final = "/tables"
 MAPPING: Final = f"{TABLES}/mapping"
 TRIAL: Final = f"{TABLES}/trial"
-_MOST_FILES: Final = 200
 
 
 def get_tables(request: Request) -> Response:
@@ -157,21 +149,16 @@ def _find_place(schema: Schema, folder: Path) -> MappingPlace:
 
 def _page(request: Request, form: Form, notice: Banner | None = None) -> Response:
     folder = desk_of(request).tables
-    files = list(files_in(folder))
     said: dict[str, Any] = {}
     try:
-        if path := path_of(form, folder):
-            said = {"path": path, "csv": csv_of(form)}
-            said |= _read(path, csv_of(form), form)
+        path, csv = path_of(form, folder), csv_of(form)
+        said = file_choice(folder, path, csv)
+        if path:
+            said |= _read(path, csv, form)
     except CoterieError as error:
         notice = notice or bad(error)
-    model = OwnTable(
-        folder=str(folder),
-        files=tuple(files[:_MOST_FILES]),
-        more_files=max(0, len(files) - _MOST_FILES),
-        dictionary=form.one("dictionary").strip(),
-        **said,
-    )
+    said = file_choice(folder, "", "") | said
+    model = OwnTable(dictionary=form.one("dictionary").strip(), **said)
     return render_page(request, model, notice=notice)
 
 
@@ -193,32 +180,17 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
         allow=("running-number", "totals-row"),
     )
     report = TableSpec(path=path, how=how).examine()
-    is_said = bool(how.id_column) or NOTHING in form.all("id")
-    shown, rows = first_rows(Path(path), how) if is_said else ([], [])
+    is_named = bool(how.id_column) or NOTHING in form.all("id")
+    shown, rows = first_rows(Path(path), how) if is_named else ([], [])
     return {
         **said,
         "ids": how.id_column,
-        "rows": report.counted_rows,
-        "dialect": report.dialect_texts,
         "names": tuple(names),
-        "columns": tuple(_columns_of(report, ranges=is_said)),
+        "report": report,
+        "is_named": is_named,
         "first": RowsPreview(names=tuple(shown), rows=tuple(map(tuple, rows))),
-        "problems": report.sentences,
         "warnings": tuple(w for w in report.warnings if not w.startswith("Refused")),
     }
-
-
-def _columns_of(report: CheckReport, *, ranges: bool) -> Iterator[ColumnChoice]:
-    for column in report.columns:
-        low, high = column.range if ranges else ("", "")
-        yield ColumnChoice(
-            name=column.name,
-            kind=column.type,
-            missing=column.missing,
-            low=low,
-            high=high,
-            role="in",
-        )
 
 
 room: Final = Room(
