@@ -15,6 +15,7 @@ _LIMITS: Final = {
     "maximum": "to {}",
     "exclusiveMaximum": "below {}",
 }
+_TYPES: Final = {"integer": "A whole number", "number": "A number"}
 _SWITCH: Final = (Option(value="true", text="yes"), Option(value="false", text="no"))
 
 Schema = Mapping[str, Any]
@@ -112,6 +113,7 @@ def _field(
     parameter: Parameter, prefix: str, value: str, wrong: Mapping[str, str]
 ) -> FormField:
     options = _options(parameter.schema)
+    kind, _, limits = parameter.kind.partition(" ")
     usual = parameter.usual.strip('"')
     return FormField(
         name=f"{prefix}{parameter.name}",
@@ -120,7 +122,7 @@ def _field(
         hint=str(parameter.schema.get("description", "")),
         kind="choice" if options else "text",
         options=options,
-        limits="" if options else parameter.kind,
+        limits="" if options else f"{_TYPES.get(kind, kind)} {limits}".strip(),
         usual="" if usual == "null" else usual,
         required=parameter.is_required,
         value=value,

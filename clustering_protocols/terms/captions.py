@@ -54,7 +54,12 @@ class Caption:
     letter: str = ""
 
 
-TITLE: Final = Caption(label="Title", group="words", name="title")
+TITLE: Final = Caption(
+    label="Title",
+    group="words",
+    name="title",
+    hint="By which everybody knows the session.",
+)
 PURPOSE: Final = Caption(
     label="Purpose",
     group="words",

@@ -139,8 +139,7 @@ def _links(field: FormField) -> bool:
 def _several(field: FormField) -> FormField:
     if field.name != f"{PARAM}n_clusters":
         return field
-    hint = f"{field.hint} {_SEVERAL}".strip()
-    return field.model_copy(update={"label": "Number of clusters", "hint": hint})
+    return field.model_copy(update={"label": "Number of clusters", "hint": _SEVERAL})
 
 
 def _groups(fields: Sequence[FormField]) -> Iterator[FieldGroup]:

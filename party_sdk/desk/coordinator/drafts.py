@@ -44,9 +44,9 @@ from party_sdk.home.identities import TrustedInstitutions
 PARAM: Final = "param."
 MATCH_KEYS: Final = f"{PARAM}alignment.match_keys"
 SPLITS: Final = {
-    "patients": "Other patients at each party, the same variables",
-    "variables": "The same patients at each party, other variables",
-    "both": "Patients and variables are both split",
+    "patients": "Other people at each party, the same variables",
+    "variables": "The same people at each party, other variables",
+    "both": "People and variables are both split",
 }
 """How the data of the parties are split, as the form asks."""
 LINKING: Final = f"{PARAM}alignment."
@@ -307,7 +307,8 @@ class Draft:
             return before[number - 1] if number <= len(before) else None
         if table.is_listed and (faults := self._row_faults(table)):
             for row, what in faults.items():
-                self.wrong[f"variable.{number}.{row}"] = what
+                name = table.rows[row - 1]["name"]
+                self.wrong[f"variable.{number}.{row}"] = f"{name}: {what}"
             return None
         schema, left = table.dictionary()
         left_out += left
