@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -343,19 +343,23 @@ class TermsSheet(Words):
     versions: Versions
 
 
-class Screen(Value):
-    """A served page; ``template`` is its name under ``templates``."""
+class Screen:
+    """A served page: the name of its template under ``templates``, and what that reads.
 
-    template: ClassVar[str]
+    The template reads all that is said as ``page``. On a page that shows a sheet or a
+    report, that is ``page``, and what is said beside it ``own``.
+    """
+
+    def __init__(self, template: str, shown: Any = None, /, **said: Any) -> None:
+        self.template, self.shown = template, shown
+        vars(self).update(said)
 
 
 class Refusal(Screen):
     """That something is not, or may not be, and what to do."""
 
-    template = "refusal.html.j2"
-    title: str
-    detail: str
-    remedy: str = ""
+    def __init__(self, title: str, detail: str, remedy: str = "") -> None:
+        super().__init__("refusal.html.j2", title=title, detail=detail, remedy=remedy)
 
 
 class Work(Value):
@@ -508,17 +512,6 @@ class RunOverlap(Value):
     first: int
     second: int
     counts: tuple[tuple[int, ...], ...]
-
-
-class OwnRunsPage(Screen):
-    """Each number of clusters over the own rows: sizes, profile, and what moves."""
-
-    template = "desk/own-runs.html.j2"
-    title: str
-    session: str
-    slot: str
-    runs: tuple[OwnRun, ...]
-    overlaps: tuple[RunOverlap, ...]
 
 
 class VariableDrift(Value):

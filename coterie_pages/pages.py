@@ -81,8 +81,15 @@ def _escape_markdown(value: Any) -> Any:
 
 def screen(model: Report | Screen, frame: Frame) -> str:
     """Return the HTML of a model as a served page, escaped like any other."""
-    name = model.template if isinstance(model, Screen) else _REPORTS[model.kind]
-    return _render(name, page=model, frame=frame, frame_template="app.html.j2")
+    if not isinstance(model, Screen):
+        model = Screen(_REPORTS[model.kind], model)
+    return _render(
+        model.template,
+        page=model if model.shown is None else model.shown,
+        own=model,
+        frame=frame,
+        frame_template="app.html.j2",
+    )
 
 
 @cache

@@ -11,8 +11,8 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
-from coterie_pages.desk_models import AdvicePage, FieldGroup, MethodRow
-from coterie_pages.models import Banner, FormField, Option
+from coterie_pages.desk_models import FieldGroup
+from coterie_pages.models import Banner, FormField, Option, Screen
 from party_sdk.advice import (
     COLUMNS,
     QUESTIONS,
@@ -35,8 +35,10 @@ def get_advice(request: Request) -> Response:
     """Show the questions, and what fits once they are answered."""
     form = query_of(request)
     if not form.one("parties"):
-        return render_page(request, AdvicePage(**_questions(form)))
-    wrong, notice, shown = {}, None, {}
+        return render_page(
+            request, Screen("desk/advice.html.j2", answered=False, **_questions(form))
+        )
+    wrong, notice, shown = {}, None, {"answered": False}
     try:
         shown = _build_advice(_read(form), desk_of(request).root)
     except InvalidParameters as error:
@@ -44,7 +46,7 @@ def get_advice(request: Request) -> Response:
             wrong[error.field] = error.said
         else:
             notice = Banner(text=error.detail, good=False)
-    page = AdvicePage(**_questions(form, wrong), **shown)
+    page = Screen("desk/advice.html.j2", **_questions(form, wrong), **shown)
     return render_page(request, page, notice=notice)
 
 
@@ -88,18 +90,18 @@ def _build_advice(situation: Situation, root: str) -> dict[str, Any]:
     }
 
 
-def _row(fit: Fit, situation: Situation, root: str) -> MethodRow:
+def _row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
     prefilled = {
         "protocol": fit.protocol,
         "partitioning": situation.partitioning,
         "parties": str(situation.parties),
         **{f"param.{name}": text for name, text in format_params(fit.params)},
     }
-    return MethodRow(
-        cells=cells(fit.protocol, fit.way, situation.partitioning),
-        warnings=tuple(fit.warnings),
-        href=f"{root}{ABOVE}/new?{urlencode(prefilled)}",
-    )
+    return {
+        "cells": cells(fit.protocol, fit.way, situation.partitioning),
+        "warnings": fit.warnings,
+        "href": f"{root}{ABOVE}/new?{urlencode(prefilled)}",
+    }
 
 
 def _questions(form: Form, wrong: Mapping[str, str] | None = None) -> dict[str, Any]:

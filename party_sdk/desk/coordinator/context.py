@@ -20,8 +20,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.wire.states import OVER
-from coterie_pages.desk_models import AtAnalyst, SessionsPage
-from coterie_pages.models import FormField
+from coterie_pages.models import FormField, Screen
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.responses import Desk, desk_of, form_of, render_page, to
@@ -81,7 +80,8 @@ def get_sessions(request: Request, coordinator: Coordinator) -> Response:
     here = frozenset(line.id for line in found if coordinator.session(line.id).is_ours)
     known = desk_of(request).connection.known
     url = "" if known is None else known.url
-    page = SessionsPage(url=url, rows=tuple(reversed(found)), here=here, now=now())
+    rows = tuple(reversed(found))
+    page = Screen("desk/sessions.html.j2", url=url, rows=rows, here=here, now=now())
     waits = any(line.state not in OVER for line in found)
     return render_page(request, page, seconds=_SECONDS if waits else 0)
 
@@ -138,7 +138,8 @@ def _analyst_page(
     changed: bool = False,
 ) -> Response:
     known = desk_of(request).connection.known
-    page = AtAnalyst(
+    page = Screen(
+        "desk/analyst.html.j2",
         url=FormField(
             name="url",
             label="Address of the analyst",

@@ -16,10 +16,10 @@ from clustering_protocols.contract.parameters import GROUPS
 from clustering_protocols.terms.captions import Group
 from clustering_protocols.terms.request_fields import request_fields
 from clustering_protocols.terms.terms import Layout
-from coterie_pages.desk_models import ColumnGroup, FieldGroup, NewSession, SlotLine
+from coterie_pages.desk_models import ColumnGroup, FieldGroup, SlotLine
 from coterie_pages.form_fields import fields_of
 from coterie_pages.formatting import figure
-from coterie_pages.models import FormField, KeysChoice, Option, field_id
+from coterie_pages.models import FormField, KeysChoice, Option, Screen, field_id
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import (
@@ -54,7 +54,7 @@ PROPOSE: Final = "keys"
 _PEOPLE: Final = "people"
 
 
-def page_of(draft: Draft, known: TrustedInstitutions, number: int) -> NewSession:
+def page_of(draft: Draft, known: TrustedInstitutions, number: int) -> Screen:
     """Return a screen of the form of a draft, with what is wrong beside each field."""
     asked = (_what_for, _who, _variables)[number - 1](draft)
     errors = (
@@ -62,14 +62,18 @@ def page_of(draft: Draft, known: TrustedInstitutions, number: int) -> NewSession
         for name, why in draft.wrong.items()
         if screen_of(name) == number
     )
-    return NewSession(
+    usual = {"more": (), "slots": (), "wrong_slots": "", "keys": None, "columns": ()}
+    return Screen(
+        "desk/new.html.j2",
         number=number,
         title=SCREENS[number - 1],
         known=tuple(Option(value=name, text=name) for name in sorted(known.read())),
+        roles=ROLES,
+        types=TYPES,
         hidden=tuple(draft.hidden(number)),
         errors=tuple(errors),
         earlier=draft.one("from"),
-        **asked,
+        **(usual | asked),
     )
 
 
@@ -120,8 +124,6 @@ def _who(draft: Draft) -> dict[str, Any]:
 def _variables(draft: Draft) -> dict[str, Any]:
     return {
         "columns": tuple(_columns(draft)),
-        "roles": ROLES,
-        "types": TYPES,
         "fields": tuple(_request_fields(draft, "gaps", "results")),
     }
 

@@ -14,14 +14,8 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import SlotState
-from coterie_pages.desk_models import (
-    InvitationPage,
-    Invitations,
-    OneInvitation,
-    Review,
-    SlotLine,
-)
-from coterie_pages.models import Banner, FormField
+from coterie_pages.desk_models import SlotLine
+from coterie_pages.models import Banner, FormField, Screen
 from coterie_pages.views.terms_sheet import sheet_of
 from party_sdk.advice import describe_runs
 from party_sdk.coordinator.coordinator import Coordinator, DrawnTerms
@@ -149,7 +143,7 @@ def _review(
     hidden: tuple[tuple[str, str], ...],
     asked: DraftRequest,
     folder: FormField,
-) -> Review:
+) -> Screen:
     desk = desk_of(request)
     terms = read_terms(drawn.terms)
     names = coordinator.trusted_institutions.names()
@@ -159,12 +153,12 @@ def _review(
     url = "" if known is None else known.url
     sheet = sheet_of(drawn.terms, terms, names, url=url)
     runs = asked.sections["evaluation"]
-    said: dict[str, Any] = dict(sheet)
-    return Review(
-        **said,
+    return Screen(
+        "desk/review.html.j2",
+        sheet,
         hidden=hidden,
         cost="" if runs is None else describe_runs(asked.params, asked.layout, runs),
-        left_out=tuple(asked.left_out),
+        left_out=asked.left_out,
         join_by=now() + timedelta(seconds=terms.deadlines.recruiting),
         folder=folder,
     )
@@ -188,18 +182,19 @@ def invitations_page(
     terms = opened.terms
     if folder is not None:
         write_letters(folder, terms, invitations)
-    page = Invitations(
+    page = Screen(
+        "desk/invitations.html.j2",
         session=opened.id,
         title=terms.title,
-        made=tuple(
-            OneInvitation(
-                slot=slot,
-                title=terms.layout.slot(slot).title,
-                invitation=invitation if folder is None else "",
-                letter=letter(terms, slot),
-            )
+        made=[
+            {
+                "slot": slot,
+                "title": terms.layout.slot(slot).title,
+                "invitation": invitation,
+                "letter": letter(terms, slot),
+            }
             for slot, invitation in invitations.items()
-        ),
+        ],
         folder="" if folder is None else str(folder),
     )
     return render_page(request, page)
@@ -243,7 +238,8 @@ def _page(
         for slot in status.slots
         if slot.state is not SlotState.JOINED
     )
-    page = InvitationPage(
+    page = Screen(
+        "desk/inviting.html.j2",
         session=opened.id,
         title=terms.title,
         free=free,

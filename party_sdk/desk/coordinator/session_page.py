@@ -14,8 +14,7 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
-from coterie_pages.desk_models import SessionDesk
-from coterie_pages.models import Banner, Refusal
+from coterie_pages.models import Banner, Refusal, Screen
 from coterie_pages.pages import page as file_of
 from coterie_pages.views.session_progress import may_of, seats_shown, timeline_of
 from party_sdk.coordinator.coordinator import Coordinator
@@ -130,20 +129,21 @@ def _page(
     except Unavailable as error:
         return _away(request, error)
     seconds = 0 if status.is_over else _SECONDS
-    waits = "choose" in page.may
+    waits = "choose" in may_of(status)
     return render_page(request, page, notice=notice, seconds=seconds, waits=waits)
 
 
 def build_session_desk(
     coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
-) -> SessionDesk:
+) -> Screen:
     """Return the page of a session, from its checked audit and what it says itself."""
     log, at = opened.audit(), now()
     entries = log.entries()  # once: of a long session it is most of the work
     known = coordinator.trusted_institutions
     report = session_report(opened, status, log, entries, known)
     lines = report.audit[-_MOST_LINES:]
-    return SessionDesk(
+    return Screen(
+        "desk/session.html.j2",
         report=report.model_copy(update={"audit": lines}),
         board=tuple(
             seats_shown(status, opened.terms.layout if opened.is_ours else None)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.terms.agreements import Seat
-from coterie_pages.desk_models import OfferedTerms, OrderPage
-from coterie_pages.models import Banner, TermsSheet
+from coterie_pages.models import Banner, Screen, TermsSheet
 from coterie_pages.pages import assessment, page
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.table_choice import limit_in
@@ -37,7 +36,8 @@ def at_work(
     order, question, status = files.order(), files.question(), files.status()
     trouble = status.trouble
     members, number = _members(kept, question)
-    model = OrderPage(
+    model = Screen(
+        "desk/order.html.j2",
         title=kept.title(),
         status=status,
         question=question,
@@ -159,6 +159,5 @@ def post_decline(request: Request) -> Response:
 def _page(
     request: Request, kept: AddressedParty, notice: Banner | None = None
 ) -> Response:
-    said: dict[str, Any] = dict(_sheet(kept))
-    model = OfferedTerms(**said, joined=kept.has_accepted)
+    model = Screen("desk/terms.html.j2", _sheet(kept), joined=kept.has_accepted)
     return render_page(request, model, notice=notice)

@@ -17,8 +17,8 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.secrecy.identities import Card, fingerprint
 from clustering_protocols.wire.states import OVER
-from coterie_pages.desk_models import CardPage, PartyList, PartyRow
-from coterie_pages.models import Banner
+from coterie_pages.desk_models import PartyRow
+from coterie_pages.models import Banner, Screen
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, bad, desk_of, file, form_of, render_page, to
 from party_sdk.desk.tables.named_file import pasted_or_named
@@ -83,7 +83,8 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
     rows = sorted(_rows(desk.home), key=lambda row: _ORDER[row.group])
     trouble = desk.background.trouble
     own = desk.own_home.institution()
-    model = PartyList(
+    model = Screen(
+        "desk/parties.html.j2",
         institution="" if own is None else own.name,
         fingerprint="" if own is None else fingerprint(own.key),
         known={
@@ -177,7 +178,8 @@ def post_card(request: Request) -> Response:
         if not form.one("trust"):
             key = fingerprint(card.key)
             return render_page(
-                request, CardPage(name=card.name, fingerprint=key, card=text)
+                request,
+                Screen("desk/card.html.j2", name=card.name, fingerprint=key, card=text),
             )
         desk.own_home.trusted_institutions.trust(card)
     except CoterieError as error:

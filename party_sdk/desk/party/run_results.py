@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
-from coterie_pages.desk_models import LabelledRows, NewRowsChoice, RunOutcome
-from coterie_pages.models import Banner, OwnRunsPage, RunReport
+from coterie_pages.desk_models import TableScreen
+from coterie_pages.models import Banner, RunReport, Screen
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
@@ -41,10 +41,10 @@ def outcome(
     from party_sdk.results.label_files import formula_note  # most pages read no labels
 
     report, undrawn = _report(kept)
-    said: dict[str, Any] = dict(report)
     has_labels = kept.labels.is_file()
-    model = RunOutcome(
-        **said,
+    model = Screen(
+        "desk/outcome.html.j2",
+        report,
         labels=has_labels,
         note=formula_note(kept.labels) if has_labels else "",
         undrawn=undrawn,
@@ -188,7 +188,8 @@ def get_runs(request: Request) -> Response:
         runs, overlaps = look_at_runs(kept.desk.own_home, folder, table)
     except CoterieError as error:
         return at_work(request, kept, bad(error))
-    page = OwnRunsPage(
+    page = Screen(
+        "desk/own-runs.html.j2",
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,
@@ -216,7 +217,8 @@ def post_new_rows(request: Request) -> Response:
             raise NotReady("Nothing is kept here that new rows are compared with.")
     except CoterieError as error:
         return _refuse(request, attempt, error)
-    model = LabelledRows(
+    model = Screen(
+        "desk/labelled-rows.html.j2",
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,
@@ -305,7 +307,7 @@ def _choice_page(
     doubt: str = "",
 ) -> Response:
     said, trouble = describe_reading(kept, chosen, _read)
-    model = NewRowsChoice(doubt=doubt, **said)
+    model = TableScreen("desk/new-rows.html.j2", place="new-rows", doubt=doubt, **said)
     return render_page(request, model, notice=notice or trouble)
 
 

@@ -22,13 +22,8 @@ from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.session_risks import CHOICES, LIMITS, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
-from coterie_pages.desk_models import (
-    FieldGroup,
-    MendedTable,
-    RehearsalPage,
-    TableChoice,
-)
-from coterie_pages.models import Banner, FormField
+from coterie_pages.desk_models import FieldGroup, TableScreen
+from coterie_pages.models import Banner, FormField, Screen
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.responses import (
@@ -197,7 +192,9 @@ def table_page(
     said, trouble = describe_reading(kept, chosen, _read)
     order = kept.order
     earlier = None if chosen.path or notice else kept.last_time()
-    model = TableChoice(
+    model = TableScreen(
+        "desk/table.html.j2",
+        place="table",
         earlier="" if earlier is None else earlier.title(),
         mapping=chosen.mapping,
         notify=chosen.notify or " ".join(order.notify if order else ()),
@@ -222,8 +219,10 @@ def describe_reading(
             said |= written_as(chosen.path, chosen.csv) | read(kept, chosen)
         except CoterieError as error:
             trouble = bad(error)
-    where = {"title": kept.title(), "session": kept.session, "slot": kept.slot}
-    return said | where, trouble
+    usual: dict[str, Any] = dict.fromkeys(("is_mapped", "mends", "described"), False)
+    usual |= {"title": kept.title(), "session": kept.session, "slot": kept.slot}
+    usual |= {"clustered": (), "linking": ()}
+    return usual | said, trouble
 
 
 def typed_limits(kept: AddressedParty, chosen: TableForm) -> Mapping[str, str]:
@@ -440,7 +439,10 @@ def post_mapping(request: Request) -> Response:
         said, trouble = mend(form, _find_place(kept))
     except CoterieError as error:
         return table_page(request, kept, chosen, bad(error))
-    model = MendedTable(
+    model = Screen(
+        "desk/mapping.html.j2",
+        dictionary="",
+        notify="",
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,
@@ -480,7 +482,8 @@ def post_rehearsal(request: Request) -> Response:
         found = rehearse(terms, kept.slot, data, choices)
     except CoterieError as error:
         return table_page(request, kept, chosen, bad(error))
-    page = RehearsalPage(
+    page = Screen(
+        "desk/rehearsal.html.j2",
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,

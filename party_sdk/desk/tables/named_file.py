@@ -97,9 +97,21 @@ def written_as(path: str, csv: str) -> dict[str, Any]:
 
 
 def file_choice(folder: Path, path: str, csv: str) -> dict[str, Any]:
-    """Return the files to choose from, and the one that was chosen."""
-    said = {"path": path, "csv": csv} if path else {}
-    return {"folder": str(folder), "files": tuple(files_in(folder)), **said}
+    """Return what a page says of the file that is chosen, before it is read."""
+    return {
+        "folder": str(folder),
+        "files": tuple(files_in(folder)),
+        "path": path,
+        "csv": csv if path else "",
+        "sheets": (),
+        "sheet": "",
+        "skip": "",
+        "names": (),
+        "ids": (),
+        "report": None,
+        "warnings": (),
+        "checked": False,
+    }
 
 
 def files_in(folder: Path) -> Iterator[Path]:

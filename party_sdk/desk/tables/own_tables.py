@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
-from coterie_pages.desk_models import MendedTable, OwnTable, RowsPreview, TrialPage
-from coterie_pages.models import Banner
+from coterie_pages.desk_models import RowsPreview, TableScreen
+from coterie_pages.models import Banner, Screen
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import (
     Form,
@@ -69,7 +69,9 @@ def post_mapping(request: Request) -> Response:
         said, trouble = mend(form, _find_place(_read_dictionary(path), folder))
     except CoterieError as error:
         return _page(request, form, bad(error))
-    return render_page(request, MendedTable(dictionary=path, **said), notice=trouble)
+    nowhere = {"title": "", "session": "", "slot": "", "notify": "", "choices": None}
+    page = Screen("desk/mapping.html.j2", dictionary=path, **nowhere, **said)
+    return render_page(request, page, notice=trouble)
 
 
 def post_file(request: Request) -> Response:
@@ -89,8 +91,9 @@ def post_trial(request: Request) -> Response:
         path, trial = _try(request, form)
     except CoterieError as error:
         return _page(request, form, bad(error))
-    model = TrialPage(
-        **dict(trial.report),
+    model = Screen(
+        "desk/trial.html.j2",
+        trial.report,
         path=path,
         csv=csv_of(form),
         ids=trial.look.how.id_columns,
@@ -158,7 +161,9 @@ def _page(request: Request, form: Form, notice: Banner | None = None) -> Respons
     except CoterieError as error:
         notice = notice or bad(error)
     said = file_choice(folder, "", "") | said
-    model = OwnTable(dictionary=form.one("dictionary").strip(), **said)
+    usual = {"is_named": False, "first": RowsPreview()}
+    named = form.one("dictionary").strip()
+    model = TableScreen("desk/own-table.html.j2", dictionary=named, **{**usual, **said})
     return render_page(request, model, notice=notice)
 
 
