@@ -243,11 +243,6 @@ def cluster_title(cluster: int, names: Sequence[str] = ()) -> str:
     return f"cluster {cluster}: {name}" if name else f"cluster {cluster}"
 
 
-def titles_of(names: Sequence[str]) -> str:
-    """Return how those clusters are called that have a name."""
-    return "; ".join(cluster_title(c, names) for c, name in enumerate(names) if name)
-
-
 def agreement_sentence(sheet: TermsSheet) -> str:
     """Return what is signed, before the digest of the sheet."""
     where = f" as {sheet.slot}" if sheet.slot else ""

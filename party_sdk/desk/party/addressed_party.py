@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 
-from clustering_protocols.common.errors import NotReady
+from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.terms import Terms, read_terms
 from party_sdk.admission.table_admission import agreed_in
@@ -125,14 +126,16 @@ class AddressedParty:
         found = [
             AddressedParty(self.desk, files)
             for files in orders_in(self.desk.home)
-            if (files.session, files.slot) != (self.session, self.slot)
+            if files.session != self.session
             and files.stored.exists
             and files.order().table is not None
         ]
         found.sort(key=lambda each: each.files.status().placed_at, reverse=True)
-        return next(
-            (e for e in found if _variables(e.accepted_terms(), e.slot) == own), None
-        )
+        for each in found:
+            with suppress(CoterieError):  # terms that this release cannot read
+                if _variables(each.accepted_terms(), each.slot) == own:
+                    return each
+        return None
 
     def accepted_terms(self) -> Terms:
         """Return the terms that were accepted here, without asking the analyst."""
