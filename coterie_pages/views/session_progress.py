@@ -74,16 +74,8 @@ def may_of(status: SessionStatus) -> Iterator[May]:
 
 def line_of(entry: Mapping[str, Any]) -> AuditRow:
     """Return a line of an audit, given what it says."""
-    return AuditRow(
-        number=entry["number"],
-        at=entry["at"],
-        event=entry["event"],
-        slot=entry.get("slot") or "",
-        round=entry.get("round") or 0,
-        attempt=entry.get("attempt") or 0,
-        reason=entry.get("reason") or "",
-        digest=entry.get("digest") or "",
-    )
+    said = {name: entry.get(name) for name in AuditRow.model_fields}
+    return AuditRow.model_validate({n: each for n, each in said.items() if each})
 
 
 _MOST_WORK: Final = 120

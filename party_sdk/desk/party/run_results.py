@@ -210,20 +210,19 @@ def post_new_rows(request: Request) -> Response:
     """Label the rows, and show what is said of them as a whole."""
     kept, form = _find_party(request), form_of(request)
     chosen = TableForm.of(form, kept.desk.tables)
-    attempt = _Attempt(kept, chosen, agreed=bool(form.one("agree")))
-    try:
-        found = attempt.label()
-        if found.summary is None:
-            raise NotReady("Nothing is kept here that new rows are compared with.")
-    except CoterieError as error:
-        return _refuse(request, attempt, error)
+    found = _label(request, kept, chosen)
+    if isinstance(found, Response):
+        return found
+    if found.summary is None:
+        refused = NotReady("Nothing is kept here that new rows are compared with.")
+        return _choice_page(request, kept, chosen, bad(refused))
     model = Screen(
         "desk/labelled-rows.html.j2",
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,
         chosen=chosen,
-        agreed=attempt.agreed,
+        agreed=bool(form.one("agree")),
         summary=found.summary,
     )
     return render_page(request, model)
@@ -233,16 +232,15 @@ def post_file(request: Request) -> Response:
     """Label the rows again, and return them as a file: none is kept at home."""
     kept, form = _find_party(request), form_of(request)
     chosen, ending = TableForm.of(form, kept.desk.tables), form.one("ending")
-    attempt = _Attempt(kept, chosen, agreed=bool(form.one("agree")))
-    try:
-        if ending not in _ENDINGS:
-            raise InvalidParameters("no such kind of file.", field="ending")
-        content = attempt.label().encode(ending)
-    except CoterieError as error:
-        return _refuse(request, attempt, error)
+    if ending not in _ENDINGS:
+        refused = InvalidParameters("no such kind of file.", field="ending")
+        return _choice_page(request, kept, chosen, bad(refused))
+    found = _label(request, kept, chosen)
+    if isinstance(found, Response):
+        return found
     name = f"{kept.session}-{kept.slot}-{Path(chosen.path).stem}-labels{ending}"
     media = "text/csv" if ending == ".csv" else "application/octet-stream"
-    return file(content, name, media)
+    return file(found.encode(ending), name, media)
 
 
 def _find_party(request: Request) -> AddressedParty:
@@ -255,47 +253,26 @@ def _find_party(request: Request) -> AddressedParty:
     return kept
 
 
-class _Attempt:
-    """New rows of a form, to be labelled once.
+def _label(
+    request: Request, kept: AddressedParty, chosen: TableForm
+) -> NewRows | Response:
+    """Return the rows with their labels, or the choice again with what is wrong.
 
-    agreed: whether they are labelled though they look like other units.
-    doubt: what makes them look so, once they were read.
+    Rows that look like other units are labelled where the form agrees to that.
     """
+    doubts: list[str] = []
 
-    def __init__(
-        self,
-        kept: AddressedParty,
-        chosen: TableForm,
-        *,
-        agreed: bool,
-    ) -> None:
-        self.kept, self.chosen, self.agreed = kept, chosen, agreed
-        self.doubt = ""
+    def agree(doubt: str) -> bool:
+        doubts.append(doubt)
+        return bool(form_of(request).one("agree"))
 
-    def label(self) -> NewRows:
-        """Return the rows with their labels; see :meth:`Home.label`."""
-        kept = self.kept
+    try:
         # the session says which columns it clustered
-        table = replace(self.chosen, columns=None).to_ordered_table().to_spec()
-        return kept.desk.own_home.label(
-            kept.session, kept.slot, table, agree=self._agree
-        )
-
-    def _agree(self, doubt: str) -> bool:
-        self.doubt = doubt
-        return self.agreed
-
-
-def _refuse(request: Request, attempt: _Attempt, error: CoterieError) -> Response:
-    """Show the choice again, with what is wrong or what has to be agreed to."""
-    notice = None if attempt.doubt else bad(error)
-    return _choice_page(
-        request,
-        attempt.kept,
-        attempt.chosen,
-        notice,
-        doubt=attempt.doubt,
-    )
+        table = replace(chosen, columns=None).to_ordered_table().to_spec()
+        return kept.desk.own_home.label(kept.session, kept.slot, table, agree=agree)
+    except CoterieError as error:
+        notice = None if doubts else bad(error)
+        return _choice_page(request, kept, chosen, notice, doubt="".join(doubts))
 
 
 def _choice_page(
