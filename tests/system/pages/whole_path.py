@@ -27,7 +27,7 @@ PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 COLUMNS = ("age", "marker", "dose")
 CENTRES = np.array([[40.0, 1.0, 10.0], [60.0, 6.0, 12.0], [75.0, 3.0, 30.0]])
 SECONDS = 120_000
-PICTURED = {"advice": "#fits", "choosing": "#choose"}
+PICTURED = {"variables": "ol.way", "choosing": "#choose"}
 """Pages of which the docs show a picture, and what is at its top."""
 
 
@@ -180,7 +180,7 @@ class AtCoordinator:
         page.get_by_label("From a table of your own").select_option(table)
         self.fields += 1
         page.get_by_label("Unit of marker").wait_for()
-        seen(self.look, "form-variables")
+        seen(self.look, "variables")
         self.submits("Continue")
         page.get_by_role("heading", name="Open it").wait_for()
         seen(self.look, "terms")
