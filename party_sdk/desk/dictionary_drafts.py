@@ -87,18 +87,20 @@ class TableDraft:
     @property
     def is_listed(self) -> bool:
         """Return whether the rows are those of the table, or typed."""
-        return self.listed == self.key
+        return self.path is None or self.listed == self.key
 
     def with_ids(self) -> Self:
-        """Return the draft with the column that names the rows, where nobody named any."""
+        """Return the draft with the column that names the rows of a newly chosen table."""
         from party_sdk.tables import How, examine
         from party_sdk.tables.drafts import find_id_column
 
-        if self.path is None or self.ids or self.listed:
+        if self.path is None or self.listed.partition(" | ")[0] == str(self.path):
             return self
+        if self.ids and not self.listed:
+            return self  # somebody named them with the table
         how = How(allow=("running-number",))
         found = find_id_column(self.path, how, examine(self.path, how)[0])
-        return self if found is None else replace(self, ids=(found,))
+        return replace(self, ids=() if found is None else (found,))
 
     def dictionary(self) -> tuple[Schema, list[str]]:
         """Return the dictionary of the rows, and the names that it leaves out.

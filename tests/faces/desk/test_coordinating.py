@@ -182,6 +182,11 @@ def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> Non
     assert heading(what) == "Variables"
     listed = desk.post(NEW, {**filled(what), "table.1": "pilot.csv", "do": "variables"})
     assert list(variables(listed)) == ["a", "b"], "the column of ids was found"
+    (desk.desk.tables / "other.csv").write_text("nr,c\np,1.5\nq,0.5")
+    chosen = {**filled(listed), "table.1": "other.csv", "do": "variables"}
+    assert filled(desk.post(NEW, chosen))["ids.1"] == ["nr"], "of the other table"
+    typed = desk.post(NEW, {**filled(listed), "table.1": "", "do": "variables"})
+    assert list(variables(typed)) == ["a", "b"], "rows stay, to be changed"
     review = onward(desk, listed)
     assert "Check your answers" in texts(review)
     back = desk.post(NEW, {**hidden(review), "do": "to-1"})
