@@ -231,7 +231,7 @@ class Draft:
             return text
         try:
             if field.caption.days:
-                return _parse_days(text, name, (field.caption.most or 0) // DAY)
+                return _parse_days(text, field)
             return parse_number(text, name)
         except InvalidParameters as error:
             self.note(error, name)
@@ -367,16 +367,16 @@ def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
-def _parse_days(text: str, what: str, most: int) -> int:
-    """Return up to so many days as seconds; :class:`InvalidParameters` names it else."""
+def _parse_days(text: str, field: RequestField) -> int:
+    """Return a number of days as seconds; :class:`InvalidParameters` names it else."""
+    least, most = field.caption.least or 0, field.caption.most or 0
     try:
         seconds = round(float(text.replace(",", ".")) * DAY)
     except (ValueError, OverflowError):
-        seconds = 0
-    if not 1 <= seconds <= most * DAY:
-        raise InvalidParameters(
-            f"a number of days up to {most:,}, such as 7 or 0.5.", field=what
-        )
+        seconds = -1
+    if not least <= seconds <= most:
+        said = f"a number of days up to {most // DAY:,}, such as 7 or 0.5."
+        raise InvalidParameters(said, field=field.form_name)
     return seconds
 
 

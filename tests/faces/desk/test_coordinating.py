@@ -189,6 +189,11 @@ def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> Non
     assert list(variables(typed)) == ["a", "b"], "rows stay, to be changed"
     review = onward(desk, listed)
     assert "Check your answers" in texts(review)
+    [first, *_] = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    again = desk.get(f"{NEW}?from={first.session}")
+    for _ in range(3):
+        again = onward(desk, again)
+    assert "Check your answers" in texts(again), "repeated without a word"
     back = desk.post(NEW, {**hidden(review), "do": "to-1"})
     assert filled(back)["title"] == ["Wards"]
 
