@@ -128,7 +128,7 @@ def test_new_rows_are_labelled_at_the_desk(
     ward.write("quarter.xlsx", patients(2, 30))
     sheet = ward.label("quarter.xlsx", "/labels", ending=".xlsx").content
     table = pd.read_excel(BytesIO(sheet), engine="calamine")
-    assert list(table) == ["patient", "label", "distance", "outside"]
+    assert list(table) == ["patient", "label", "distance", "uncertainty", "outside"]
     assert list(table["patient"]) == list(patients(2, 30)["patient"])
     after = {path for path in ward.browser.desk.home.rglob("*") if path.is_file()}
     assert before == after, "nothing is kept at home"
