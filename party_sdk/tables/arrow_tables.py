@@ -1,24 +1,41 @@
-"""Columns with types: of Parquet files, and of data frames."""
+"""Columns of Arrow: of data frames, and of files that are copied as such.
+
+Numbers of sheets, statistics files and Parquet keep their types; other cells of sheets
+and statistics files are texts, and judged as those of text files are.
+"""
 
 from __future__ import annotations
 
 import mmap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import reduce
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
 from clustering_protocols.common.errors import InvalidData
 from party_sdk.tables import duck
-from party_sdk.tables.cells import Dialect, Kind, find_forms
+from party_sdk.tables.cells import (
+    Dialect,
+    Kind,
+    as_text,
+    column_warnings,
+    find_forms,
+    guess,
+    settle,
+)
 from party_sdk.tables.columns import Column, kind_of, texts
 from party_sdk.tables.files import MOST_CELL, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
-from party_sdk.tables.source import Batch, Cells, NumberedRows, Places, Source
+from party_sdk.tables.source import Batch, Cells, Places, Source
 from party_sdk.tables.unpacking import Unpacked, unusable
 
 _SAMPLE: Final = 1_000
@@ -32,6 +49,7 @@ class ArrowSource(Source):
     table: those that may be asked for.
     places: where a column of the table stands, by its position among all.
     dialect: what the operator says of texts.
+    unpacked: what was said of the file of which the table is a copy.
     """
 
     def __init__(
@@ -41,11 +59,11 @@ class ArrowSource(Source):
         table: pa.Table,
         places: Mapping[int, int],
         dialect: Dialect,
-        warnings: Sequence[str] = (),
+        unpacked: Unpacked = Unpacked(),  # noqa: B008  frozen
     ) -> None:
         self.names, self.kinds = names, kinds
-        self._table, self._places = table, places
-        self._signs, self._warnings = SignWatches(), warnings
+        self._table, self._places, self._unpacked = table, places, unpacked
+        self._signs = SignWatches()
         samples = [
             texts(table.column(places[place]).slice(0, _SAMPLE).combine_chunks())
             if kind == "words" and place in places
@@ -53,7 +71,20 @@ class ArrowSource(Source):
             for place, kind in enumerate(kinds)
         ]
         written = [sample.drop_null().to_pylist() for sample in samples]
-        self.forms = find_forms(written, dialect)
+        self.forms = [
+            replace(form, has_numbers=place in unpacked.mixed)
+            for place, form in enumerate(find_forms(written, dialect))
+        ]
+        self._dialect = settle(dialect, self.forms)
+        self._warnings = list(unpacked.warnings)
+        if unpacked.is_text:
+            self.kinds = [
+                guess(cells, form) if kind == "words" else kind
+                for kind, cells, form in zip(kinds, written, self.forms, strict=True)
+            ]
+            self._warnings += column_warnings(
+                names.all, self.kinds, written, self.forms
+            )
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -63,7 +94,20 @@ class ArrowSource(Source):
     @property
     def places(self) -> Places:
         """Return how rows are counted."""
-        return NumberedRows()
+        first, empty = self._unpacked.first, np.array(self._unpacked.empty, np.int64)
+        end = first + len(self._table) + len(empty)
+        return Places(
+            "row",
+            lambda: np.setdiff1d(np.arange(first, end), empty, assume_unique=True),
+        )
+
+    @property
+    def format_description(self) -> dict[str, Any]:
+        """Return what was chosen in a file, and how its texts are written."""
+        dialect = self._dialect
+        decimal = {"decimal": dialect.decimal} if dialect.decimal != "." else {}
+        dates = {"dates": dialect.dates} if dialect.dates else {}
+        return self._unpacked.format | decimal | dates
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -87,6 +131,8 @@ class ArrowSource(Source):
 
     def tell(self, findings: Findings) -> None:
         """Add columns of texts whose numbers have two readings: every row was read."""
+        for problem in self._unpacked.problems:
+            findings.add(problem)
         self._signs.tell(findings, self.places)
 
 
@@ -159,10 +205,10 @@ def _explain_unknown_kind(frame: Any) -> str:
     return "A column holds values of several kinds, or of one that is not known."
 
 
-def parquet_source(
+def copied_source(
     path: Path, unpacked: Unpacked, copy: Path, dialect: Dialect
 ) -> ArrowSource:
-    """Return a Parquet file as a source, given the copy of its columns.
+    """Return a file as a source, given the copy of its columns.
 
     Raises InvalidData if the copy is none of such columns.
     """
@@ -179,7 +225,100 @@ def parquet_source(
     if table.num_columns != n_chosen or len(unpacked.kinds) != len(names.all):
         raise unusable(path)
     places = dict(zip(unpacked.chosen, range(n_chosen), strict=True))
-    return ArrowSource(names, unpacked.kinds, table, places, dialect, unpacked.warnings)
+    return ArrowSource(names, unpacked.kinds, table, places, dialect, unpacked)
+
+
+def write_rows(
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    copy: Path,
+    numeric: Collection[int],
+    mixed: Collection[int] = (),
+    first: int = 1,
+) -> Unpacked:
+    """Write rows as an Arrow stream, numbers as such and other cells as texts.
+
+    Rows that hold nothing are left out.
+
+    numeric: places of columns of which every cell is a number, or empty.
+    mixed: places of columns whose numbers are written without a decimal sign, as texts
+        beside them have signs of their own.
+    first: the number of the first row.
+
+    Raises InvalidData if a cell is too long.
+    """
+    width, empty, is_whole = len(names), list[int](), dict.fromkeys(numeric, True)
+    kinds = [
+        pa.float64() if place in numeric else pa.large_string()
+        for place in range(width)
+    ]
+    schema = pa.schema(list(zip(map(str, range(width)), kinds, strict=True)))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        begin, every = first, iter(rows)
+        while piece := list(islice(every, duck.batch_rows(width))):
+            columns = [
+                _numbers(cells) if place in numeric else _texts(cells, place in mixed)
+                for place, cells in enumerate(zip(*piece, strict=True))
+            ]
+            for place in numeric:
+                whole = compute.equal(columns[place], compute.trunc(columns[place]))
+                is_whole[place] &= compute.all(whole, min_count=0).as_py()
+            is_filled = reduce(compute.or_, map(compute.is_valid, columns))
+            places = np.flatnonzero(~is_filled.to_numpy(zero_copy_only=False))
+            empty.extend((begin + places).tolist())
+            begin += len(piece)
+            yield pa.record_batch(columns, schema).filter(is_filled)
+
+    write_stream(batches(), schema, copy)
+    number_kinds: dict[int, Kind] = {
+        place: "integer" if whole else "number" for place, whole in is_whole.items()
+    }
+    return Unpacked(
+        names=tuple(names),
+        kinds=tuple(number_kinds.get(place, "words") for place in range(width)),
+        chosen=tuple(range(width)),
+        is_text=True,
+        first=first,
+        empty=tuple(empty),
+        mixed=tuple(mixed),
+    )
+
+
+def _numbers(cells: Sequence[Any]) -> pa.Array:
+    values = [None if cell == "" else cell for cell in cells]
+    return pa.array(values, pa.float64(), from_pandas=True)
+
+
+def _texts(cells: Sequence[Any], is_mixed: bool) -> pa.Array:  # noqa: FBT001  of its place
+    write = _without_sign if is_mixed else as_text
+    return pa.array([write(cell) or None for cell in cells], pa.large_string())
+
+
+def _without_sign(value: Any) -> str:
+    """Return a value as text: 5.125 as 5125e-3, which has one reading alone."""
+    text = as_text(value)
+    if not isinstance(value, float) or "." not in text:
+        return text
+    _, digits, exponent = Decimal(text).as_tuple()
+    return f"{'-' * (value < 0)}{''.join(map(str, digits))}e{exponent}"
+
+
+def write_stream(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, copy: Path
+) -> None:
+    """Write batches to a file; :class:`InvalidData` if a cell is too long."""
+    with copy.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
+        for batch in batches:
+            batch.validate(full=True)
+            for column in batch.columns:
+                if types.is_large_string(column.type):
+                    longest = compute.max(compute.binary_length(column)).as_py()
+                    if (longest or 0) > MOST_CELL:
+                        raise InvalidData(
+                            "The table holds a cell of more than two mebibytes."
+                        )
+            stream.write_batch(batch)
 
 
 def unpack_parquet(
@@ -206,11 +345,19 @@ def unpack_parquet(
             _check_size(file, fields, limits)
             stored = [field.name for field in fields]
             batches = file.iter_batches(duck.batch_rows(len(chosen)), columns=stored)
-            _write_stream(
-                (batch.select(stored) for batch in (batches if chosen else ())),
-                pa.schema([(field.name, _stored_type(field.type)) for field in fields]),
+            copied = pa.schema(
+                [(field.name, _stored_type(field.type)) for field in fields]
+            )
+            write_stream(
+                (
+                    pa.record_batch(
+                        [*map(_stored_cells, batch.select(stored), copied.types)],
+                        copied,
+                    )
+                    for batch in (batches if chosen else ())
+                ),
+                copied,
                 copy,
-                path,
             )
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -260,24 +407,6 @@ def _stored_type(kind: pa.DataType) -> pa.DataType:
     if types.is_timestamp(kind):
         return pa.timestamp(kind.unit)
     return pa.large_string() if kind_of(kind) == "words" else kind
-
-
-def _write_stream(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, copy: Path, path: Path
-) -> None:
-    with copy.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
-        for batch in batches:
-            columns = map(_stored_cells, batch.columns, schema.types)
-            stored = pa.record_batch(list(columns), schema)
-            stored.validate(full=True)
-            for column in stored.columns:
-                if types.is_large_string(column.type):
-                    longest = compute.max(compute.binary_length(column)).as_py()
-                    if (longest or 0) > MOST_CELL:
-                        raise InvalidData(
-                            f"{path.name!r} holds a cell of more than two mebibytes."
-                        )
-            stream.write_batch(stored)
 
 
 def _stored_cells(cells: pa.Array, kind: pa.DataType) -> pa.Array:

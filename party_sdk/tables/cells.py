@@ -7,13 +7,11 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -309,6 +307,17 @@ def find_forms(columns: Sequence[Sequence[str]], given: Dialect) -> list[CellFor
     ]
 
 
+def settle(dialect: Dialect, forms: Sequence[CellForm]) -> Dialect:
+    """Return a dialect with the signs that most columns have, and their order of dates."""
+    signs = Counter(form.decimal for form in forms if form.is_decided)
+    dates = {form.dates for form in forms} - {"year-first"}
+    return replace(
+        dialect,
+        decimal=max(signs, key=lambda sign: signs[sign], default="."),
+        dates=dialect.dates or (dates.pop() if len(dates) == 1 else None),
+    )
+
+
 def describe_readings(number: str) -> str:
     """Return both readings of a number such as 9.370, and what in a mapping decides."""
     sign = "." if "." in number else ","
@@ -598,47 +607,6 @@ def _may_name(cell: str) -> bool:
 def has_number(cell: str) -> bool:
     """Return whether a cell is a number, with either decimal sign and any minus."""
     return any(is_number(cell, sign) for sign in _DECIMALS) or bool(read_minus(cell))
-
-
-# Copies
-
-
-def write_rows(
-    names: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    copy: Path,
-    first: int = 1,
-    mixed: Collection[int] = (),
-) -> list[int]:
-    """Write rows as text, one line each; return the numbers of empty ones, left out.
-
-    first: the number of the first row.
-    mixed: places of columns whose numbers are written without a decimal sign, as texts
-        beside them have signs of their own.
-    """
-    empty = []
-    with copy.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        for number, row in enumerate(rows, first):
-            cells = [
-                _without_sign(value) if place in mixed else as_text(value)
-                for place, value in enumerate(row)
-            ]
-            if any(cells):
-                writer.writerow(cells)
-            else:
-                empty.append(number)
-    return empty
-
-
-def _without_sign(value: Any) -> str:
-    """Return a value as text: 5.125 as 5125e-3, which has one reading alone."""
-    text = as_text(value)
-    if not isinstance(value, float) or "." not in text:
-        return text
-    _, digits, exponent = Decimal(text).as_tuple()
-    return f"{'-' * (value < 0)}{''.join(map(str, digits))}e{exponent}"
 
 
 def as_text(value: Any) -> str:

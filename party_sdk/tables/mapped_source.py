@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -37,15 +37,7 @@ from party_sdk.tables.columns import (
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
 from party_sdk.tables.read_options import How, Names
 from party_sdk.tables.report import Finding, Findings, format_names
-from party_sdk.tables.source import (
-    Batch,
-    Cells,
-    FileLines,
-    Places,
-    RemainingRows,
-    Source,
-    WholePlaces,
-)
+from party_sdk.tables.source import Batch, Cells, Places, Source
 
 MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
 """Cells as the session has them, and numbers (n,) for those of the table; None where
@@ -232,10 +224,6 @@ def _mark(values: FloatArray, given: pa.Array, bad: Sequence[Bad]) -> FloatArray
     return found
 
 
-_NOWHERE: Final = -1
-"""In place of the record of a line that begins none."""
-
-
 class MappedSource(Source):
     """A source over another one, with what a mapping makes of its columns and rows.
 
@@ -278,10 +266,10 @@ class MappedSource(Source):
             PLAIN if mapping.changes(name) else self._own_forms[own]
             for own, name in zip(self._shown, self.names.all, strict=True)
         ]
-        self._rejected: dict[int, int] = {}  # lines, and their records
+        self._rejected: frozenset[int] = frozenset()
+        self._base = source.places  # of the rows that can be cut into cells
         self._n_kept, self._n_read = 0, 0
-        self._omitted: list[IntArray] = []
-        self._found: dict[int, int] = {}
+        self._omitted = np.empty(0, np.int64)
         self._absent: list[int] = []
 
     def _kinds(self) -> list[Kind]:
@@ -316,7 +304,7 @@ class MappedSource(Source):
 
     @property
     def _n_omitted(self) -> int:
-        return len(self._rejected) + sum(map(len, self._omitted))
+        return len(self._rejected) + len(self._omitted)
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -326,27 +314,7 @@ class MappedSource(Source):
     @property
     def places(self) -> Places:
         """Return where the rows that are left stand in the table."""
-        if not self._n_omitted:
-            return self._whole
-        rejected = self._rejected_records()
-        rows = np.concatenate([np.empty(0, np.int64), *self._omitted])
-        return RemainingRows(
-            self._whole,
-            np.sort(np.concatenate([rejected, _skip(rows, rejected)])).tolist(),
-        )
-
-    @property
-    def _whole(self) -> WholePlaces:
-        places = self._source.places
-        if isinstance(places, RemainingRows):
-            raise TypeError("a table is mapped once")
-        if isinstance(places, FileLines) and self._rejected:
-            return replace(places, whole=tuple(sorted(self._rejected)))
-        return places
-
-    def _rejected_records(self) -> IntArray:
-        known = [row for row in self._rejected.values() if row != _NOWHERE]
-        return np.array(sorted(known), dtype=np.int64)
+        return self._base.without(self._omitted)
 
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
         """Return texts of the table as cells of a column of the session."""
@@ -356,7 +324,6 @@ class MappedSource(Source):
         """Yield cells as the table has them, of the rows that take part."""
         named = [self._mapping.source_of(normal(column.name)) for column in columns]
         watched = list(self._mapping.leave_out.values)
-        self._omitted = []
         lines = self._rows_of_lines()
         begin = 0
         for cells in self._source.texts(
@@ -376,17 +343,12 @@ class MappedSource(Source):
 
     def read_places(self) -> Places | None:
         """Return where the rows stand that the last pass yielded."""
-        inner = self._source.read_places()
-        if inner is None or not self._are_lines_certain():
+        places = self._source.read_places()
+        if places is None or not self._are_lines_certain():
             return None
-        omitted = np.concatenate([np.empty(0, np.int64), *self._omitted])
-        if isinstance(inner, RemainingRows):
-            rejected = np.array(inner.omitted, dtype=np.int64)
-            omitted = np.concatenate([rejected, _skip(omitted, rejected)])
-            inner = inner.places
-        return (
-            RemainingRows(inner, np.sort(omitted).tolist()) if len(omitted) else inner
-        )
+        if self._mapping.leave_out.lines:
+            places = self._base
+        return places.without(self._omitted)
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -397,7 +359,7 @@ class MappedSource(Source):
         watched = list(self._mapping.leave_out.values)
         asked = [each.inner for each in wanted]
         names = [*(each.source for each in named), *watched]
-        self._omitted, self._n_kept = [], 0
+        self._n_kept = 0
         lines = self._rows_of_lines()
         begin = 0
         for batch in self._source.batches(asked, names):
@@ -417,9 +379,6 @@ class MappedSource(Source):
             if n_rows:
                 yield mapped
         self._n_read = begin
-        n_records = begin + len(self._rejected)
-        beyond = [line for line, row in self._found.items() if row >= n_records]
-        self._absent += beyond
 
     def _name_column(self, name: str) -> MappedColumn:
         """Return a column of texts as the session has them."""
@@ -445,20 +404,17 @@ class MappedSource(Source):
 
     def _rows_of_lines(self) -> IntArray:
         """Return the rows that begin on lines that are left out, ascending."""
-        lines = sorted(set(self._mapping.leave_out.lines))
+        self._omitted = np.empty(0, np.int64)
+        lines = self._mapping.leave_out.lines
         if not lines:
-            return np.empty(0, np.int64)
-        rejected_lines = self._source.rejected_lines().intersection(lines)
-        self._rejected = dict.fromkeys(rejected_lines, _NOWHERE)
-        found = self._whole.find(lines)
-        self._found = found
-        self._absent = [line for line in lines if line not in found]
-        # a line within a row is none: it is told as absent
-        self._rejected = {line: found.get(line, _NOWHERE) for line in rejected_lines}
-        rejected = self._rejected_records()
-        records = [found[line] for line in found if line not in self._rejected]
-        rows = np.array(sorted(records), dtype=np.int64)
-        return rows - np.searchsorted(rejected, rows)
+            return self._omitted
+        rejected = self._source.rejected_lines()
+        places = self._source.places
+        self._rejected = rejected.intersection(lines)
+        # a line within a row is none
+        self._absent = sorted({*lines}.difference(places.numbers.tolist()))
+        self._base = places.without_numbers(rejected)
+        return np.flatnonzero(np.isin(self._base.numbers, lines))
 
     def _find_kept(
         self, begin: int, n_rows: int, lines: IntArray, watched: Sequence[pa.Array]
@@ -477,7 +433,7 @@ class MappedSource(Source):
                 omit |= np.isin(codes, named)
         if not omit.any():
             return None
-        self._omitted.append(begin + np.flatnonzero(omit))
+        self._omitted = np.append(self._omitted, begin + np.flatnonzero(omit))
         return ~omit
 
     def tell(self, findings: Findings) -> None:
@@ -503,10 +459,8 @@ class MappedSource(Source):
 
     def _are_lines_certain(self) -> bool:
         """Return whether the rows that were read are those that lines say there are."""
-        places = self._whole
-        if not self._mapping.leave_out.lines or not isinstance(places, FileLines):
-            return True
-        return places.count() == self._n_read + len(self._rejected_records())
+        is_said = bool(self._mapping.leave_out.lines)
+        return not is_said or len(self._base.numbers) == self._n_read
 
 
 class _AllFindings(Findings):
@@ -534,8 +488,3 @@ def _map_batch(
         [p if c.said is None else texts(c.map_cells(p)[0]) for c, p in pairs],
         [original for _, original in mapped if original is not None],
     )
-
-
-def _skip(rows: IntArray, before: IntArray) -> IntArray:
-    """Return the records of rows that are counted without those of ``before``."""
-    return rows + np.searchsorted(before - np.arange(len(before)), rows, side="right")

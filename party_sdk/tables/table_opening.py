@@ -25,7 +25,7 @@ from clustering_protocols.numerics.data_source import (
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema, normal
 from party_sdk.tables import table_reading
-from party_sdk.tables.arrow_tables import frame_source, parquet_source
+from party_sdk.tables.arrow_tables import copied_source, frame_source
 from party_sdk.tables.cells import CellForm, from_mapping, is_date
 from party_sdk.tables.columns import Column, is_numeric, numbers, texts
 from party_sdk.tables.files import (
@@ -41,16 +41,8 @@ from party_sdk.tables.read_options import How, IdColumns
 from party_sdk.tables.report import CheckReport, Findings, sentences
 from party_sdk.tables.source import Places, Source
 from party_sdk.tables.table import ColumnSpool, Table, mapped_batches
-from party_sdk.tables.text_files import CopiedSource, TextSource
-from party_sdk.tables.unpacking import (
-    ARROW_COPY,
-    TEXT_COPY,
-    Labels,
-    Question,
-    Unpacked,
-    unpack,
-    unusable,
-)
+from party_sdk.tables.text_files import TextSource
+from party_sdk.tables.unpacking import COPY, Labels, Question, Unpacked, unpack
 
 _COMPARED: Final = 200
 _WHOLE_OR_WORD: Final = re.compile(r"\d+|.*[^\d.,+-].*")
@@ -218,11 +210,7 @@ def _open_file(
         large=LARGE_FILE in how.allow,
     )
     unpacked = unpack(question, folder)
-    if kind == "parquet":
-        return parquet_source(path, unpacked, folder / ARROW_COPY, dialect)
-    if not (folder / TEXT_COPY).is_file():
-        raise unusable(path)
-    return CopiedSource(folder / TEXT_COPY, dialect, unpacked, how.allow)
+    return copied_source(path, unpacked, folder / COPY, dialect)
 
 
 def _state(path: Path) -> tuple[int, int, int]:

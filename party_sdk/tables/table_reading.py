@@ -52,7 +52,7 @@ from party_sdk.tables.report import (
     format_names,
     sentences,
 )
-from party_sdk.tables.source import Places, RemainingRows, Source
+from party_sdk.tables.source import Places, Source
 from party_sdk.tables.table import ColumnSpool, Spool, Table, UnmappedCells, mapped_ids
 
 _MOST_VALUES: Final = 1_000
@@ -531,7 +531,7 @@ class TableReading:
             problems=tuple(findings.shown),
             more_problems=findings.more,
             warnings=tuple(warnings),
-            not_read=len(places.omitted) if isinstance(places, RemainingRows) else 0,
+            not_read=places.n_omitted,
         )
 
     def _column(self, place: int) -> ColumnReport:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Self
 
 import duckdb
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.records.arrays import IntArray
 from party_sdk.home.disk_room import no_room
 from party_sdk.tables import duck
 from party_sdk.tables.cells import (
-    CellForm,
     Dialect,
     column_warnings,
     columns_of,
@@ -27,6 +30,7 @@ from party_sdk.tables.cells import (
     guess,
     has_number,
     records,
+    settle,
     split_lines,
 )
 from party_sdk.tables.columns import Column
@@ -34,22 +38,12 @@ from party_sdk.tables.files import CELL_LINES, UNPACK, FileKind, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
-from party_sdk.tables.source import (
-    Batch,
-    Cells,
-    FileLines,
-    NumberedRows,
-    Places,
-    RemainingRows,
-    Source,
-)
-from party_sdk.tables.unpacking import Unpacked
+from party_sdk.tables.source import Batch, Cells, Places, Source
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
 _PIECE: Final = 1 << 20
-_MOST_PLACES: Final = 200
-"""Rejected lines of which the line is looked up."""
+_FEED, _RETURN = b"\n\r"
 _ASCII: Final = bytes(range(128))
 _PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
 _MARKS: Final = (
@@ -69,8 +63,6 @@ _REJECTED: Final = {
 }
 """What is said for each of DuckDB's reasons; its own text may hold cells."""
 
-NOT_COPIED: Final = Unpacked()
-
 
 class TextSource(Source):
     """A text file with one line per row, and the names of columns in the first.
@@ -79,7 +71,6 @@ class TextSource(Source):
     given: what the operator says; the rest is found in the file.
     folder: for a copy, where DuckDB cannot read the file itself.
     allow: guards that are switched off.
-    copied: what another kind of file held, of which this is a copy.
     """
 
     def __init__(
@@ -89,7 +80,6 @@ class TextSource(Source):
         given: Dialect,
         folder: Path,
         allow: Sequence[str] = (),
-        copied: Unpacked = NOT_COPIED,
     ) -> None:
         head = _read_head(path, kind)
         encoding = given.encoding or _find_encoding(path, kind, head)
@@ -115,21 +105,8 @@ class TextSource(Source):
             )
         self.names = Names(rows[0])
         cells = columns_of(rows[1:], len(self.names.all))
-        numeric = {*copied.numeric} - {*copied.mixed}
-        judged = [[] if i in numeric else column for i, column in enumerate(cells)]
-        self.forms = [
-            CellForm(codes=form.codes)
-            if place in numeric
-            else replace(form, has_numbers=place in copied.mixed)
-            for place, form in enumerate(find_forms(judged, self.dialect))
-        ]
-        signs = Counter(form.decimal for form in self.forms if form.is_decided)
-        dates = {form.dates for form in self.forms} - {"year-first"}
-        self.dialect = replace(
-            self.dialect,
-            decimal=max(signs, key=lambda sign: signs[sign], default="."),
-            dates=self.dialect.dates or (dates.pop() if len(dates) == 1 else None),
-        )
+        self.forms = find_forms(cells, self.dialect)
+        self.dialect = settle(self.dialect, self.forms)
         pairs = list(zip(cells, self.forms, strict=True))
         self.kinds = tuple(guess(*pair) for pair in pairs)
         self._warnings = [
@@ -142,8 +119,8 @@ class TextSource(Source):
             self._read = folder / "decoded.csv"
             copy_decoded(path, kind, encoding, self._read, self._limits)
         self._rejects: list[duck.Reject] = []
+        self._whole: frozenset[int] = frozenset()
         self._signs = SignWatches()
-        self._n_read = 0
 
     @property
     def warnings(self) -> Sequence[str]:
@@ -153,14 +130,7 @@ class TextSource(Source):
     @property
     def places(self) -> Places:
         """Return how rows become lines of the file as the operator has it."""
-        return self._lines_of_file()
-
-    def _lines_of_file(self) -> FileLines:
-        said, one = self.dialect, len(self.names.all) == 1
-        encoding = said.encoding or "utf-8"
-        return FileLines(
-            self._path, self._kind, encoding, said.quote, said.skip or 0, one
-        )
+        return Places("line", lambda: self._find_rows()[0][1:] + 1)
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -195,31 +165,22 @@ class TextSource(Source):
         """Return the lines that cannot be cut into cells."""
         for _ in self._text_batches([0]):
             pass
-        return frozenset(self._lines([reject.at for reject in self._rejects]))
+        self._whole = frozenset(self._lines_of(self._rejects))
+        return self._whole
 
     def read_places(self) -> Places | None:
         """Return where rows stand, without those that the last pass rejected."""
-        if not self._rejects:
-            return self.places
         if any(reject.why == "UNQUOTED VALUE" for reject in self._rejects):
             return None
-        return self._find_remaining()
-
-    def _find_remaining(self) -> RemainingRows:
-        lines = sorted(set(self._lines([reject.at for reject in self._rejects])))
-        places = self._lines_of_file()
-        return RemainingRows(places, sorted(places.find(lines).values()))
+        return self.places.without_numbers(self._lines_of(self._rejects))
 
     def _text_batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._read.absolute(), len(self.names.all)
         try:
             with duck.open_database(path, self._folder, width) as connection:
-                self._n_read = 0
-                for batch in duck.read_text(
+                yield from duck.read_text(
                     connection, path, self.dialect, width, places, self._longest
-                ):
-                    self._n_read += len(batch)
-                    yield batch
+                )
                 self._rejects = duck.read_rejects(connection)
         except duckdb.OutOfMemoryException:
             raise InvalidData(f"{width:,} columns take too much memory.") from None
@@ -228,44 +189,64 @@ class TextSource(Source):
 
     def tell(self, findings: Findings) -> None:
         """Add what the last pass did not read: lines that DuckDB rejected, and signs."""
-        shown, told = self._rejects[:_MOST_PLACES], dict[int, str]()
-        lines = self._lines([reject.at for reject in shown])
-        for line, reject in zip(lines, shown, strict=True):
+        told = dict[int, str]()
+        for line, reject in zip(
+            self._lines_of(self._rejects), self._rejects, strict=True
+        ):
             what = _REJECTED.get(reject.why, "this line cannot be read")
             told.setdefault(line, what.format(len(self.names.all)))
         found = [*told.items(), *self._swallowed_rows()]
         for line, what in sorted(found, key=lambda each: each[0]):
             findings.add(what, line)
-        findings.more += max(0, len(self._rejects) - _MOST_PLACES)
         if (places := self.read_places()) is not None:
             self._signs.tell(findings, places)
 
-    def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines of cells that hold lines which are rows by themselves."""
-        if self._cells_hold_lines or self._has_a_row_a_line():
-            return
-        for first, last in self._lines_of_file().swallowing(self._is_row):
-            yield (
-                first,
-                (
-                    f"quotation marks make one cell of the rows up to line {last}: delete the "
-                    f"marks, or --allow {CELL_LINES} if they hold a text"
-                ),
-            )
+    @cached_property
+    def _lines(self) -> _Lines:
+        if self._read == self._path:
+            return _Lines.of(_pieces_of(self._path, self._kind), self.dialect)
+        encoding = self.dialect.encoding or "utf-8"
+        pieces = decoded_pieces(self._path, self._kind, encoding, "replace")
+        return _Lines.of(pieces, self.dialect)
 
-    def _has_a_row_a_line(self) -> bool:
-        """Return whether no cell of the last pass can hold the end of a line."""
+    def _find_rows(self) -> tuple[IntArray, IntArray]:
+        one_column = len(self.names.all) == 1
+        return self._lines.rows(
+            self.dialect.skip or 0, self._whole, one_column=one_column
+        )
+
+    def _lines_of(self, rejects: Sequence[duck.Reject]) -> list[int]:
+        if not rejects:
+            return []
+        starts = [reject.at for reject in rejects]
+        lines: list[int] = (1 + np.searchsorted(self._lines.ends, starts)).tolist()
+        return lines
+
+    def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines of cells that hold lines which are rows by themselves.
+
+        Two stray quotation marks make one cell of all that lies between.
+        """
+        if self._cells_hold_lines or not self._has_quotes():
+            return
+        first, last = self._find_rows()
+        is_long, ends = last > first, self._lines.ends
         with self._read.open("rb") as file:
-            pieces = iter(lambda: file.read(_PIECE), b"")
-            quote = self.dialect.quote.encode()
-            if not any(quote in piece for piece in pieces):
-                return True
-            file.seek(0)
-            n_ends = sum(
-                piece.count(b"\n") for piece in iter(lambda: file.read(_PIECE), b"")
-            )
-        n_rows = self._n_read + len(self._rejects)
-        return n_ends <= (self.dialect.skip or 0) + 1 + n_rows
+            for begin, end in zip(first[is_long], last[is_long], strict=True):
+                start = ends[begin - 1] + 1 if begin else 0
+                texts = _texts_between(file, start, ends[end])
+                if len(list(islice(filter(self._is_row, texts), 2))) > 1:
+                    what = (
+                        "quotation marks make one cell of the rows up to line "
+                        f"{end + 1}: delete the marks, or --allow {CELL_LINES} if they "
+                        "hold a text"
+                    )
+                    yield int(begin) + 1, what
+
+    def _has_quotes(self) -> bool:
+        quote = self.dialect.quote.encode()
+        with self._read.open("rb") as file:
+            return any(quote in piece for piece in iter(lambda: file.read(_PIECE), b""))
 
     def _is_row(self, line: str) -> bool:
         """Return whether a line has the usual cells: as many, and of the same kinds."""
@@ -280,73 +261,74 @@ class TextSource(Source):
             for kind, cell, form in zip(self.kinds, cells, self.forms, strict=True)
         )
 
-    def _lines(self, positions: Sequence[int]) -> list[int]:
-        """Return the lines on which positions in bytes lie; these are ascending."""
-        found, line, begin = [], 1, 0
-        with self._read.open("rb") as file:
-            piece = file.read(_PIECE)
-            for position in positions:
-                while position >= begin + len(piece) and piece:
-                    line += piece.count(b"\n")
-                    begin += len(piece)
-                    piece = file.read(_PIECE)
-                found.append(line + piece.count(b"\n", 0, position - begin))
-        return found
+
+def _texts_between(file: IO[bytes], begin: int, end: int) -> Iterator[str]:
+    """Yield the lines of a text in UTF-8 from one byte to another."""
+    file.seek(begin)
+    while file.tell() < end:
+        yield file.readline(_PIECE).decode("utf-8", "replace")
 
 
-class CopiedSource(TextSource):
-    """Rows of another kind of file, which were written as text.
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The lines of a text in UTF-8.
 
-    copy: one line per row, in UTF-8 and commas, with the names of columns in the first.
-    unpacked: what was said of the file beside the copy.
-    allow: guards that are switched off.
+    ends: int64 (n,); the byte of each line's end.
+    n_quotes: int64 (n,); quotation marks in each line.
+    is_blank: bool (n,); whether it holds nothing.
     """
 
-    def __init__(
-        self,
-        copy: Path,
-        given: Dialect,
-        unpacked: Unpacked,
-        allow: Sequence[str] = (),
-    ) -> None:
-        dialect = Dialect(
-            encoding="utf-8",
-            delimiter=",",
-            decimal=given.decimal,
-            skip=0,
-            dates=given.dates,
-            missing=given.missing,
-        )
-        super().__init__(copy, "text", dialect, copy.parent, allow, unpacked)
-        self._warnings += unpacked.warnings
-        self._rows = NumberedRows(unpacked.first, unpacked.empty)
-        self._unpacked = unpacked
+    ends: IntArray
+    n_quotes: IntArray
+    is_blank: NDArray[np.bool_]
 
-    @property
-    def places(self) -> Places:
-        """Return the rows' numbers."""
-        return self._rows
+    @classmethod
+    def of(cls, pieces: Iterable[bytes], dialect: Dialect) -> Self:
+        """Return the lines of a text that comes in pieces."""
+        quote, n_bytes, n_quotes, last = ord(dialect.quote), 0, 0, b"\n"
+        ends, counts, returns = list[IntArray](), list[IntArray](), list[IntArray]()
+        for piece in filter(None, pieces):
+            text = np.frombuffer(piece, np.uint8)
+            places = np.flatnonzero(text == _FEED)
+            quotes = np.flatnonzero(text == quote)
+            ends.append(n_bytes + places)
+            counts.append(n_quotes + np.searchsorted(quotes, places))
+            returns.append(np.frombuffer(last + piece, np.uint8)[places] == _RETURN)
+            n_bytes, n_quotes = n_bytes + len(piece), n_quotes + len(quotes)
+            last = piece[-1:]
+        if last != b"\n":  # a line without an end
+            ends.append(np.array([n_bytes]))
+            counts.append(np.array([n_quotes]))
+            returns.append(np.array([False]))
+        every = np.concatenate(ends)
+        lengths = np.diff(every, prepend=-1) - 1 - np.concatenate(returns)
+        n_in_line: Any = np.diff(np.concatenate(counts), prepend=0)
+        return cls(every, n_in_line, lengths == 0)
 
-    @property
-    def format_description(self) -> dict[str, Any]:
-        """Return what was chosen in the file, and how its texts are written."""
-        dialect = self.dialect
-        decimal = {"decimal": dialect.decimal} if dialect.decimal != "." else {}
-        dates = {"dates": dialect.dates} if dialect.dates else {}
-        return self._unpacked.format | decimal | dates
+    def rows(
+        self, skip: int, whole: Collection[int], *, one_column: bool
+    ) -> tuple[IntArray, IntArray]:
+        """Return the first and the last line of each row, from 0, the names' too.
 
-    def tell(self, findings: Findings) -> None:
-        """Add what the copy does not show, too."""
-        for problem in self._unpacked.problems:
-            findings.add(problem)
-        super().tell(findings)
+        A quoted cell may hold lines. Blank lines between rows are none, but in a table
+        of one column.
 
-    def _lines(self, positions: Sequence[int]) -> list[int]:
-        return self._rows.of([line - 2 for line in super()._lines(positions)])
-
-    def _find_remaining(self) -> RemainingRows:
-        lines = super()._lines([reject.at for reject in self._rejects])
-        return RemainingRows(self._rows, sorted({line - 2 for line in lines}))
+        skip: lines before the names.
+        whole: lines, from 1, that are a row each, whatever quotation marks they hold.
+        """
+        n_quotes = self.n_quotes.copy()
+        n_quotes[:skip] = 0
+        n_quotes[np.fromiter(whole, np.int64) - 1] = 0
+        is_open = np.cumsum(n_quotes) % 2 == 1
+        begins = ~np.concatenate([[False], is_open[:-1]])
+        begins[:skip] = False
+        filled = np.flatnonzero(begins & ~self.is_blank)
+        first = np.flatnonzero(begins) if one_column else filled
+        first = first[first >= filled[0]] if len(filled) else filled
+        closed = np.flatnonzero(~is_open)
+        last = np.searchsorted(closed, first)
+        is_whole = last < len(closed)
+        return first[is_whole], closed[last[is_whole]]
 
 
 # Bytes to text
@@ -464,6 +446,22 @@ def _has_mixed_ends(head: bytes) -> bool:
     return returns > both or 0 < both < feeds
 
 
+def _pieces_of(path: Path, kind: FileKind) -> Iterator[bytes]:
+    with _open_bytes(path, kind) as file:
+        yield from iter(lambda: file.read(_PIECE), b"")
+
+
+def decoded_pieces(
+    path: Path, kind: FileKind, encoding: str, errors: str = "strict"
+) -> Iterator[bytes]:
+    """Yield a text as UTF-8, lines ending with a line feed alone."""
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    lines = io.IncrementalNewlineDecoder(decoder, translate=True)
+    for piece in _pieces_of(path, kind):
+        yield lines.decode(piece).encode()
+    yield lines.decode(b"", final=True).encode()
+
+
 def copy_decoded(
     path: Path, kind: FileKind, encoding: str, copy: Path, limits: Limits
 ) -> None:
@@ -473,17 +471,14 @@ def copy_decoded(
         more than it may.
     Raises StorageFull if there is no room for the copy.
     """
-    decoder = codecs.getincrementaldecoder(encoding)()
-    lines = io.IncrementalNewlineDecoder(decoder, translate=True)
     try:
-        with _open_bytes(path, kind) as source, copy.open("wb") as target:
+        with copy.open("wb") as target:
             n_bytes = 0
-            while piece := source.read(_PIECE):
+            for piece in decoded_pieces(path, kind, encoding):
                 n_bytes += len(piece)
                 if kind == "gzip":
                     limits.check_unpacked(n_bytes, f"{path.name!r} holds", UNPACK)
-                target.write(lines.decode(piece).encode())
-            target.write(lines.decode(b"", final=True).encode())
+                target.write(piece)
     except UnicodeError:
         raise InvalidData(f"{path.name!r} is not written in {encoding}.") from None
     except EOFError:

@@ -2,8 +2,8 @@
 
 Only a library can take these files apart, and a broken or hostile one may crash it, or
 take all memory. The process gets a private folder with a question. It writes a copy of the
-table there, as CSV or as an Arrow stream, and an answer in JSON; it has limits of memory,
-disk and time. Whatever ends it, the command says so in a sentence and continues.
+table there, as an Arrow stream, and an answer in JSON; it has limits of memory, disk and
+time. Whatever ends it, the command says so in a sentence and continues.
 
     python -m party_sdk.tables.unpacking FOLDER
 """
@@ -22,6 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from clustering_protocols.common.error_catalogue import Problem
@@ -29,7 +30,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.common.extras import require_extra
 from party_sdk.home.disk_room import is_full, no_room, report_full_disk
 from party_sdk.home.process_exit import place_of
-from party_sdk.tables.cells import Dialect, Kind, write_rows
+from party_sdk.tables.cells import Dialect, Kind
 from party_sdk.tables.files import (
     MOST_MEMORY,
     MOST_SECONDS,
@@ -43,8 +44,7 @@ from party_sdk.tables.files import (
 
 READER: Final = ("-P", "-m", "party_sdk.tables.unpacking")
 """What Python is told to run: nothing of the working folder is imported."""
-TEXT_COPY: Final = "rows.csv"
-ARROW_COPY: Final = "rows.arrow"
+COPY: Final = "rows.arrow"
 _QUESTION: Final = "question.json"
 _ANSWER: Final = "answer.json"
 _MOST_ANSWERED: Final = 1 << 28
@@ -71,12 +71,12 @@ class Labels(_Message):
 class Unpacked(_Message):
     """What there is to say of a file, beside the copy of its rows.
 
-    names, kinds: of all columns of a Parquet file.
+    names, kinds: of all columns.
     chosen: the places of those that the copy holds, in its order.
+    is_text: whether numbers and dates may be written as texts.
     first: the number of the first row; ``empty``: of rows that hold nothing.
     format: what was chosen in the file, such as its sheet.
-    numeric: the places of columns of a copy as text that had numbers.
-    mixed: those of them that had texts of numbers as well.
+    mixed: the places of columns that had numbers, and texts of numbers as well.
     problems: what a copy cannot show, and somebody has to decide.
     sheets: of a workbook: those that hold something.
     refusal: problem, detail and remedy of an error that an operator can mend; none of
@@ -86,10 +86,10 @@ class Unpacked(_Message):
     names: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
     chosen: tuple[int, ...] = ()
+    is_text: bool = False
     first: int = 1
     empty: tuple[int, ...] = ()
     format: dict[str, str | int] = {}
-    numeric: tuple[int, ...] = ()
     mixed: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -126,22 +126,18 @@ class Question(_Message):
         if self.kind == "parquet":
             from party_sdk.tables.arrow_tables import unpack_parquet
 
-            return unpack_parquet(
-                self.path, self.columns, folder / ARROW_COPY, self.limits
-            )
+            return unpack_parquet(self.path, self.columns, folder / COPY, self.limits)
         if self.kind == "excel":
             from party_sdk.tables.workbooks import sheet_names, unpack_sheet
 
             if self.part == "sheets":
                 return Unpacked(sheets=sheet_names(self.path))
-            return unpack_sheet(
-                self.path, self.dialect, self.columns, folder / TEXT_COPY
-            )
+            return unpack_sheet(self.path, self.dialect, self.columns, folder / COPY)
         from party_sdk.tables.unpacking import read_labels, unpack_study
 
         if self.part == "labels":
             return Unpacked(labels=read_labels(self.path))
-        return unpack_study(self.path, folder / TEXT_COPY, self.limits)
+        return unpack_study(self.path, folder / COPY, self.limits)
 
 
 def unpack(question: Question, folder: Path) -> Unpacked:
@@ -332,6 +328,8 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
     Raises InvalidData if it is no such file, or a compressed one that holds more cells
         than it may.
     """
+    from party_sdk.tables.arrow_tables import write_rows
+
     pyreadstat, reader = _reader(path)
     try:
         pieces = pyreadstat.read_file_in_chunks(
@@ -341,15 +339,14 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
         names = list(first[0]) if first else []
         if first is None or not any(len(values) for values in first[0].values()):
             raise InvalidData(f"{path.name!r} has no rows.")
-        empty = write_rows(names, _rows(chain([first], pieces), limits), copy)
+        numeric = [
+            place
+            for place, values in enumerate(first[0].values())
+            if getattr(values, "dtype", None) == np.float64
+        ]
+        return write_rows(names, _rows(chain([first], pieces), limits), copy, numeric)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
         raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
-    numeric = [
-        place
-        for place, values in enumerate(first[0].values())
-        if not any(isinstance(value, str) for value in values)
-    ]
-    return Unpacked(empty=tuple(empty), numeric=tuple(numeric))
 
 
 def read_labels(path: Path) -> Labels:

@@ -1,4 +1,4 @@
-"""Sheets of Excel and OpenDocument, read by calamine and written as text."""
+"""Sheets of Excel and OpenDocument, read by calamine and copied as columns of Arrow."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from python_calamine import (
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import normal
+from party_sdk.tables.arrow_tables import write_rows
 from party_sdk.tables.cells import (
     HEAD_ROWS,
     Dialect,
     as_text,
     count_titles,
     title_warning,
-    write_rows,
 )
 from party_sdk.tables.report import format_names
 from party_sdk.tables.unpacking import Unpacked
@@ -177,7 +177,7 @@ _SIGNED: Final = re.compile(r"[+-]?\d*(?:[.,]\d*)+(?:[eE][+-]?\d+)?")
 def unpack_sheet(
     path: Path, dialect: Dialect, used: Collection[str] | None, copy: Path
 ) -> Unpacked:
-    """Write one sheet as text: names of columns below its titles, then the rows.
+    """Copy one sheet: names of columns below its titles, then the rows.
 
     ``dialect.skip`` counts rows of the sheet, empty ones too. Columns without a name and
     without any value are left out.
@@ -308,9 +308,9 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
     chosen = [contents[place] for place in columns]
     cells = ([row[place] for place in columns] for row in rows.begin_at(above))
     names = [as_text(cell) for cell in next(cells)]
-    numeric = [place for place, each in enumerate(chosen) if each.has_numbers]
-    mixed = [place for place in numeric if chosen[place].has_signs]
-    empty = write_rows(names, cells, copy, first=above + 2, mixed=mixed)
+    numeric = {place for place, each in enumerate(chosen) if each.is_numeric}
+    mixed = [p for p, each in enumerate(chosen) if each.n_numbers and each.has_signs]
+    unpacked = write_rows(names, cells, copy, numeric, mixed, first=above + 2)
     titles = islice(rows.begin_at(rows.n_above), above - rows.n_above)
     has_titles = any(map(_is_filled, titles))
     is_guess = has_titles and dialect.skip is None
@@ -321,21 +321,21 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
     }
     unseen = [names[i] for i, place in enumerate(columns) if place in hidden]
     n_hidden = sum(number > above for number in rows.marks.hidden_rows)
-    return Unpacked(
-        first=above + 2,
-        empty=tuple(empty),
-        format={"sheet": sheet.name} | ({"skip": above} if has_titles else {}),
-        numeric=tuple(numeric),
-        mixed=tuple(mixed),
-        problems=(
-            *_ask_hidden(n_hidden, [name for name in unseen if name in asked], dialect),
-            *_ask_percents(asked, dialect),
-        ),
-        warnings=(
-            *((title_warning(above, "row"),) if is_guess else ()),
-            *_tell_hidden(n_hidden, dialect),
-            *_tell_cells(asked),
-        ),
+    return unpacked.model_copy(
+        update={
+            "format": {"sheet": sheet.name} | ({"skip": above} if has_titles else {}),
+            "problems": (
+                *_ask_hidden(
+                    n_hidden, [name for name in unseen if name in asked], dialect
+                ),
+                *_ask_percents(asked, dialect),
+            ),
+            "warnings": (
+                *((title_warning(above, "row"),) if is_guess else ()),
+                *_tell_hidden(n_hidden, dialect),
+                *_tell_cells(asked),
+            ),
+        }
     )
 
 
@@ -408,19 +408,22 @@ class _Content:
     """
 
     is_filled: bool = False
+    n_filled: int = 0
     n_numbers: int = 0
     n_percents: int = 0
     has_signs: bool = False
     texts: Counter[str] = field(default_factory=Counter)
 
     @property
-    def has_numbers(self) -> bool:
-        """Return whether there are numbers."""
-        return self.n_numbers > 0
+    def is_numeric(self) -> bool:
+        """Return whether all that it holds is numbers."""
+        return 0 < self.n_numbers == self.n_filled and not self.texts
 
     def add(self, cell: Any) -> None:
         """Take a cell into account that holds something."""
-        self.is_filled = self.is_filled or bool(as_text(cell))
+        if as_text(cell):
+            self.is_filled = True
+            self.n_filled += 1
         if isinstance(cell, float):
             self.n_numbers += 1
         elif isinstance(cell, str) and not self.has_signs:

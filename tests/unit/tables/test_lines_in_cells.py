@@ -7,11 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from party_sdk.tables import Dialect, How, examine
-from party_sdk.tables.columns import Column
-from party_sdk.tables.report import Findings
-from party_sdk.tables.text_files import CopiedSource
-from party_sdk.tables.unpacking import Unpacked
+from party_sdk.tables import How, examine
 
 HOW = How(columns=("age", "crp"))
 
@@ -88,18 +84,3 @@ def test_an_operator_may_say_that_a_note_holds_lines_like_rows(tmp_path: Path) -
     report, table = examine(path, How(columns=HOW.columns, allow=["cell-lines"]))
     assert table is not None, report.problems
     assert table.n_rows == 20
-
-
-@pytest.mark.parametrize("allow", [(), ("cell-lines",)])
-def test_a_copy_of_a_sheet_is_admitted_by_the_remedy_that_it_names(
-    tmp_path: Path, allow: tuple[str, ...]
-) -> None:
-    lines = rows()
-    lines[7] = lines[7].replace("ok", '"copied:\nP01,21,1.5,ok"')
-    copy = write(tmp_path / "rows.csv", lines)
-    source, findings = CopiedSource(copy, Dialect(), Unpacked(), allow), Findings()
-    columns = [Column(name, "words") for name in source.names.all]
-    assert sum(len(batch.cells[0]) for batch in source.batches(columns, ())) == 20
-    source.tell(findings)
-    assert bool(findings) is not bool(allow)
-    assert all("--allow cell-lines" in found.what for found in findings.shown)
