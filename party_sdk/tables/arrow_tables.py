@@ -35,7 +35,7 @@ from party_sdk.tables.files import MOST_CELL, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
-from party_sdk.tables.source import Batch, Cells, Places, Source
+from party_sdk.tables.source import Batch, Places, Source
 from party_sdk.tables.unpacking import Unpacked, unusable
 
 _SAMPLE: Final = 1_000
@@ -123,11 +123,6 @@ class ArrowSource(Source):
             self._signs.see(cells, n_rows)
             yield Batch(cells, batch.columns[len(columns) :])
             n_rows += len(batch)
-
-    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
-        """Yield cells as texts."""
-        for batch in self.batches(columns, ()):
-            yield [texts(piece) for piece in batch.cells]
 
     def tell(self, findings: Findings) -> None:
         """Add columns of texts whose numbers have two readings: every row was read."""

@@ -37,7 +37,7 @@ from party_sdk.tables.columns import (
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
 from party_sdk.tables.read_options import How, Names
 from party_sdk.tables.report import Finding, Findings, format_names
-from party_sdk.tables.source import Batch, Cells, Places, Source
+from party_sdk.tables.source import Batch, Places, Source
 
 MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
 """Cells as the session has them, and numbers (n,) for those of the table; None where
@@ -316,27 +316,6 @@ class MappedSource(Source):
         """Return where the rows that are left stand in the table."""
         return self._base.without(self._omitted)
 
-    def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts of the table as cells of a column of the session."""
-        return self._column(column).map_cells(texts)[0]
-
-    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
-        """Yield cells as the table has them, of the rows that take part."""
-        named = [self._mapping.source_of(normal(column.name)) for column in columns]
-        watched = list(self._mapping.leave_out.values)
-        lines = self._rows_of_lines()
-        begin = 0
-        for cells in self._source.texts(
-            [Column(name, "words") for name in [*named, *watched]]
-        ):
-            n_rows = len(cells[0])
-            keep = self._find_kept(begin, n_rows, lines, cells[len(named) :])
-            begin += n_rows
-            found = cells[: len(named)]
-            if keep is not None:
-                found = [compute.filter(piece, pa.array(keep)) for piece in found]
-            yield found
-
     def rejected_lines(self) -> frozenset[int]:
         """Return the lines of the table that cannot be cut into cells."""
         return self._source.rejected_lines()
@@ -372,6 +351,7 @@ class MappedSource(Source):
                 mapped = Batch(
                     [compute.filter(piece, mask) for piece in mapped.cells],
                     [compute.filter(piece, mask) for piece in mapped.names],
+                    [compute.filter(piece, mask) for piece in batch.cells],
                     [values[keep] for values in mapped.original],
                 )
                 n_rows = int(keep.sum())
@@ -486,5 +466,6 @@ def _map_batch(
     return Batch(
         [cells for cells, _ in mapped],
         [p if c.said is None else texts(c.map_cells(p)[0]) for c, p in pairs],
+        batch.cells,
         [original for _, original in mapped if original is not None],
     )

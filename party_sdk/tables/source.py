@@ -65,12 +65,14 @@ class Batch(NamedTuple):
 
     cells: of the columns that were asked for.
     names: of the columns that name the rows.
+    given: the cells as the table has them, where a mapping changed some.
     original: float64 arrays of the columns whose cells a mapping changes, in their
         order: numbers that stand for the cells as the table has them.
     """
 
     cells: Cells
     names: Cells
+    given: Cells | None = None
     original: Sequence[FloatArray] = ()
 
 
@@ -112,10 +114,6 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
-        """Yield the cells of columns as the table has them, whatever they hold."""
-
-    @abstractmethod
     def tell(self, findings: Findings) -> None:
         """Add what was wrong in the last pass: with rows that were left out, with signs."""
 
@@ -132,8 +130,3 @@ class Source(ABC):
         From then on each of them is a row of :attr:`places`.
         """
         return frozenset()
-
-    def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts of the table as the cells that a column is read from."""
-        del column
-        return texts

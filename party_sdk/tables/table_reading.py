@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +52,7 @@ from party_sdk.tables.report import (
     format_names,
     sentences,
 )
-from party_sdk.tables.source import Places, Source
+from party_sdk.tables.source import Batch, Places, Source
 from party_sdk.tables.table import ColumnSpool, Spool, Table, UnmappedCells, mapped_ids
 
 _MOST_VALUES: Final = 1_000
@@ -63,42 +63,6 @@ _THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
 _ORDERS: Final = ("year-first", "day-first", "month-first")
 
 
-def find_cell_problems(
-    source: Source, columns: Sequence[Column], allow: frozenset[str]
-) -> tuple[CellProblem, ...]:
-    """Return what is wrong with the cells of columns, by column and kind.
-
-    allow: guards that are switched off.
-    """
-    described = [column for column in columns if column.is_described]
-    return tuple(_problems_of(source, described, allow)) if described else ()
-
-
-def _problems_of(
-    source: Source, columns: Sequence[Column], allow: frozenset[str]
-) -> Iterator[CellProblem]:
-    counted = [_CountedColumn(column, source, allow) for column in columns]
-    begin = 0
-    for cells in source.texts(columns):
-        for each, piece in zip(counted, cells, strict=True):
-            each.count(piece, begin)
-        begin += len(cells[0])
-    places = source.read_places()
-    if places is None:
-        return
-    first = sorted({values.row for each in counted for values in each.kinds.values()})
-    lines = dict(zip(first, places.of(first), strict=True))
-    single = Counter(
-        v.row for each in counted for v in each.kinds.values() if v.n_rows == 1
-    )
-    for each in counted:
-        for what, values in each.kinds.items():
-            is_of_row = values.n_rows == 1 and single[values.row] > 1
-            yield values.to_problem(
-                each.column, what, lines[values.row], is_of_row=is_of_row
-            )
-
-
 class _WrongValues:
     """Values of one column with one fault: rows of each, and the first row of all."""
 
@@ -107,68 +71,29 @@ class _WrongValues:
         self.n_rows = 0
         self.counts: dict[str, int] = {}
 
-    def add(self, text: str, n_rows: int) -> None:
-        """Add rows that hold a value."""
-        self.n_rows += n_rows
+    def add(self, text: str) -> None:
+        """Add a row that holds a value."""
+        self.n_rows += 1
         if text in self.counts or len(self.counts) < _MOST_VALUES:
-            self.counts[text] = self.counts.get(text, 0) + n_rows
+            self.counts[text] = self.counts.get(text, 0) + 1
 
     def to_problem(
-        self, column: Column, what: str, line: int, *, is_of_row: bool
+        self, name: str, what: str, line: int, *, is_of_row: bool
     ) -> CellProblem:
         """Return them for people, the most frequent first.
 
         is_of_row: whether this one value stands in a row with other wrong ones.
         """
         values = sorted(self.counts.items(), key=lambda each: -each[1])
+        texts, row = [text for text, _ in values], line if is_of_row else None
         return CellProblem(
-            column=column.name,
+            column=name,
             what=what,
             values=tuple(values),
             n_rows=self.n_rows,
             line=line,
-            hint=_hint_for(
-                what, [text for text, _ in values], row=line if is_of_row else None
-            ),
+            hint=_hint_for(what, texts, row),
         )
-
-
-class _CountedColumn:
-    """A column whose wrong texts are counted, batch by batch.
-
-    kinds: by what is wrong.
-    """
-
-    def __init__(self, column: Column, source: Source, allow: frozenset[str]) -> None:
-        self.column, self.kinds = column, dict[str, _WrongValues]()
-        self._source, self._allow = source, allow
-
-    def count(self, piece: pa.Array, begin: int) -> None:
-        """Count the texts of a batch whose first row is ``begin``."""
-        coded = piece.dictionary_encode(null_encoding="encode")
-        texts = coded.dictionary
-        places = coded.indices.to_numpy(zero_copy_only=False)
-        n_rows = np.bincount(places, minlength=len(texts))
-        _, first = np.unique(places, return_index=True)
-        for place, what in self._faults(texts):
-            row = begin + int(first[place])
-            values = self.kinds.setdefault(what, _WrongValues(row))
-            values.row = min(values.row, row)
-            values.add(texts[place].as_py() or "", int(n_rows[place]))
-
-    def _faults(self, texts: pa.Array) -> Iterable[tuple[int, str]]:
-        """Yield the texts, by their places, that cannot stand here, and why."""
-        column = self.column
-        found, bad = numbers(column, self._source.normalise(column, texts))
-        for each in bad:
-            if each.what != HEADER and not column.heads(texts[each.row].as_py() or ""):
-                yield each.row, _not_read(column)
-        X = found[:, None]
-        spread = guards.Spread.of(X)
-        unread = {each.row for each in bad}
-        for row, _, what in guards.misfits([column], X, spread, self._allow):
-            if row not in unread:
-                yield row, _with_bounds(column, what)
 
 
 def _not_read(column: Column) -> str:
@@ -268,11 +193,7 @@ def examine(
             break
         # a delimiter at the end of each line makes one
         columns = [column for column in columns if column.name not in empty]
-    report, table = reading.result(file)
-    if any(problem.of_cell for problem in report.problems):
-        cells = find_cell_problems(source, columns, allow)
-        report = report.model_copy(update={"cells": cells})
-    return report, table
+    return reading.result(file)
 
 
 def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
@@ -350,6 +271,7 @@ class TableReading:
         self._totals: list[int] = []
         self._named_totals: dict[str, list[int]] = {}
         self._wrong: dict[tuple[int, str], str] = {}  # what is wrong with a cell
+        self._values = dict[tuple[int, str], _WrongValues]()  # by column and fault
         self._no_value = [Counter[str]() for _ in columns]
         self._more = 0
         self._gaps: list[tuple[int, str, str]] = []
@@ -357,7 +279,7 @@ class TableReading:
     def run(self) -> None:
         """Read all rows."""
         for batch in self._source.batches(self._columns, self._naming):
-            cells, ids = batch.cells, batch.names
+            ids = batch.names
             begin = self._spool.n_rows
             if self._naming:
                 if self._matches:
@@ -367,16 +289,18 @@ class TableReading:
                 for row in [] if self._matches else np.flatnonzero(empty).tolist():
                     self._note(begin + row, ", ".join(self._naming), NO_ID)
                 self._note_names(begin, ids, named_rows)
-            for column, piece in zip(self._columns, cells, strict=True):
+            for column, piece in zip(self._columns, batch.cells, strict=True):
                 if column.type == "words":  # perhaps words that name totals
                     rows = (begin + guards.totals(texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
-            X = self._numbers(begin, cells)
+            X, unread = self._numbers(begin, batch)
             spread = guards.Spread.of(X)
             for row, place, what in guards.misfits(
                 self._columns, X, spread, self._allow
             ):
-                self._note(begin + row, self._columns[place].name, what)
+                if (row, place) not in unread:
+                    with_bounds = _with_bounds(self._columns[place], what)
+                    self._note_cell(begin, batch, row, place, what, with_bounds)
             if spread.missing.any():
                 self._note_gaps(begin, X)
             self._watch.see(X, spread)
@@ -386,15 +310,37 @@ class TableReading:
         self._ids.close()
         self._original.close()
 
-    def _numbers(self, begin: int, cells: Sequence[pa.Array]) -> FloatArray:
-        """Return the cells of a batch as (n_rows, n_columns), column by column."""
-        X = np.empty((len(cells[0]), len(cells)), order="F")
-        for place, (column, piece) in enumerate(zip(self._columns, cells, strict=True)):
+    def _numbers(
+        self, begin: int, batch: Batch
+    ) -> tuple[FloatArray, set[tuple[int, int]]]:
+        """Return the cells of a batch as (n_rows, n_columns), and those not read."""
+        X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
+        unread = set()
+        for place, (column, piece) in enumerate(
+            zip(self._columns, batch.cells, strict=True)
+        ):
             X[:, place], bad = numbers(column, piece)
             for fault in bad:
-                self._note(begin + fault.row, column.name, fault.what)
+                unread.add((fault.row, place))
+                if fault.what == HEADER:
+                    self._note(begin + fault.row, column.name, fault.what)
+                else:
+                    kind = _not_read(column)
+                    self._note_cell(begin, batch, fault.row, place, fault.what, kind)
             self._no_value[place] += count_codes(column, piece)
-        return X
+        return X, unread
+
+    def _note_cell(
+        self, begin: int, batch: Batch, row: int, place: int, what: str, kind: str
+    ) -> None:
+        """Keep what is wrong with a cell, and the cell for its operator's own screen."""
+        name = self._columns[place].name
+        self._note(begin + row, name, what)
+        cells = (batch.given or batch.cells)[place]
+        text = texts(cells.slice(row, 1))[0].as_py() or ""
+        values = self._values.setdefault((place, kind), _WrongValues(begin + row))
+        values.row = min(values.row, begin + row)
+        values.add(text)
 
     def _note(self, row: int, name: str, what: str) -> None:
         if len(self._wrong) < 100:
@@ -431,15 +377,17 @@ class TableReading:
         """Return what was found, and the table if nothing hinders."""
         findings, unfit = Findings(), Findings()
         self._source.tell(findings)
-        read = self._source.read_places()
+        read, cells = self._source.read_places(), tuple[CellProblem, ...]()
         places = read or self._source.places
         if read is not None or not findings:  # else lines of others are not known
             _add(findings, [(*at, what) for at, what in self._wrong.items()], places)
             findings.more += self._more
+            if any(found.of_cell for found in findings.shown):
+                cells = tuple(self._cell_problems(places))
             self._add_guards(findings, places)
             self._add_unfit(unfit, places)
         ids = mapped_ids(self._cells) if self._naming else None
-        report = self._report(file, findings, unfit, places)
+        report = self._report(file, findings, unfit, places, cells)
         if findings:
             return report, None
         n_rows, unmapped = self._spool.n_rows, None
@@ -508,8 +456,24 @@ class TableReading:
         _add(unfit, self._gaps, places)
         unfit.more += max(0, gaps - len(self._gaps))
 
+    def _cell_problems(self, places: Places) -> Iterator[CellProblem]:
+        """Yield what is wrong with cells, by column and kind."""
+        found = sorted(self._values.items(), key=lambda each: each[0][0])
+        first = [values.row for _, values in found]
+        lines = places.of(first)
+        single = Counter(values.row for _, values in found if values.n_rows == 1)
+        for ((place, kind), values), line in zip(found, lines, strict=True):
+            is_of_row = values.n_rows == 1 and single[values.row] > 1
+            name = self._columns[place].name
+            yield values.to_problem(name, kind, line, is_of_row=is_of_row)
+
     def _report(
-        self, file: Path | None, findings: Findings, unfit: Findings, places: Places
+        self,
+        file: Path | None,
+        findings: Findings,
+        unfit: Findings,
+        places: Places,
+        cells: tuple[CellProblem, ...],
     ) -> CheckReport:
         columns = tuple(map(self._column, range(len(self._columns))))
         warnings = [*self._source.names.warnings, *self._source.warnings]
@@ -530,6 +494,7 @@ class TableReading:
             dialect=self._source.format_description,
             problems=tuple(findings.shown),
             more_problems=findings.more,
+            cells=cells,
             warnings=tuple(warnings),
             not_read=places.n_omitted,
         )

@@ -38,7 +38,7 @@ from party_sdk.tables.files import CELL_LINES, UNPACK, FileKind, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
-from party_sdk.tables.source import Batch, Cells, Places, Source
+from party_sdk.tables.source import Batch, Places, Source
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
@@ -154,12 +154,6 @@ class TextSource(Source):
             self._signs.see(cells, n_rows)
             yield Batch(cells, batch.columns[len(wanted) :])
             n_rows += len(batch)
-
-    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
-        """Yield cells as the file has them: only lines of a wrong length are left out."""
-        places = [self.names.position(column.name) for column in columns]
-        for batch in self._text_batches(places):
-            yield batch.columns
 
     def rejected_lines(self) -> frozenset[int]:
         """Return the lines that cannot be cut into cells."""
