@@ -82,72 +82,6 @@ class LoneValue:
     largest: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """One end of a column's values, as if it were the upper end.
-
-    codes, counts: the values that may be codes, innermost first.
-    rest, rest_counts: the other values, nearest to the codes first.
-    """
-
-    codes: FloatArray
-    counts: IntArray
-    rest: FloatArray
-    rest_counts: IntArray
-
-    @property
-    def gap(self) -> float:
-        """Return the distance of the innermost code to the rest."""
-        return float(abs(self.codes[0] - self.rest[0]))
-
-    @property
-    def extent(self) -> float:
-        """Return how far the rest goes."""
-        return float(abs(self.rest[0] - self.rest[-1]))
-
-    @property
-    def step(self) -> float:
-        """Return the usual distance of neighbours in the rest."""
-        return float(np.median(np.abs(np.diff(self.rest))))
-
-    @property
-    def is_spike(self) -> bool:
-        """Return whether far more rows hold the codes than any value near to them."""
-        nearest = int(self.rest_counts[:_NEAREST].max())
-        return int(self.counts.max()) >= _SPIKE * max(1, nearest)
-
-    @property
-    def is_known(self) -> bool:
-        """Return whether values that are codes elsewhere stand apart here."""
-        if self.gap <= _STEPS * self.step:
-            return False
-        if self.gap >= _FAR * self.extent:
-            return True
-        if int(self.counts.max()) < 2:
-            return False
-        if self.codes[0] < 0 <= self.rest.min():
-            return True
-        if abs(self.codes[0]) < _LONG:  # perhaps the next of many small numbers
-            return self.gap >= _APART * self.extent
-        steps = self.gap >= _FEW_STEPS * self.step
-        return self.is_spike or (steps and self.gap >= _LONG_APART * self.extent)
-
-    @property
-    def is_lone(self) -> bool:
-        """Return whether a value that is a code nowhere else stands apart here."""
-        if len(self.rest) < _NEAREST or int(self.counts[0]) < _SPIKE:
-            return False
-        if self.counts[0] > _MOST_SHARE * (self.counts[0] + self.rest_counts.sum()):
-            return False
-        if self.codes[0] != 0:
-            return self.gap > self.extent
-        return (
-            self.is_spike
-            and self.gap >= _ZERO_APART * self.extent
-            and self.gap >= _MANY_STEPS * self.step
-        )
-
-
 def lone_values(x: FloatArray, known: frozenset[float] = CODES) -> list[LoneValue]:
     """Return extremes of a column that may mean 'missing', ascending.
 
@@ -212,16 +146,62 @@ def _apart(
     for n_taken in range(max(1, own), 0, -1):
         if end - n_taken < 2:
             continue
-        side = _Side(
-            codes=values[:n_taken][::-1],
-            counts=counts[:n_taken][::-1],
-            rest=values[n_taken:end],
-            rest_counts=counts[n_taken:end],
-        )
-        if side.is_known if own else side.is_lone:
+        codes, rest = slice(n_taken - 1, None, -1), slice(n_taken, end)
+        stands_apart = _are_known_codes if own else _is_lone_code
+        if stands_apart(values[codes], counts[codes], values[rest], counts[rest]):
             taken = values[:n_taken].tolist(), counts[:n_taken].tolist()
             yield from zip(*taken, strict=True)
             return
+
+
+def _are_known_codes(
+    codes: FloatArray, counts: IntArray, rest: FloatArray, rest_counts: IntArray
+) -> bool:
+    """Return whether values that are codes elsewhere stand apart here.
+
+    codes, counts: from one end of a column, innermost first.
+    rest, rest_counts: the other values, nearest to the codes first.
+    """
+    gap, extent, step = _distances(codes, rest)
+    if gap <= _STEPS * step:
+        return False
+    if gap >= _FAR * extent:
+        return True
+    if int(counts.max()) < 2:
+        return False
+    if codes[0] < 0 <= rest.min():
+        return True
+    if abs(codes[0]) < _LONG:  # perhaps the next of many small numbers
+        return gap >= _APART * extent
+    is_apart = gap >= _FEW_STEPS * step and gap >= _LONG_APART * extent
+    return is_apart or _is_spike(counts, rest_counts)
+
+
+def _is_lone_code(
+    codes: FloatArray, counts: IntArray, rest: FloatArray, rest_counts: IntArray
+) -> bool:
+    """Return whether a value that is a code nowhere else stands apart here."""
+    if len(rest) < _NEAREST or int(counts[0]) < _SPIKE:
+        return False
+    if counts[0] > _MOST_SHARE * (counts[0] + rest_counts.sum()):
+        return False
+    gap, extent, step = _distances(codes, rest)
+    if codes[0] != 0:
+        return gap > extent
+    is_apart = gap >= _ZERO_APART * extent and gap >= _MANY_STEPS * step
+    return is_apart and _is_spike(counts, rest_counts)
+
+
+def _distances(codes: FloatArray, rest: FloatArray) -> tuple[float, float, float]:
+    """Return how far codes are from the rest, how far this goes, and its usual step."""
+    gap, extent = abs(codes[0] - rest[0]), abs(rest[0] - rest[-1])
+    return float(gap), float(extent), float(np.median(np.abs(np.diff(rest))))
+
+
+def _is_spike(counts: IntArray, rest_counts: IntArray) -> bool:
+    """Return whether far more rows hold the codes than any value near to them."""
+    nearest = int(rest_counts[:_NEAREST].max())
+    return int(counts.max()) >= _SPIKE * max(1, nearest)
 
 
 _MOST_ROWS: Final = 50_000

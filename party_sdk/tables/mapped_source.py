@@ -36,7 +36,7 @@ from party_sdk.tables.columns import (
 )
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
 from party_sdk.tables.read_options import How, Names
-from party_sdk.tables.report import Finding, Findings, format_names
+from party_sdk.tables.report import Findings, format_names
 from party_sdk.tables.source import Batch, Places, Source
 
 MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
@@ -418,7 +418,7 @@ class MappedSource(Source):
 
     def tell(self, findings: Findings) -> None:
         """Add what was wrong with rows that take part, by the session's names."""
-        every, omitted = _AllFindings(), set(self._mapping.leave_out.lines)
+        every, omitted = Findings(most=None), set(self._mapping.leave_out.lines)
         self._source.tell(every)
         for found in every.shown:
             if found.line is None or found.line not in omitted:
@@ -441,21 +441,6 @@ class MappedSource(Source):
         """Return whether the rows that were read are those that lines say there are."""
         is_said = bool(self._mapping.leave_out.lines)
         return not is_said or len(self._base.numbers) == self._n_read
-
-
-class _AllFindings(Findings):
-    """Findings of which all keep their places."""
-
-    def add(
-        self,
-        what: str,
-        line: int | None = None,
-        column: str | None = None,
-        *,
-        of_cell: bool = False,
-    ) -> None:
-        """Add one finding."""
-        self.shown.append(Finding(what=what, line=line, column=column, of_cell=of_cell))
 
 
 def _map_batch(

@@ -244,11 +244,14 @@ def _format_part(part: Any) -> str:
 
 
 class Findings:
-    """Collects findings: the first ten with their places, the others by number."""
+    """Collects findings: the first ten with their places, the others by number.
 
-    def __init__(self, shown: Iterable[Finding] = (), more: int = 0) -> None:
-        self.shown = list(shown)
-        self.more = more
+    most: another number than ten; None for all.
+    """
+
+    def __init__(self, most: int | None = MOST_SHOWN) -> None:
+        self.shown, self.more = list[Finding](), 0
+        self._most = most
         self._headers: set[int | None] = set()
 
     def add(
@@ -265,7 +268,7 @@ class Findings:
             if line in self._headers:
                 return
             self._headers.add(line)
-        if len(self.shown) < MOST_SHOWN:
+        if self._most is None or len(self.shown) < self._most:
             self.shown.append(
                 Finding(what=what, line=line, column=column, of_cell=of_cell)
             )

@@ -6,11 +6,12 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
-from typing import IO, Any, Self, overload
+from typing import IO, Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -180,38 +181,12 @@ class UnmappedCells:
 
     headers: what the table calls the columns, in their order.
     changed: the places of those whose cells it changed, ascending.
-    cells: of these, numbers that stand for the cells as the table has them.
+    spool: of these, numbers that stand for the cells as the table has them.
     """
 
     headers: tuple[str, ...]
     changed: tuple[int, ...]
-    cells: pa.Table
-
-    @classmethod
-    def of(
-        cls,
-        headers: Sequence[str],
-        changed: Sequence[int],
-        file: IO[bytes],
-        n_rows: int,
-    ) -> Self:
-        """Return what a :class:`~party_sdk.tables.table.ColumnSpool` wrote, mapped.
-
-        Raises ValueError if the file holds other columns, or another number of rows.
-        """
-        names = [str(place) for place in range(len(changed))]
-        schema = pa.schema([(name, pa.float64()) for name in names])
-        batches = mapped_batches(file) if changed else []
-        cells = pa.Table.from_batches(batches, schema)
-        if changed and len(cells) != n_rows:
-            raise ValueError("the file holds another number of rows")
-        return cls(tuple(headers), tuple(changed), cells)
-
-    def put_into(self, rows: FloatArray, cells: pa.Table) -> FloatArray:
-        """Write cells of the table into mapped rows, and return them."""
-        for place, column in zip(self.changed, cells.columns, strict=True):
-            rows[:, place] = column.to_numpy()
-        return rows
+    spool: Spool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -312,25 +287,27 @@ class _UnmappedRows:
         unmapped: UnmappedCells | None,
         levels: Mapping[int, FloatArray],
     ) -> None:
-        self._table, self._unmapped, self._levels = table, unmapped, levels
+        self._table, self._levels = table, levels
+        self._unmapped = unmapped if unmapped and unmapped.changed else None
         self.n_rows, self.ids, self.columns = table.n_rows, table.ids, headers
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows."""
-        begin = 0
-        for rows in self._table.batches():
-            numbers = np.arange(begin, begin + len(rows))
-            yield self._unmap(np.array(rows), numbers)
-            begin += len(rows)
+        if self._unmapped is None:
+            changed: Iterable[FloatArray | None] = repeat(None)
+        else:
+            changed = self._unmapped.spool.batches()
+        for rows, own in zip(self._table.batches(), changed, strict=False):
+            yield self._unmap(np.array(rows), own)
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a copy of the rows with these numbers, whichever the order."""
-        return self._unmap(self._table.take(rows), rows)
+        own = None if self._unmapped is None else self._unmapped.spool.take(rows)
+        return self._unmap(self._table.take(rows), own)
 
-    def _unmap(self, found: FloatArray, rows: IntArray) -> FloatArray:
-        if self._unmapped is not None and self._unmapped.changed:
-            cells = self._unmapped.cells.take(pa.array(rows))
-            found = self._unmapped.put_into(found, cells)
+    def _unmap(self, found: FloatArray, own: FloatArray | None) -> FloatArray:
+        if self._unmapped is not None:
+            found[:, self._unmapped.changed] = own
         for place, words in self._levels.items():
             is_level = found[:, place] < len(words)  # not NaN, nor another word
             found[is_level, place] = words[found[is_level, place].astype(np.int64)]

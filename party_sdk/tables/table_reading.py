@@ -264,8 +264,7 @@ class TableReading:
         self._refusing = [_refuses_gaps(column, preparation) for column in columns]
         self._spool = Spool(len(columns), scratch.numbers)
         self._headers, self._changed = _find_changes(columns, mapping)
-        self._original = ColumnSpool(scratch.original)
-        self._original_file = scratch.original
+        self._original = Spool(len(self._changed), scratch.original)
         self._ids, self._cells = ColumnSpool(scratch.cells), scratch.cells
         self._watch = guards.NumberGuard(columns)
         self._totals: list[int] = []
@@ -306,9 +305,8 @@ class TableReading:
             self._watch.see(X, spread)
             self._spool.write(X)
             if batch.original:
-                self._original.write([pa.array(values) for values in batch.original])
+                self._original.write(np.column_stack(batch.original))
         self._ids.close()
-        self._original.close()
 
     def _numbers(
         self, begin: int, batch: Batch
@@ -390,11 +388,9 @@ class TableReading:
         report = self._report(file, findings, unfit, places, cells)
         if findings:
             return report, None
-        n_rows, unmapped = self._spool.n_rows, None
+        unmapped = None
         if self._headers:
-            unmapped = UnmappedCells.of(
-                self._headers, self._changed, self._original_file, n_rows
-            )
+            unmapped = UnmappedCells(self._headers, self._changed, self._original)
         table = Table(
             report=report,
             naming=self._naming,
@@ -523,15 +519,15 @@ class TableReading:
 
 def _find_changes(
     columns: Sequence[Column], mapping: TableMapping | None
-) -> tuple[Sequence[str], Sequence[int]]:
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return what the table calls columns, and the places of those whose cells change.
 
     Nothing where a mapping changes neither names nor cells.
     """
     if mapping is None:
         return (), ()
-    headers = [mapping.source_of(column.name) for column in columns]
-    changed = [i for i, c in enumerate(columns) if mapping.changes(c.name)]
+    headers = tuple(mapping.source_of(column.name) for column in columns)
+    changed = tuple(i for i, c in enumerate(columns) if mapping.changes(c.name))
     renamed = any(c.name != h for c, h in zip(columns, headers, strict=True))
     return (headers, changed) if changed or renamed else ((), ())
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
@@ -133,8 +133,6 @@ class Question(_Message):
             if self.part == "sheets":
                 return Unpacked(sheets=sheet_names(self.path))
             return unpack_sheet(self.path, self.dialect, self.columns, folder / COPY)
-        from party_sdk.tables.unpacking import read_labels, unpack_study
-
         if self.part == "labels":
             return Unpacked(labels=read_labels(self.path))
         return unpack_study(self.path, folder / COPY, self.limits)
@@ -150,14 +148,12 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         too much, or if this process has no memory to start it or to read its answer.
     """
     if question.kind in STATISTICS:
-        from party_sdk.tables.unpacking import require_reader
-
         require_reader()
     if sys.platform == "win32":
         return question.unpack(folder)
     limits = question.limits
     remedy = _REMEDIES.get(question.kind, "Save the table as CSV")
-    with _explain_memory(limits, remedy):
+    try:
         try:
             text = question.model_dump_json().encode()
         except ValueError:  # pydantic's own, for a name that is no Unicode
@@ -171,11 +167,18 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         except subprocess.TimeoutExpired:
             raise limits.time_error(remedy) from None
         _check_status(status, question, folder, remedy)
-        answer = _read_answer(folder, question)
-    if answer.refusal is None:
-        return answer
-    slug, detail, remedy = answer.refusal
-    error = CoterieError.of(Problem.of_slug(slug), detail)
+        with (folder / _ANSWER).open("rb") as file:
+            answer = Unpacked.model_validate_json(file.read(_MOST_ANSWERED))
+        if answer.refusal is None:
+            return answer
+        slug, detail, remedy = answer.refusal
+        error = CoterieError.of(Problem.of_slug(slug), detail)
+    except (FileNotFoundError, LookupError, ValueError):
+        raise unusable(question.path) from None
+    except (MemoryError, OSError) as failed:  # of this process, or to start the other
+        if _status_of(failed) != _OUT_OF_MEMORY:
+            raise
+        raise limits.memory_error(remedy) from None
     error.remedy = remedy
     raise error
 
@@ -210,40 +213,16 @@ def _check_status(status: int, question: Question, folder: Path, remedy: str) ->
         raise limits.disk_error(remedy)
     if status == _DISK_FULL:
         raise no_room(folder, _WRITTEN)
-    if status == _OUT_OF_MEMORY or status < 0:
+    # the question is gone: a library found no memory to load
+    is_unread = status > 0 and not (folder / _QUESTION).exists()
+    if status == _OUT_OF_MEMORY or status < 0 or is_unread:
         raise limits.memory_error(remedy)
     if status:
-        if not (folder / _QUESTION).exists():  # a library found no memory to load
-            raise limits.memory_error(remedy)
         raise InvalidData(
             f"The process that reads {limits.name!r} did not begin (status {status}). "
             "Free memory on this machine, raise its 'ulimit' and try again, or install "
             "Coterie anew."
         )
-
-
-def _read_answer(folder: Path, question: Question) -> Unpacked:
-    try:
-        with (folder / _ANSWER).open("rb") as file:
-            answer = Unpacked.model_validate_json(file.read(_MOST_ANSWERED))
-        if answer.refusal is not None:
-            Problem.of_slug(answer.refusal[0])
-    except (FileNotFoundError, LookupError, ValueError):
-        raise unusable(question.path) from None
-    return answer
-
-
-@contextmanager
-def _explain_memory(limits: Limits, remedy: str) -> Iterator[None]:
-    """Say of this process's own allocations what is said of the other's."""
-    try:
-        yield
-    except MemoryError:
-        raise limits.memory_error(remedy) from None
-    except OSError as error:  # a process is not started, or a file not mapped
-        if error.errno != errno.ENOMEM:
-            raise
-        raise limits.memory_error(remedy) from None
 
 
 # In the other process
@@ -256,34 +235,34 @@ def main(place: str) -> NoReturn:
     question = Question.model_validate_json((folder / _QUESTION).read_bytes())
     (folder / _QUESTION).unlink()
     _limit(large=question.large)
-    answer = _answer(question, folder)
     try:
+        answer = _answer(question, folder)
         (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
-    except MemoryError:
-        os._exit(_OUT_OF_MEMORY)
-    except OSError as error:
-        os._exit(_DISK_FULL if is_full(error) else _OUT_OF_ROOM)
+    except (MemoryError, OSError) as error:
+        os._exit(_status_of(error) or _OUT_OF_ROOM)
     os._exit(0)  # nothing here has to be taken apart
 
 
 def _answer(question: Question, folder: Path) -> Unpacked:
     try:
         return question.unpack(folder)
-    except MemoryError:
-        os._exit(_OUT_OF_MEMORY)
     except CoterieError as error:
-        said = (error.problem.slug, error.detail, error.remedy)
-    except Exception as error:  # noqa: BLE001  its text may hold values of cells
-        code = error.errno if isinstance(error, OSError) else None
-        if code == errno.ENOMEM:
-            os._exit(_OUT_OF_MEMORY)
-        if code == errno.EFBIG:
-            os._exit(_OUT_OF_ROOM)
-        if isinstance(error, OSError) and is_full(error):
-            os._exit(_DISK_FULL)
-        defect = InvalidData(f"{question.path.name!r} was not read: {place_of(error)}.")
-        said = (defect.problem.slug, defect.detail, defect.remedy)
-    return Unpacked(refusal=said)
+        said: CoterieError = error
+    except Exception as error:  # its text may hold values of cells
+        if _status_of(error):
+            raise
+        said = InvalidData(f"{question.path.name!r} was not read: {place_of(error)}.")
+    return Unpacked(refusal=(said.problem.slug, said.detail, said.remedy))
+
+
+def _status_of(error: Exception) -> int | None:
+    """Return with which status the process ends that met a limit; None of other errors."""
+    code = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or code == errno.ENOMEM:
+        return _OUT_OF_MEMORY
+    if code == errno.EFBIG:
+        return _OUT_OF_ROOM
+    return _DISK_FULL if isinstance(error, OSError) and is_full(error) else None
 
 
 def _limit(*, large: bool) -> None:
