@@ -30,7 +30,7 @@ from party_sdk.tables.cells import (
     guess,
     settle,
 )
-from party_sdk.tables.columns import Column, kind_of, texts
+from party_sdk.tables.columns import PLAIN, Column, kind_of, texts
 from party_sdk.tables.files import MOST_CELL, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
@@ -71,9 +71,16 @@ class ArrowSource(Source):
             for place, kind in enumerate(kinds)
         ]
         written = [sample.drop_null().to_pylist() for sample in samples]
+        numeric, mixed = {*unpacked.numeric}, {*unpacked.mixed}
+        judged = [
+            [] if place in numeric - mixed else cells
+            for place, cells in enumerate(written)
+        ]
         self.forms = [
-            replace(form, has_numbers=place in unpacked.mixed)
-            for place, form in enumerate(find_forms(written, dialect))
+            replace(PLAIN, codes=form.codes)
+            if place in numeric - mixed
+            else replace(form, has_numbers=place in mixed)
+            for place, form in enumerate(find_forms(judged, dialect))
         ]
         self._dialect = settle(dialect, self.forms)
         self._warnings = list(unpacked.warnings)
@@ -257,8 +264,10 @@ def write_rows(
                 for place, cells in enumerate(zip(*piece, strict=True))
             ]
             for place in numeric:
-                whole = compute.equal(columns[place], compute.trunc(columns[place]))
-                is_whole[place] &= compute.all(whole, min_count=0).as_py()
+                values = columns[place].drop_null().to_numpy()
+                is_whole[place] &= bool(
+                    ((values == np.trunc(values)) & (np.abs(values) < 2**53)).all()
+                )
             is_filled = reduce(compute.or_, map(compute.is_valid, columns))
             places = np.flatnonzero(~is_filled.to_numpy(zero_copy_only=False))
             empty.extend((begin + places).tolist())
@@ -276,7 +285,6 @@ def write_rows(
         is_text=True,
         first=first,
         empty=tuple(empty),
-        mixed=tuple(mixed),
     )
 
 

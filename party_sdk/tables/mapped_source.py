@@ -316,10 +316,6 @@ class MappedSource(Source):
         """Return where the rows that are left stand in the table."""
         return self._base.without(self._omitted)
 
-    def rejected_lines(self) -> frozenset[int]:
-        """Return the lines of the table that cannot be cut into cells."""
-        return self._source.rejected_lines()
-
     def read_places(self) -> Places | None:
         """Return where the rows stand that the last pass yielded."""
         places = self._source.read_places()
@@ -388,12 +384,11 @@ class MappedSource(Source):
         lines = self._mapping.leave_out.lines
         if not lines:
             return self._omitted
-        rejected = self._source.rejected_lines()
+        self._rejected = self._source.reject_lines(lines)
         places = self._source.places
-        self._rejected = rejected.intersection(lines)
         # a line within a row is none
         self._absent = sorted({*lines}.difference(places.numbers.tolist()))
-        self._base = places.without_numbers(rejected)
+        self._base = places.without_numbers(self._rejected)
         return np.flatnonzero(np.isin(self._base.numbers, lines))
 
     def _find_kept(

@@ -124,9 +124,10 @@ class Source(ABC):
         """
         return self.places
 
-    def rejected_lines(self) -> frozenset[int]:
-        """Return the lines that cannot be cut into cells: all of the table is read.
+    def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
+        """Return which of some lines cannot be cut into cells: all of the table is read.
 
         From then on each of them is a row of :attr:`places`.
         """
+        del lines
         return frozenset()

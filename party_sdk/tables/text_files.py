@@ -120,6 +120,7 @@ class TextSource(Source):
             copy_decoded(path, kind, encoding, self._read, self._limits)
         self._rejects: list[duck.Reject] = []
         self._whole: frozenset[int] = frozenset()
+        self._n_read = 0
         self._signs = SignWatches()
 
     @property
@@ -155,26 +156,32 @@ class TextSource(Source):
             yield Batch(cells, batch.columns[len(wanted) :])
             n_rows += len(batch)
 
-    def rejected_lines(self) -> frozenset[int]:
-        """Return the lines that cannot be cut into cells."""
+    def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
+        """Return which of some lines cannot be cut into cells."""
         for _ in self._text_batches([0]):
             pass
-        self._whole = frozenset(self._lines_of(self._rejects))
+        self._whole = frozenset(self._lines_of(self._rejects)).intersection(lines)
         return self._whole
 
     def read_places(self) -> Places | None:
         """Return where rows stand, without those that the last pass rejected."""
+        if not self._rejects:
+            return self.places
         if any(reject.why == "UNQUOTED VALUE" for reject in self._rejects):
             return None
-        return self.places.without_numbers(self._lines_of(self._rejects))
+        places = self.places.without_numbers(self._lines_of(self._rejects))
+        return places if len(places.numbers) == self._n_read else None
 
     def _text_batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._read.absolute(), len(self.names.all)
         try:
             with duck.open_database(path, self._folder, width) as connection:
-                yield from duck.read_text(
+                self._n_read = 0
+                for batch in duck.read_text(
                     connection, path, self.dialect, width, places, self._longest
-                )
+                ):
+                    self._n_read += len(batch)
+                    yield batch
                 self._rejects = duck.read_rejects(connection)
         except duckdb.OutOfMemoryException:
             raise InvalidData(f"{width:,} columns take too much memory.") from None

@@ -76,7 +76,8 @@ class Unpacked(_Message):
     is_text: whether numbers and dates may be written as texts.
     first: the number of the first row; ``empty``: of rows that hold nothing.
     format: what was chosen in the file, such as its sheet.
-    mixed: the places of columns that had numbers, and texts of numbers as well.
+    numeric: the places of columns of texts whose numbers were numbers.
+    mixed: those of them that had texts of numbers as well.
     problems: what a copy cannot show, and somebody has to decide.
     sheets: of a workbook: those that hold something.
     refusal: problem, detail and remedy of an error that an operator can mend; none of
@@ -90,6 +91,7 @@ class Unpacked(_Message):
     first: int = 1
     empty: tuple[int, ...] = ()
     format: dict[str, str | int] = {}
+    numeric: tuple[int, ...] = ()
     mixed: tuple[int, ...] = ()
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -323,6 +323,8 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
     n_hidden = sum(number > above for number in rows.marks.hidden_rows)
     return unpacked.model_copy(
         update={
+            "numeric": tuple(p for p, each in enumerate(chosen) if each.n_numbers),
+            "mixed": tuple(mixed),
             "format": {"sheet": sheet.name} | ({"skip": above} if has_titles else {}),
             "problems": (
                 *_ask_hidden(

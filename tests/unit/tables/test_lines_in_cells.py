@@ -84,3 +84,12 @@ def test_an_operator_may_say_that_a_note_holds_lines_like_rows(tmp_path: Path) -
     report, table = examine(path, How(columns=HOW.columns, allow=["cell-lines"]))
     assert table is not None, report.problems
     assert table.n_rows == 20
+
+
+def test_lines_that_marks_hide_cost_no_other_sentence(tmp_path: Path) -> None:
+    """No line of a cell is named where marks hide on which lines rows begin."""
+    path = tmp_path / "a.csv"
+    path.write_text('id,x,y\na,1,2\nb"x,2,3\nc,3,4,5\nd,4\ne,5,zzz')
+    report, table = examine(path, How())
+    assert table is None
+    assert [problem.line for problem in report.problems] == [4, 5]
