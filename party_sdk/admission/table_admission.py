@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,6 @@ from clustering_protocols.terms.terms import Terms
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.terms.terms import Terms
-    from party_sdk.tables import IdColumns
-    from party_sdk.tables.mapping import TableMapping
 
 
 UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
@@ -82,33 +80,6 @@ def matched_by(terms: Terms, slot: str) -> tuple[str, ...]:
     """Return the columns by which the rows of a slot are linked; none where ids are."""
     params = check_terms(terms)
     return tuple(params.match_columns) if shares_rows(terms, slot) else ()
-
-
-def open_by(
-    agreed: SlotFields,
-    table: Any,
-    id_column: IdColumns,
-    columns: list[str] | None,
-    mapping: TableMapping | None = None,
-) -> DataSource:
-    """Return a table as rows, with the fields of a dictionary in its order.
-
-    Raises InvalidData if it cannot be read, or has other columns.
-    """
-    from party_sdk.tables import open_table
-
-    dictionary, preparation, match_columns = agreed
-    data = open_table(
-        table,
-        id_column=id_column,
-        columns=columns,
-        schema=dictionary,
-        preparation=preparation,
-        mapping=mapping,
-        match_columns=match_columns,
-    )
-    check_admitted(agreed, data)
-    return data
 
 
 def check_admitted(agreed: SlotFields, data: DataSource) -> None:

@@ -52,10 +52,10 @@ from party_sdk.admission.table_admission import (
     SlotFields,
     agreed_in,
     arrival_of,
-    open_by,
     select_clustered,
     units_of,
 )
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -415,7 +415,10 @@ class Party:
         if isinstance(table, DataSource):
             return table
         counts = self.stored.mappings.choose(mapping, lambda _: False)
-        data = open_by(self.slot_fields, table, id_column, columns, counts)
+        from party_sdk.tables import How  # not above: pages of help need no tables
+
+        how = How(id_column=id_column, columns=columns, mapping=counts)
+        data = TableSpec(path=table, how=how).open(self.slot_fields)
         if keeps:
             self.keep_mapping(counts, data)
         return data

@@ -231,6 +231,14 @@ def _unread_number(cells: Iterable[str], dialect: CellForm | Dialect) -> str | N
     return begun[0] if 2 * len(begun) > len(given) else None
 
 
+def number_of(text: str) -> float | None:
+    """Return the number that a text with a decimal point is; None if it is none."""
+    try:
+        return None if "_" in text else float(text)
+    except ValueError:
+        return None
+
+
 def is_date(cell: str) -> bool:
     """Return whether a cell looks like a date."""
     return _DATE.fullmatch(cell.strip()) is not None

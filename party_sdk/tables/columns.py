@@ -24,6 +24,7 @@ from party_sdk.tables.cells import (
     CellForm,
     Kind,
     is_number,
+    number_of,
     read_date,
 )
 from party_sdk.tables.report import HEADER, form
@@ -386,14 +387,6 @@ def _numeric(codes: frozenset[str]) -> tuple[float, ...]:
     """Return the codes of no value that are numbers, such as -9."""
     values = [number_of(code) for code in codes]
     return tuple(v for v in values if v is not None and math.isfinite(v))
-
-
-def number_of(text: str) -> float | None:
-    """Return the number that a text with a decimal point is; None if it is none."""
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
 
 
 def number_of_cell(text: str) -> float:

@@ -26,12 +26,13 @@ from clustering_protocols.terms.schema import Field, Level, Schema, normal
 from party_sdk.tables.cells import (
     CellForm,
     Dialect,
+    number_of,
     read_date,
     read_minus,
     read_number,
     split_limit,
 )
-from party_sdk.tables.columns import Column, number_of, texts
+from party_sdk.tables.columns import Column, texts
 from party_sdk.tables.guards import SignWatch, is_total, lone_values
 from party_sdk.tables.mapping import (
     MOST_LINES,
@@ -390,16 +391,13 @@ def propose(table: Any, how: How, schema: Schema) -> Proposal:
             candidates=tuple(sorted(near, key=lambda name: -near[name].score)),
         )
         if source is not None:
-            drafter = _CellDrafter(
-                form=excerpt.forms[source],
-                codes=plain.dialect.codes,
-                about=about,
+            form = excerpt.forms[source]
+            found = _draft_cells(
+                field, source, counts[source], form, plain.dialect.codes, about
             )
-            found = drafter.draft(field, source, counts[source])
-            match = {"source": source, "certainty": near[source].certainty}
-            column = column.model_copy(
-                update={**match, "why": near[source].why, **found}
-            )
+            found |= {"source": source, **near[source]._asdict()}
+            del found["score"]
+            column = column.model_copy(update=found)
         columns.append(column)
     watched = dict.fromkeys([*ids, *free[:1]])
     totals = {name: tuple(filter(is_total, counts[name])) for name in watched}
@@ -527,100 +525,95 @@ def _similarity(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
-class _CellDrafter(NamedTuple):
-    """Drafts what the cells of columns stand for.
+def _draft_cells(
+    field: Field,
+    source: str,
+    counts: Mapping[str, int],
+    form: CellForm,
+    codes: frozenset[str],
+    about: Labels,
+) -> dict[str, Any]:
+    """Return cells, unit and form of the column that a field comes from.
 
-    form: how the column writes numbers and dates.
+    counts: of the texts of the column.
+    form: how it writes numbers and dates.
     codes: texts of the whole file that stand for no value.
     about: titles and labels of a file of a study.
     """
-
-    form: CellForm
-    codes: frozenset[str]
-    about: Labels
-
-    def draft(
-        self, field: Field, source: str, counts: Mapping[str, int]
-    ) -> dict[str, Any]:
-        """Return cells, unit and form of the column that a field comes from."""
-        codes = self.codes - set(field.levels)
-        shown = {
-            text: count
-            for text, count in counts.items()
-            if text not in codes and not is_total(text) and can_be_written(text)
-        }
-        thousands: Thousands | None = None
-        orders: tuple[DateOrder, ...] = ()
-        minus, two_readings = None, ""
-        if field.is_category or field.type == "boolean":
-            labels = self.about.labels.get(source, {})
-            ordered = sorted(shown.items(), key=lambda each: -each[1])
-            cells = _ask_contested(
-                field, [_match_level(field, *each, labels) for each in ordered]
-            )
-        elif field.type == "date":
-            orders = _find_orders(list(shown), self.form.dates or "year-first")
-            cells = [_missing(t, n) for t, n in shown.items() if means_nothing(t)]
+    shown = {
+        text: count
+        for text, count in counts.items()
+        if text not in codes - set(field.levels)
+        and not is_total(text)
+        and can_be_written(text)
+    }
+    found: dict[str, Any] = {}
+    if field.is_category or field.type == "boolean":
+        labels = about.labels.get(source, {})
+        ordered = sorted(shown.items(), key=lambda each: -each[1])
+        cells = _ask_contested(
+            field, [_match_level(field, *each, labels) for each in ordered]
+        )
+    elif field.type == "date":
+        found["dates"] = _find_orders(list(shown), form.dates or "year-first")
+        cells = [_missing(t, n) for t, n in shown.items() if means_nothing(t)]
+    else:
+        if any(map(read_minus, shown)):
+            found["minus"] = "any"
+            shown = {read_minus(text) or text: n for text, n in shown.items()}
+        watch = SignWatch(form)
+        if not form.is_decided:
+            watch.see(pa.array(shown, pa.large_string()), 0)
+        if watch.has_two_readings:
+            found["two_readings"] = watch.text
+            shown = {}
         else:
-            if any(map(read_minus, shown)):
-                minus = "any"
-                plain = [(read_minus(text) or text, n) for text, n in shown.items()]
-                shown = dict(plain)
-            if not self.form.is_decided:
-                watch = SignWatch(self.form)
-                watch.see(pa.array(shown, pa.large_string()), 0)
-                two_readings = watch.text if watch.has_two_readings else ""
-            thousands = None if two_readings else self._find_thousands(shown)
-            readable = {} if two_readings else shown
-            cells = list(self._match_numbers(readable, thousands))
-        return {
-            "cells": tuple(cells[:_MOST_CELLS]),
-            "convert": _find_unit(field, source, self.about.titles.get(source, "")),
-            "thousands": thousands,
-            "dates": orders,
-            "minus": minus,
-            "two_readings": two_readings,
-        }
+            found["thousands"] = _find_thousands(shown, form)
+        cells = list(_match_numbers(shown, form, found.get("thousands")))
+    found["cells"] = tuple(cells[:_MOST_CELLS])
+    found["convert"] = _find_unit(field, source, about.titles.get(source, ""))
+    return found
 
-    def _match_numbers(
-        self, counts: Mapping[str, int], thousands: str | None
-    ) -> Iterator[LevelProposal]:
-        """Yield the texts of a column of numbers that are none, and codes among these."""
-        values: dict[float, tuple[str, int]] = {}
-        for text, count in counts.items():
-            value = self._number_in(text)
-            if thousands is not None and (own := read_number(text, None, thousands)):
-                value = number_of(own)
-            if value is None and means_nothing(text):
-                yield _missing(text, count)
-            elif value is None:
-                yield LevelProposal(
-                    text=text,
-                    count=count,
-                    is_limit=split_limit(text) is not None,
-                    certainty=Certainty.OPEN,
-                )
-            elif np.isfinite(value):
-                values[value] = text, count
-        seen = np.repeat(list(values), [min(count, 50) for _, count in values.values()])
-        for lone in lone_values(seen):
-            yield _missing(*values[lone.value])
 
-    def _find_thousands(self, counts: Mapping[str, int]) -> Thousands | None:
-        """Return the sign between thousands that most texts show which are no numbers."""
-        signs: Sequence[Thousands] = _THOUSANDS
-        if self.form.decimal == ",":
-            signs = (".", " ", "'")
-        plain = [text for text in counts if split_limit(text) is None]
-        wrong = [text for text in plain if self._number_in(text) is None]
-        for sign in signs:
-            read = [read_number(text, None, sign) for text in wrong]
-            if wrong and sum(each is not None for each in read) > len(read) / 2:
-                return sign
-        return None
+def _match_numbers(
+    counts: Mapping[str, int], form: CellForm, thousands: str | None
+) -> Iterator[LevelProposal]:
+    """Yield the texts of a column of numbers that are none, and codes among these."""
+    values: dict[float, tuple[str, int]] = {}
+    for text, count in counts.items():
+        value = _number_in(text, form)
+        if thousands is not None and (own := read_number(text, None, thousands)):
+            value = number_of(own)
+        if value is None and means_nothing(text):
+            yield _missing(text, count)
+        elif value is None:
+            yield LevelProposal(
+                text=text,
+                count=count,
+                is_limit=split_limit(text) is not None,
+                certainty=Certainty.OPEN,
+            )
+        elif np.isfinite(value):
+            values[value] = text, count
+    seen = np.repeat(list(values), [min(count, 50) for _, count in values.values()])
+    for lone in lone_values(seen):
+        yield _missing(*values[lone.value])
 
-    def _number_in(self, text: str) -> float | None:
-        return number_of(text.replace(",", ".") if self.form.decimal == "," else text)
+
+def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | None:
+    """Return the sign between thousands that most texts show which are no numbers."""
+    plain = [text for text in counts if split_limit(text) is None]
+    wrong = [text for text in plain if _number_in(text, form) is None]
+    for sign in _THOUSANDS:
+        read = [read_number(text, None, sign) for text in wrong]
+        is_usual = sum(each is not None for each in read) > len(read) / 2
+        if is_usual and sign != (form.decimal if form.decimal == "," else ""):
+            return sign
+    return None
+
+
+def _number_in(text: str, form: CellForm) -> float | None:
+    return number_of(text.replace(",", ".") if form.decimal == "," else text)
 
 
 def _missing(text: str, count: int) -> LevelProposal:

@@ -19,6 +19,7 @@ from clustering_protocols.terms.schema import normal
 from party_sdk.tables.cells import (
     THOUSANDS_LIKE,
     Kind,
+    number_of,
     read_date,
     read_minus,
     read_number,
@@ -28,7 +29,6 @@ from party_sdk.tables.columns import (
     PLAIN,
     Bad,
     Column,
-    number_of,
     number_of_cell,
     numbers,
     plain_texts,
@@ -339,21 +339,27 @@ class MappedSource(Source):
         begin = 0
         for batch in self._source.batches(asked, names):
             n_rows = len((*batch.cells, *batch.names)[0])
-            mapped = _map_batch(wanted, named, batch)
             keep = self._find_kept(begin, n_rows, lines, batch.names[len(named) :])
             begin += n_rows
+            pairs = [*map(MappedColumn.map_cells, wanted, batch.cells)]
+            cells = [piece for piece, _ in pairs]
+            ids = [
+                piece if c.said is None else texts(c.map_cells(piece)[0])
+                for c, piece in zip(named, batch.names, strict=False)
+            ]
+            changed = [values for _, values in pairs if values is not None]
+            given = batch.cells
             if keep is not None:
                 mask = pa.array(keep)
-                mapped = Batch(
-                    [compute.filter(piece, mask) for piece in mapped.cells],
-                    [compute.filter(piece, mask) for piece in mapped.names],
-                    [compute.filter(piece, mask) for piece in batch.cells],
-                    [values[keep] for values in mapped.original],
+                cells, ids, given = (
+                    [compute.filter(piece, mask) for piece in pieces]
+                    for pieces in (cells, ids, batch.cells)
                 )
+                changed = [values[keep] for values in changed]
                 n_rows = int(keep.sum())
             self._n_kept += n_rows
             if n_rows:
-                yield mapped
+                yield Batch(cells, ids, given, changed)
         self._n_read = begin
 
     def _name_column(self, name: str) -> MappedColumn:
@@ -436,16 +442,3 @@ class MappedSource(Source):
         """Return whether the rows that were read are those that lines say there are."""
         is_said = bool(self._mapping.leave_out.lines)
         return not is_said or len(self._base.numbers) == self._n_read
-
-
-def _map_batch(
-    wanted: Sequence[MappedColumn], named: Sequence[MappedColumn], batch: Batch
-) -> Batch:
-    mapped = [c.map_cells(p) for c, p in zip(wanted, batch.cells, strict=True)]
-    pairs = zip(named, batch.names, strict=False)
-    return Batch(
-        [cells for cells, _ in mapped],
-        [p if c.said is None else texts(c.map_cells(p)[0]) for c, p in pairs],
-        batch.cells,
-        [original for _, original in mapped if original is not None],
-    )

@@ -39,7 +39,7 @@ from clustering_protocols.shared_stages.statistics.units import (
     find_conversion,
 )
 from clustering_protocols.terms.schema import MOST_LEVELS, normal
-from party_sdk.tables.cells import Dialect
+from party_sdk.tables.cells import Dialect, number_of
 
 VERSION: Final = 1
 MOST_COLUMNS: Final = 20_000
@@ -201,7 +201,8 @@ class ColumnMapping(_Part):
     def gives_numbers(self) -> bool:
         """Return whether all levels are numbers in the session."""
         return bool(self.levels) and all(
-            _is_number(str(level)) for level in self.levels.values()
+            (value := number_of(str(level))) is not None and math.isfinite(value)
+            for level in self.levels.values()
         )
 
 
@@ -308,13 +309,6 @@ class TableMapping(_Part):
 def can_be_written(text: str) -> bool:
     """Return whether a text may stand in a mapping, as a name or as a cell."""
     return 0 < len(text) <= _LONGEST and _ONE_LINE.fullmatch(text) is not None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return "_" not in text and math.isfinite(float(text))
-    except ValueError:
-        return False
 
 
 def describe_differences(before: TableMapping, after: TableMapping) -> list[str]:

@@ -23,13 +23,14 @@ from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout, Terms
 from coterie_pages.formatting import format_test
 from coterie_pages.pages import page
-from party_sdk.admission.table_admission import open_by
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.cli.terminal.result_lines import outcome_lines, profile_lines
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
+from party_sdk.tables import How
 
 NAMES = ("a", "b")
 NAMES_OF_SIX = ["a", "b", "c", "d", "cost", "died"]
@@ -118,7 +119,7 @@ def test_parties_and_coordinator_read_profiles_over_http(
             np.testing.assert_allclose(field.mean, expected, rtol=1e-9)
     for slot, table_ in zip(house.last, tables, strict=True):
         member = house.last[slot]
-        data = open_by(member.slot_fields, table_, None, None)
+        data = TableSpec(path=table_, how=How()).open(member.slot_fields)
         found = run_report(member, house.home_of(slot), data=data)
         pooled, own, *rest = found.profiles
         assert (pooled.own, own.own, rest) == (False, True, [])
