@@ -197,22 +197,14 @@ def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     where some do not, and how many stand for none. Of match keys: those of which few
     rows have a value.
     """
-    report = getattr(data, "report", None)
-    codes = [] if report is None else [each.codes_sentence for each in report.columns]
-    return list(filter(None, [*codes, *_id_warnings(terms, slot, data)]))
-
-
-def _id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
-    params = check_terms(terms)
-    if not isinstance(params, AlignedParams):
-        return []
-    if params.linked_by:
-        return key_warnings(found_keys(terms, slot, data))
-    if not shares_rows(terms, slot):
-        return []
-    expected = params.alignment.id_patterns
-    warnings = [unnamed_warning(data.ids)]
-    if expected and data.ids is not None:
-        found = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
-        warnings.append(found.sentence(expected))
-    return warnings
+    report, params = getattr(data, "report", None), check_terms(terms)
+    told = [] if report is None else [each.codes_sentence for each in report.columns]
+    if isinstance(params, AlignedParams) and params.linked_by:
+        told += key_warnings(found_keys(terms, slot, data))
+    elif isinstance(params, AlignedParams) and shares_rows(terms, slot):
+        told.append(unnamed_warning(data.ids))
+        expected = params.alignment.id_patterns
+        if expected and data.ids is not None:
+            found = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
+            told.append(found.sentence(expected))
+    return list(filter(None, told))

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from functools import cache
+from itertools import islice
 from statistics import median
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -191,20 +192,6 @@ def guess(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
     return "words"
 
 
-def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """Return the cells of each column; ragged rows are left out."""
-    whole = [cells for cells in rows if len(cells) == width]
-    return [[cells[index] for cells in whole] for index in range(width)]
-
-
-def in_thousands(cells: Iterable[str], dialect: CellForm | Dialect) -> bool:
-    """Return whether cells that are no numbers are such with separators of thousands."""
-    values = {cell.strip() for cell in cells} - dialect.codes
-    return bool(values) and all(
-        is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value) for value in values
-    )
-
-
 def column_warnings(
     names: Sequence[str],
     kinds: Sequence[Kind],
@@ -217,18 +204,16 @@ def column_warnings(
             yield f"{name!r}: numbers that begin with 0, perhaps codes: read as numbers."
         if kind != "words":
             continue
-        if in_thousands(column, dialect):
+        values = [value for c in column if (value := c.strip()) not in dialect.codes]
+        begun = [value for value in values if _BEGINS.match(value)]
+        if values and all(
+            is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value)
+            for value in values
+        ):
             yield f"{name!r}: {SEPARATED}; a mapping reads them (thousands = …)."
-        elif found := _unread_number(column, dialect):
+        elif 2 * len(begun) > len(values):
             what = "is neither a number nor a date such as 2026-01-31"
-            yield f"{name!r}: {form(found)!r} {what}."
-
-
-def _unread_number(cells: Iterable[str], dialect: CellForm | Dialect) -> str | None:
-    """Return a cell of a column whose cells mostly begin with a digit."""
-    given = [value for cell in cells if (value := cell.strip()) not in dialect.codes]
-    begun = [value for value in given if _BEGINS.match(value)]
-    return begun[0] if 2 * len(begun) > len(given) else None
+            yield f"{name!r}: {form(begun[0])!r} {what}."
 
 
 def number_of(text: str) -> float | None:
@@ -494,7 +479,14 @@ def detect(text: str, given: Dialect) -> tuple[Dialect, list[str]]:
     delimiter = given.delimiter or _sep_line(lines)
     delimiter = delimiter or _find_delimiter(lines[skip:], given.quote)
     dialect = replace(given, skip=skip, delimiter=delimiter)
-    return _below_titles(text, dialect) if given.skip is None else (dialect, [])
+    if given.skip is not None:
+        return dialect, []
+    head = list(islice(_records(text, dialect), HEAD_ROWS))
+    n = count_titles([cells for _, cells in head])
+    if not n:
+        return dialect, []
+    skip += head[n - 1][0]
+    return replace(dialect, skip=skip), [title_warning(skip, "line")]
 
 
 def records(text: str, dialect: Dialect) -> list[list[str]]:
@@ -580,7 +572,8 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
     usual = median([count for count in filled if count] or [0])
     for place, count in enumerate(filled[: _MOST_TITLES + 1]):
         if 2 * count > usual:
-            return place if all(map(_may_name, rows[place])) else 0
+            has_value = any(is_date(cell) or has_number(cell) for cell in rows[place])
+            return 0 if has_value else place
     return 0
 
 
@@ -593,23 +586,6 @@ def title_warning(n: int, word: str) -> str:
         f"{which} read as a title: the names of columns stand in {word} {n + 1} "
         f"(--csv skip={n})."
     )
-
-
-def _below_titles(text: str, dialect: Dialect) -> tuple[Dialect, list[str]]:
-    head = []
-    for record in _records(text, dialect):
-        head.append(record)
-        if len(head) == HEAD_ROWS:
-            break
-    n = count_titles([cells for _, cells in head])
-    if not n:
-        return dialect, []
-    skip = (dialect.skip or 0) + head[n - 1][0]
-    return replace(dialect, skip=skip), [title_warning(skip, "line")]
-
-
-def _may_name(cell: str) -> bool:
-    return not is_date(cell) and not has_number(cell)
 
 
 def has_number(cell: str) -> bool:

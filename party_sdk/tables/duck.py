@@ -6,6 +6,7 @@ columns are called by position. So nothing of an operator's file becomes a state
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,12 +134,6 @@ def unreadable(path: Path, error: Exception) -> InvalidData:
     """
     if isinstance(error, duckdb.OutOfMemoryException):
         raise MemoryError from None  # noqa: TRY004  no type is wrong
-    found = None
-    for word in ("in line ", "Line: ", "line: "):
-        _, there, rest = str(error).partition(word)
-        digits = rest[: next((i for i, c in enumerate(rest) if not c.isdigit()), 0)]
-        if there and digits:
-            found = digits
-            break
-    place = f", line {found}" if found else ""
+    found = re.search(r"(?:in line |[Ll]ine: )(\d+)", str(error))
+    place = f", line {found[1]}" if found else ""
     return InvalidData(f"{path.name!r} is no readable table{place}.")

@@ -23,7 +23,7 @@ from party_sdk.tables.cells import (
 )
 from party_sdk.tables.columns import Column
 from party_sdk.tables.files import CELL_LINES, LARGE_FILE
-from party_sdk.tables.read_options import UNNAMED, maybe_truth
+from party_sdk.tables.read_options import UNNAMED
 from party_sdk.tables.report import Findings, form
 from party_sdk.tables.source import Places
 from party_sdk.tables.table import Spool
@@ -282,6 +282,9 @@ TOTALS: Final = "totals-row"
 SWITCHES: Final = (RUNNING, LARGE, TOTALS, CELL_LINES, LARGE_FILE)
 """Guards that a party may switch off for a table, by ``--allow``."""
 
+_TRUTHS: Final = frozenset(
+    {"class", "label", "target", "truth", "klasse", "cluster", "species"}
+)
 MOST_MAGNITUDE: Final = 1e150
 """Squares of larger numbers, added up, leave float64."""
 _EXACT: Final = 2.0**53
@@ -444,7 +447,8 @@ class NumberGuard:
         rising = self._rising & ~self._running & (self.n_rows >= 2 * _LEAST_ROWS)
         if named := self._quote_names(rising):
             said.append(f"Rising whole numbers, perhaps ids: {named}.")
-        if truths := maybe_truth(column.name for column in self._columns):
+        names = [column.name for column in self._columns]
+        if truths := [name for name in names if name.casefold() in _TRUTHS]:
             shown = ", ".join(map(repr, truths))
             said.append(f"Perhaps classes to be found, not data: {shown}.")
         return said

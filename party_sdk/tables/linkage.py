@@ -127,7 +127,8 @@ def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
     """
     roles = person_columns(column_names(table, how))
     keys = candidate_keys(roles)
-    if _is_german(roles):
+    named = {fold(roles.get(role, "")) for role in ("given", "surname")}
+    if named & {"vorname", "nachname", "familienname"}:  # Mueller is Müller there
         keys = [key.replace("soundex", "cologne") for key in keys]
     if not keys:
         raise InvalidData(
@@ -135,12 +136,6 @@ def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
             "columns, or write keys yourself, e.g. 'surname | soundex + birth_date | date'."
         )
     return preview_of(table, how, keys)
-
-
-def _is_german(roles: Mapping[str, str]) -> bool:
-    """Return whether names are of a table with German headings: Mueller is Müller there."""
-    named = {fold(roles.get(role, "")) for role in ("given", "surname")}
-    return bool(named & {"vorname", "nachname", "familienname"})
 
 
 def preview_of(table: Any, how: How, keys: Sequence[str]) -> tuple[KeyPreview, ...]:

@@ -17,9 +17,6 @@ from party_sdk.tables.report import format_names
 
 IdColumns = str | Sequence[str] | None
 UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
-TRUTHS = frozenset(
-    {"class", "label", "target", "truth", "klasse", "cluster", "species"}
-)
 
 
 class Names:
@@ -104,11 +101,6 @@ def choose_columns(
     if not wanted:
         raise InvalidData("There is no column to cluster.")
     return tuple(wanted)
-
-
-def maybe_truth(wanted: Iterable[str]) -> list[str]:
-    """Return the columns that may hold what a clustering is to find."""
-    return [name for name in wanted if name.casefold() in TRUTHS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,26 +168,14 @@ def open_source(
     Raises InvalidData if it is none, is not what the mapping describes, or changes
         meanwhile.
     """
-    with _open_unmapped(table, how, folder, columns) as source:
-        if how.mapping is None:
-            yield source
-        else:
-            yield MappedSource(source, how, how.mapping)
-
-
-@contextmanager
-def _open_unmapped(
-    table: Any, how: How, folder: Path, columns: Collection[str] | None
-) -> Iterator[Source]:
     path = file_of(table)
     if path is None:
-        yield frame_source(
-            table, how.file_dialect, (*how.id_columns, *how.match_columns)
-        )
-        return
-    before = _state(path)
-    yield _open_file(path, how, folder, columns)
-    if _state(path) != before:
+        before, names = None, (*how.id_columns, *how.match_columns)
+        source: Source = frame_source(table, how.file_dialect, names)
+    else:
+        before, source = _state(path), _open_file(path, how, folder, columns)
+    yield source if how.mapping is None else MappedSource(source, how, how.mapping)
+    if path is not None and _state(path) != before:
         raise InvalidData(f"{path.name!r} was changed while it was read.")
 
 

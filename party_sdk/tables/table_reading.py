@@ -218,24 +218,16 @@ def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
     columns = [
         Column.of(name, kinds[name], how.schema, codes, forms[name]) for name in wanted
     ]
-    return (
-        columns
-        if how.mapping is None
-        else _map_columns(columns, how.mapping, () if how.match_columns else naming)
-    )
-
-
-def _map_columns(
-    columns: Sequence[Column], mapping: TableMapping, naming: Sequence[str]
-) -> list[Column]:
-    """Return columns as a mapping leaves them: codes of the table are no cells any more."""
-    if changed := [name for name in naming if mapping.changes(name)]:
+    if (mapping := how.mapping) is None:
+        return columns
+    changed = [name for name in naming if mapping.changes(name)]
+    if changed and not how.match_columns:
         raise InvalidData(
             f"The mapping changes the ids in {changed[0]!r}: a column that names the rows "
             "can have another name, and no other levels, unit or codes."
         )
     return [
-        replace(
+        replace(  # codes of the table are no cells any more
             column,
             codes=frozenset() if mapping.changes(column.name) else column.codes,
             header=mapping.source_of(column.name),

@@ -24,7 +24,6 @@ from party_sdk.tables import duck
 from party_sdk.tables.cells import (
     Dialect,
     column_warnings,
-    columns_of,
     detect,
     find_forms,
     guess,
@@ -104,7 +103,9 @@ class TextSource(Source):
                 f"{len(rows[0]):,} columns; a text file has at most {duck.MOST_COLUMNS:,}."
             )
         self.names = Names(rows[0])
-        cells = columns_of(rows[1:], len(self.names.all))
+        width = len(self.names.all)
+        whole = [cells for cells in rows[1:] if len(cells) == width]  # not ragged ones
+        cells = [[row[place] for row in whole] for place in range(width)]
         self.forms = find_forms(cells, self.dialect)
         self.dialect = settle(self.dialect, self.forms)
         pairs = list(zip(cells, self.forms, strict=True))

@@ -149,17 +149,8 @@ def _write_level(value: str, label: str) -> str:
 
 
 def _parse_level(text: str, kind: str) -> Level:
-    value, label, place = "", "", 0
-    while place < len(text):
-        letter = text[place]
-        if letter == "\\" and place + 1 < len(text):
-            place += 1
-            letter = text[place]
-        elif letter == "=":
-            label = text[place + 1 :].strip()
-            break
-        value += letter
-        place += 1
+    value, label = _LEVEL.findall(text)[0]
+    value, label = re.sub(r"(?s)\\(.)", r"\1", value), label.strip()
     if kind == "integer":
         return Level(value=_parse_whole(value), label=label)
     if not value.strip():
@@ -196,6 +187,7 @@ def _parse_truth(text: str) -> bool:
     return folded in _YES
 
 
+_LEVEL: Final = re.compile(r"((?:\\.|[^=\\])*\\?)(?:=(.*))?", re.DOTALL)
 _MOST_BYTES: Final = 1 << 26
 _MOST_SHOWN: Final = 10
 _FORMULA: Final = re.compile(r"[=+\-@\t\r]")
