@@ -1,7 +1,11 @@
 """Tables as institutions have them: whatever a party holds becomes rows of float64.
 
-DuckDB reads files of text and Parquet, calamine Excel, pyreadstat SPSS, SAS and Stata,
-narwhals data frames. What cannot be read is reported with its line.
+A source reads a file or a data frame as columns of Arrow with the places of its rows:
+DuckDB cuts text files, calamine, pyreadstat and pyarrow copy other files in a process of
+their own, narwhals takes data frames. ``table_reading`` passes over a source once, as a
+mapping and a dictionary change it: numbers go to a spool, what is wrong to a report with
+line, column and remedy. ``drafts`` proposes the dictionary and the mapping from the same
+pass, and says what a person has to look at.
 """
 
 from party_sdk.tables.cells import Dialect
