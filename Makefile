@@ -95,7 +95,7 @@ migrations: $(READY)
 	COTERIE_DATABASE_URL= COTERIE_DATA_DIR=$(VENV)/migrations $(BIN)/coterie migrate
 	COTERIE_DATABASE_URL= COTERIE_DATA_DIR=$(VENV)/migrations $(BIN)/alembic check
 
-# Writes docs/evidence.md, in about half an hour; see benchmarks/README.md.
+# Writes docs/evidence.md and its files, in about an hour; see benchmarks/README.md.
 bench: $(READY)
 	$(BIN)/python -m benchmarks.evidence
 

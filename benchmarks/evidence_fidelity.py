@@ -13,7 +13,7 @@ method that obeys the session's rules. Prints one line per way and set.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -44,8 +44,24 @@ WIDE, EXPONENT = 50, 1.1
 EXPONENTS = {"llf": "fuzzifier", "omnifc": "fuzziness"}
 
 Row = dict[str, Any]
+COLUMNS = (
+    *("partitioning", "protocol", "way", "set", "rows", "features", "clusters"),
+    *("mean", "least", "first", "ratio", "worst_ratio", "worst_ratio_same_rules"),
+    *("rounds", "sent_bytes", "refused"),
+)
 Case = tuple[str, str, str, str]
 """Protocol, way, partitioning and set."""
+
+
+def line_of(row: Row) -> dict[str, str]:
+    """Return a row as a line of fidelity.csv."""
+    return {column: str(row.get(column, "")) for column in COLUMNS}
+
+
+def case_of(line: dict[str, str]) -> Case:
+    """Return what a line is of."""
+    return line["protocol"], line["way"], line["partitioning"], line["set"]
+
 
 # By distances to landmarks nothing else is learnt, and nothing is advised otherwise: they
 # are rows of the tables, and no ways of their own.
@@ -135,9 +151,6 @@ def measure(case: Case, seeds: int, rows: int) -> Row:
         "set": which,
         "rows": len(X),
         "features": X.shape[1],
-        "parties": PARTIES,
-        "seeds": seeds,
-        "params": given,
     }
     groups = LAYOUTS[partitioning].n_column_groups
     if X.shape[1] < groups:
@@ -196,18 +209,11 @@ def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
     return {slot: {session_risks.OTHER_UNITS: True} for slot in layout.names}
 
 
-def measure_all(
-    sets: Sequence[str],
-    seeds: int,
-    rows: int,
-    is_wanted: Callable[[Case], bool] = lambda _: True,
-) -> Iterator[Row]:
-    """Yield what is measured of all cases that are wanted, in order, on two processors."""
+def measure_all(sets: Sequence[str], seeds: int, rows: int) -> Iterator[Row]:
+    """Yield what is measured of all cases, in order, on two processors."""
     known = [*cases(sets), *further_cases(sets)]
     with ProcessPoolExecutor(2) as pool:
-        waiting = [
-            pool.submit(measure, case, seeds, rows) for case in filter(is_wanted, known)
-        ]
+        waiting = [pool.submit(measure, case, seeds, rows) for case in known]
         for future in waiting:
             yield future.result()
 

@@ -1,159 +1,307 @@
-"""The page docs/evidence.md and the files under docs/evidence that it links to."""
+"""The page docs/evidence.md, its summary, and the table of it in README."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any
 
-from benchmarks.evidence_fidelity import EXPONENT, LAYOUTS, PARTIES, WIDE
+from benchmarks.papers.baselines import OURS, SERVER_READS
+from benchmarks.papers.cells import Row
 
-SPLITS = {
-    "horizontal": f"rows split over {PARTIES} parties",
-    "vertical": f"columns split over {PARTIES} parties",
-    "mixed": "two row groups × two column groups",
-}
+TABLES = ("dc", "llf", "fccm", "omnifc", "pqmds")
 PICTURES = {
-    "horizontal": "fidelity-horizontal.svg",
-    "vertical": "fidelity-vertical.svg",
-    "mixed": "fidelity-mixed.svg",
-    "bytes": "bytes.svg",
+    "fidelity": "Fidelity by protocol, method and set",
+    "objective": "Objective ratio by protocol, method and set",
+    "bytes": "Bytes and rounds by protocol and method",
+    "peers": "Bytes and seconds of Coterie and its peers",
 }
-COLUMNS = (
-    *("partitioning", "protocol", "way", "set", "rows", "features", "clusters"),
-    *("mean", "least", "ratio", "worst_ratio", "worst_ratio_same_rules"),
-    *("rounds", "sent_bytes", "refused"),
-)
+SPLITS = {
+    "horizontal": "rows",
+    "vertical": "columns",
+    "mixed": "rows and columns",
+}
+Measured = Mapping[str, Sequence[Row]]
+"""The lines of each CSV file under docs/evidence, by its name."""
 
-Measured = Mapping[str, Any]
-Row = Mapping[str, Any]
 
-
-def files(measured: Measured) -> dict[str, str]:
-    """Return the texts of the files beside the page, by name."""
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(measured["fidelity"])
-    outputs = {
-        f"{name}-tables.txt": f"$ {each['command']}\n{each['output']}\n"
-        for name, each in measured["tables"].items()
-        if "output" in each
+def summarise(measured: Measured) -> dict[str, list[Row]]:
+    """Return the tables of the page that are not files of their own already."""
+    tables = {
+        "summary": [
+            _of_protocol(protocol, split, measured["fidelity"])
+            for protocol, split in dict.fromkeys(
+                (row["protocol"], row["partitioning"]) for row in measured["fidelity"]
+            )
+        ],
+        "papers": [
+            _of_paper(name, measured[name]) for name in TABLES if name in measured
+        ],
     }
-    return {"fidelity.csv": table.getvalue(), **outputs}
+    if "baselines" in measured:
+        tables["beside"] = list(_beside(measured))
+        tables["servers"] = [_server(name, tables["beside"]) for name in SERVER_READS]
+    return tables
+
+
+def _beside(measured: Measured) -> Iterator[Row]:
+    """Yield each cell of a baseline beside ours of the same table, set and measure."""
+    ours = {
+        (part, row["table"], row["set"], row["quantity"]): row
+        for part in TABLES
+        for row in measured.get(part, ())
+    }
+    for row in measured["baselines"]:
+        baseline, _, rest = row["quantity"].partition(", ")
+        part, quantity = OURS[baseline]
+        metric = rest.rpartition(", ")[2]
+        quantity = quantity.format(metric=metric, table=row["table"])
+        own = ours.get((part, row["table"], row["set"], quantity))
+        if own is None:
+            continue
+        further = float(own["ours"]) - float(row["ours"])
+        spread = 2 * max(float(own["spread"]), float(row["spread"]))
+        verdict = "alike" if abs(further) <= spread else "worse"
+        yield {
+            "baseline": baseline,
+            **{name: row[name] for name in ("table", "set", "quantity", "paper")},
+            "baseline here": row["ours"],
+            "baseline spread": row["spread"],
+            "is near the paper": str(row["verdict"] == "near").lower(),
+            "ours": own["ours"],
+            "ours spread": own["spread"],
+            "ours is": "better" if verdict == "worse" and further > 0 else verdict,
+        }
+
+
+def _server(baseline: str, beside: Sequence[Row]) -> Row:
+    own = [row for row in beside if row["baseline"] == baseline]
+    verdicts = Counter(row["ours is"] for row in own)
+    return {
+        "baseline": baseline,
+        "cells": str(len(own)),
+        "near": str(sum(row["is near the paper"] == "true" for row in own)),
+        "better": str(verdicts["better"]),
+        "worse": str(verdicts["worse"]),
+        "reads": SERVER_READS[baseline],
+    }
+
+
+def _of_protocol(protocol: str, split: str, rows: Sequence[Row]) -> Row:
+    own = [r for r in rows if (r["protocol"], r["partitioning"]) == (protocol, split)]
+    ended = [row for row in own if not row["refused"]]
+    several = [row for row in ended if int(row["clusters"]) > 1]
+    compared = [row for row in several if row["ratio"]]
+
+    def cell(of: Sequence[Row], figure: str) -> str:
+        return f"{median(float(row[figure]) for row in of):.3f}" if of else ""
+
+    return {
+        "protocol": protocol,
+        "split": SPLITS[split],
+        "methods": str(len({row["way"] for row in own})),
+        "results": str(len(several)),
+        "one cluster": str(len(ended) - len(several)),
+        "refused": str(len(own) - len(ended)),
+        "fidelity": cell(several, "mean"),
+        "worst fidelity": f"{min(float(row['least']) for row in several):.3f}",
+        "ratio": cell(compared, "ratio"),
+        "worst ratio": f"{max(float(r['worst_ratio']) for r in compared):.3f}"
+        if compared
+        else "",
+    }
+
+
+def _of_paper(name: str, rows: Sequence[Row]) -> Row:
+    found = Counter(row["verdict"] for row in rows)
+    counts = {v: str(found[v]) for v in ("near", "shown", "stated", "beyond")}
+    judged = sum(found.values()) - found["context"]
+    return {"protocol": name, "cells": str(judged), **counts}
+
+
+def table(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
+    """Return a table of some columns under other titles."""
+    lines = [list(columns.values()), ["---"] * len(columns)]
+    lines += [[row[column] for column in columns] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def fidelity_table(measured: Measured) -> str:
+    """Return fidelity and objective ratio by protocol and split, for page and README."""
+    rows = [
+        row
+        | {
+            "protocol": f"`{row['protocol']}`",
+            "fidelity": _with_worst(row, "fidelity"),
+            "ratio": _with_worst(row, "ratio"),
+        }
+        for row in measured["summary"]
+    ]
+    titles = {
+        "protocol": "protocol",
+        "split": "split",
+        "results": "results",
+        "one cluster": "one cluster",
+        "refused": "refused",
+        "fidelity": "fidelity (worst)",
+        "ratio": "objective ratio (worst)",
+    }
+    return table(rows, titles)
+
+
+def _with_worst(row: Row, figure: str) -> str:
+    return f"{row[figure]} ({row[f'worst {figure}']})" if row[figure] else "–"
 
 
 def render(measured: Measured) -> str:
     """Return the whole page."""
-    return "\n\n".join([*_head(measured), *_fidelity(measured), *_printed(measured)])
+    parts = [*_head(measured), *_fidelity(measured), *_papers(measured)]
+    if "baselines" in measured:
+        parts += _baselines(measured)
+    if "peers" in measured:
+        parts += _peers(measured)
+    return "\n\n".join(parts) + "\n"
+
+
+def _picture(name: str) -> str:
+    return f"![{PICTURES[name]}](evidence/{name}.svg)"
 
 
 def _head(measured: Measured) -> Iterator[str]:
-    machine = measured["machine"]
-    libraries = dict(machine["versions"])
-    release = libraries.pop("coterie")
-    versions = ", ".join(f"{name} {v}" for name, v in libraries.items())
+    at = {row["name"]: row["value"] for row in measured["conditions"]}
+    libraries = ", ".join(
+        f"{name} {at[name]}" for name in ("numpy", "scipy", "scikit-learn")
+    )
     yield "# Evidence"
     yield (
-        "`make bench` writes this page and the files that it links to. [Choosing]"
-        "(choosing.md) says which protocol fits which study, and [security](security.md) "
-        "who learns what."
+        "What Coterie was measured by: fidelity to pooled clustering, the tables of the "
+        "papers that its protocols come from, the baselines of these papers, and other "
+        "tools on the same table. [Choosing](choosing.md) says which protocol fits which "
+        "study."
     )
-    yield "<!-- not run: takes half an hour -->\n```sh\nmake bench\n```"
+    yield "<!-- not run: takes long -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (
-        f"Measured with {machine['processors']} processors and "
-        f"{machine['memory_gib']} GiB of memory, {machine['system']}, Python "
-        f"{machine['python']}, Coterie {release}, {versions}. "
+        "measures the first draw of every cell again and holds the page, its pictures and "
+        "every number on it to the files in [evidence/](evidence/); `make bench` writes "
+        "them all. "
+        f"Measured with {at['processors']} processors, {at['memory_gib']} GiB of memory, "
+        f"{at['system']}, Python {at['python']}, Coterie {at['coterie']}, {libraries}. "
         "[Benchmarks](../benchmarks/README.md) says where the data sets come from."
     )
 
 
 def _fidelity(measured: Measured) -> Iterator[str]:
-    yield "## Fidelity and objective ratio"
+    at = {row["name"]: row["value"] for row in measured["conditions"]}
+    yield "## Fidelity"
     yield (
-        "`python -m benchmarks.evidence_fidelity "
-        f"--seeds {measured['seeds']} --rows {measured['rows']}` clusters at most "
-        f"{measured['rows']} rows of each data set into as many clusters as it has "
-        f"classes, with {measured['seeds']} splits among the parties. Parameters are the "
-        f"defaults, but fuzzy c-means has an exponent of {EXPONENT} from {WIDE} features "
-        "on, and `llf` has `small_cohorts: allow`."
+        f"Each method of each protocol clusters at most {at['rows']} rows of each of "
+        f"{at['sets']} sets into as many clusters as there are classes, dealt out to "
+        f"{at['parties']} parties in {at['splits']} ways. *Fidelity* is the adjusted Rand "
+        "index (ARI) between the labels and those of the same clustering of the pooled "
+        "rows from the same start: 1 means that nothing was lost by not pooling. *Worst* "
+        "is the worst split of any set. What loses is what leaves dimensions at home "
+        "(`dc` by default, `pqmds` always); [fidelity.csv](evidence/fidelity.csv) has "
+        "every set, and the reasons of refusals."
     )
+    yield fidelity_table(measured)
+    yield _picture("fidelity")
+    yield "## Objective"
     yield (
-        "*Fidelity* is the adjusted Rand index between the labels and those of the same "
-        "clustering of the pooled rows from the same start: 1 means that nothing was lost "
-        "by not pooling. *Objective ratio* is what the method minimises (inertia, its fuzzy "
-        "form, distances to medoids; the inverse of the criterion for `fccm`), divided by "
-        "the same of the pooled method with ten starts: above 1 is worse than pooled. Each "
-        "cell has the median over the data sets, and in brackets the worst split of any "
-        "set. [fidelity.csv](evidence/fidelity.csv) has every set, the rounds, the bytes, "
-        "and the reasons of refusals; there `worst_ratio_same_rules` compares with a pooled "
-        "method that leaves out the same dimensions (`dc`) or keeps the same small clusters "
-        "in place (`llf`)."
+        "What the method minimises (inertia, its fuzzy form, distances to medoids; the "
+        "inverse of the criterion for `fccm`) over the same of the pooled method with ten "
+        "starts: above 1 is worse than pooled."
     )
-    for partitioning in LAYOUTS:
-        rows = [r for r in measured["fidelity"] if r["partitioning"] == partitioning]
-        yield f"### {partitioning.capitalize()}: {SPLITS[partitioning]}"
-        yield (
-            f"![Fidelity by protocol and set, {partitioning}]"
-            f"(evidence/{PICTURES[partitioning]})"
-        )
-        yield _summary(rows)
-    yield "## Bytes"
+    yield _picture("objective")
+    yield "## Bytes and rounds"
     yield (
-        "Bytes that the busiest party sends in a whole session, with envelopes to other "
-        "parties."
+        "Bytes of the busiest party in a whole session, with envelopes to other parties, "
+        "over the bytes of the whole table; the label has the median number of rounds."
     )
-    yield f"![Bytes that a party sends, by protocol](evidence/{PICTURES['bytes']})"
+    yield _picture("bytes")
 
 
-def _summary(rows: Sequence[Row]) -> str:
-    """Return a table with a line for each way."""
-    ways = defaultdict(list)
-    for row in rows:
-        ways[row["protocol"], row["way"]].append(row)
-    head = ("protocol", "method", "sets", "one cluster", "refused", "fidelity", "ratio")
-    lines = [head, ("---",) * len(head)]
-    for (protocol, way), of_way in ways.items():
-        ended = [row for row in of_way if "refused" not in row]
-        several = [row for row in ended if row["clusters"] > 1]
-        compared = [row for row in several if "ratio" in row]
-        lines.append(
-            (
-                f"`{protocol}`",
-                way,
-                str(len(of_way)),
-                str(len(ended) - len(several)),
-                str(len(of_way) - len(ended)),
-                _cell(several, "mean", "least", min),
-                _cell(compared, "ratio", "worst_ratio", max),
-            )
-        )
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(rows: Sequence[Row], figure: str, worst: str, extreme: Any) -> str:
-    if not rows:
-        return ""
-    middle = median(row[figure] for row in rows)
-    return f"{middle:.3f} ({extreme(row[worst] for row in rows):.3f})"
-
-
-def _printed(measured: Measured) -> Iterator[str]:
-    yield "## The papers' tables beside ours"
+def _papers(measured: Measured) -> Iterator[str]:
+    yield "## The papers' tables"
     yield (
-        "Commands with options repeat less than by default; one that ends with 1 missed "
-        "a goal, which is likelier with few repeats. `python -m benchmarks.speed` prints "
-        "speeds beside their goals."
+        "Each cell is *near* the paper within two spreads (of our draws, or the paper's) "
+        "and half a printed digit. One that is further has a cause: *shown* by another "
+        "cell that is near, or *stated* where nothing that is published can show it. Each "
+        "file has paper, ours, spread, draws and cause of each cell, and is written by "
+        "`python -m benchmarks.papers.PROTOCOL_tables`."
     )
-    lines = ["| command | exit code | output |", "|---|---|---|"]
-    notes = []
-    for name, each in measured["tables"].items():
-        file = f"{name}-tables.txt"
-        output = each.get("left_out") or f"[{file}](evidence/{file})"
-        lines.append(f"| `{each['command']}` | {each.get('exit', '')} | {output} |")
-        notes += [f"`{file}`: {each['note']}"] if "note" in each else []
-    yield "\n".join(lines)
-    yield from notes
+    rows = [
+        row | {"protocol": f"[`{row['protocol']}`](evidence/{row['protocol']}.csv)"}
+        for row in measured["papers"]
+    ]
+    titles = ("protocol", "cells", "near", "shown", "stated")
+    yield table(rows, {title: title for title in titles})
+    causes: dict[str, list[str]] = defaultdict(list)
+    for name in (name for name in TABLES if name in measured):
+        for row in measured[name]:
+            if row["verdict"] in {"shown", "stated"}:
+                causes[row["cause"]].append(name)
+    yield "Causes:"
+    yield "\n".join(
+        f"- {', '.join(f'`{name}`' for name in dict.fromkeys(names))}: {sentence}"
+        for sentence, names in causes.items()
+    )
+
+
+def _baselines(measured: Measured) -> Iterator[str]:
+    yield "## The papers' baselines"
+    yield (
+        "The papers' claims are claims against baselines. `python -m "
+        "benchmarks.papers.baselines` runs them, written anew from their papers, on the "
+        "papers' tables, beside ours from the same draws; "
+        "[beside.csv](evidence/beside.csv) has every cell."
+    )
+    titles = {"baseline": "baseline", "cells": "cells", "near": "near its figures",
+              "better": "ours is better", "worse": "worse",
+              "reads": "what its server reads"}  # fmt: skip
+    yield table(measured["servers"], titles)
+    yield (
+        "Better and worse are agreement with the classes by more than two spreads; it is "
+        "no aim of ours, whose labels are those of pooled clustering. What FedSC's server "
+        "holds rebuilds every row of every party to rounding: `rebuild_rows` in the same "
+        "file does it, and a test. FedMAvg and DP-VFC are not run: neither code nor a "
+        "complete description of either is public."
+    )
+
+
+def _peers(measured: Measured) -> Iterator[str]:
+    at = {row["name"]: row["value"] for row in measured["conditions"]}
+    yield "## Peers"
+    yield (
+        f"`python -m benchmarks.beside` gives one table ({at['peer_rows']} rows × "
+        f"{at['peer_columns']} columns, {at['peer_parties']} parties, {at['peer_clusters']} "
+        "clusters) to each tool, in an environment of its own: "
+        f"{at['peer_updates']} updates of Lloyd's from the same start, but for "
+        "diffprivlib. Bytes are those of its loopback network: a tool in one process "
+        "sends none. *Ratio* is inertia over that of pooled scikit-learn from the same "
+        "start, ARI is with its labels. Seconds count starting the tool, on a machine "
+        "with other work."
+    )
+    titles = {"peer": "tool", "seconds": "seconds", "cpu": "CPU seconds",
+              "bytes": "bytes", "rounds": "rounds", "ratio": "ratio", "ari": "ARI",
+              "holds": "the coordinator holds at the end"}  # fmt: skip
+    yield table(measured["peers"], titles)
+    yield _picture("peers")
+
+
+# Numbers
+
+_NOT_PROSE = re.compile(r"`[^`]*`|\]\([^)]*\)|```.*?```|<!--.*?-->", re.DOTALL)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def missing_numbers(page: str, measured: Measured) -> set[str]:
+    """Return numbers on a page that stand in no file, but for 1 of "above 1"."""
+    stand = {
+        number
+        for rows in measured.values()
+        for row in rows
+        for value in row.values()
+        for number in _NUMBER.findall(value)
+    }
+    return set(_NUMBER.findall(_NOT_PROSE.sub("", page))) - stand - {"1"}

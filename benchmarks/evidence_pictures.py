@@ -2,38 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
-from benchmarks.evidence_fidelity import LAYOUTS
-from benchmarks.evidence_page import PICTURES
+from benchmarks.evidence_page import PICTURES, SPLITS, Measured
+from benchmarks.papers.cells import Row
 from coterie_pages.formatting import number
 from coterie_pages.svg import element, line, picture, standalone, text, ticks
 
-_WIDTH, _LEFT, _RIGHT, _STRIP, _FOOT = 760.0, 290.0, 16.0, 26.0, 46.0
-
-Row = Mapping[str, Any]
+_WIDTH, _LEFT, _RIGHT, _STRIP, _FOOT = 800.0, 360.0, 16.0, 22.0, 46.0
 
 
-def draw(measured: Mapping[str, Any], folder: Path) -> None:
-    """Write all pictures."""
-    rows = [row for row in measured["fidelity"] if "mean" in row]
-    for partitioning in LAYOUTS:
-        split = [r for r in rows if r["partitioning"] == partitioning]
-        path = folder / PICTURES[partitioning]
-        path.write_text(standalone(_fidelity(split, partitioning)))
-    (folder / PICTURES["bytes"]).write_text(standalone(_bytes(rows)))
+def draw(measured: Measured) -> dict[str, str]:
+    """Return the text of each picture by its name."""
+    rows = [row for row in measured["fidelity"] if not row["refused"]]
+    several = [row for row in rows if int(row["clusters"]) > 1]
+    compared = [row for row in several if row["ratio"]]
+    fidelities = _by_way(several, lambda row: float(row["mean"]))
+    ratios = _by_way(compared, lambda row: float(row["ratio"]))
+    shares = _by_way(rows, _share_of_bytes, with_rounds=True)
+    drawn = {
+        "fidelity": _strips("fidelity", fidelities, "fidelity: a dot is a set"),
+        "objective": _strips(
+            "objective",
+            ratios,
+            "objective over pooled: a dot is the median split of a set",
+            logarithmic=True,
+        ),
+        "bytes": _strips(
+            "bytes",
+            shares,
+            "bytes of the busiest party over bytes of the table: a dot is a set",
+            logarithmic=True,
+        ),
+    }
+    if "peers" in measured:
+        ran = [row for row in measured["peers"] if row["bytes"].isdigit()]
+        of_peers = {
+            f"{row['peer']}, {row['seconds']} s": [float(row["bytes"])] for row in ran
+        }
+        label = "bytes on the wire; beside the name the seconds that it took"
+        drawn["peers"] = _strips("peers", of_peers, label, logarithmic=True)
+    return {name: standalone(markup) for name, markup in drawn.items()}
 
 
-def _by_way(rows: Sequence[Row], key: Any) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+def _share_of_bytes(row: Row) -> float:
+    return int(row["sent_bytes"]) / (8 * int(row["rows"]) * int(row["features"]))
+
+
+def _by_way(
+    rows: Sequence[Row], value: Callable[[Row], float], *, with_rounds: bool = False
+) -> dict[str, list[float]]:
+    ways: dict[str, list[Row]] = {}
     for row in rows:
-        found.setdefault(key(row), []).append(row)
-    return found
+        split = SPLITS[row["partitioning"]]
+        ways.setdefault(f"{row['protocol']} {row['way']}, {split}", []).append(row)
+    labels = {
+        way: f", {median(int(row['rounds']) for row in own):.0f} rounds"
+        for way, own in ways.items()
+    }
+    return {
+        way + (labels[way] if with_rounds else ""): [value(row) for row in own]
+        for way, own in ways.items()
+    }
 
 
 class _Scale(NamedTuple):
@@ -51,63 +86,52 @@ class _Scale(NamedTuple):
         return _LEFT + (_WIDTH - _LEFT - _RIGHT) * float((at - low) / (high - low))
 
     def ticks(self) -> list[float]:
-        """Return round values; powers of ten along logarithms."""
-        if not self.logarithmic:
+        """Return round values; powers of ten along logarithms, if there are several."""
+        ends = np.log10([self.low, self.high]) if self.logarithmic else np.zeros(2)
+        if ends[1] - ends[0] < 1:
             return ticks(self.low, self.high, about=6)
-        ends = np.log10([self.low, self.high])
         return [10.0**n for n in range(int(np.ceil(ends[0])), int(ends[1]) + 1)]
 
 
 def _strips(
-    title: str, groups: Mapping[str, Sequence[float]], scale: _Scale, label: str
+    name: str,
+    groups: Mapping[str, Sequence[float]],
+    label: str,
+    *,
+    logarithmic: bool = False,
 ) -> Markup:
     """Return a line per group with a dot per value and a bar at the mean."""
+    values = [value for group in groups.values() for value in group]
+    low, high = min(values), max(values)
+    margin = 0.03 * (high - low)
+    scale = _Scale(low - margin, high + margin)
+    if logarithmic:
+        scale = _Scale(low / 1.1, high * 1.1, logarithmic=True)
     bottom = _STRIP * len(groups)
     parts = [part for value in scale.ticks() for part in _tick(scale, value, bottom)]
-    for number_, (name, values) in enumerate(groups.items()):
-        middle = _STRIP * (number_ + 0.5)
-        parts.append(text(_LEFT - 10, middle + 4, name, anchor="end"))
-        spread = np.linspace(-0.18, 0.18, len(values)) if len(values) > 1 else [0.0]
+    for place, (title, group) in enumerate(groups.items()):
+        middle = _STRIP * (place + 0.5)
+        parts.append(text(_LEFT - 10, middle + 4, title, anchor="end"))
+        offsets = np.linspace(-0.18, 0.18, len(group)) if len(group) > 1 else [0.0]
         parts += [
             element(
                 "circle",
                 cx=scale.place(value),
-                cy=middle + _STRIP * float(off),
+                cy=middle + _STRIP * float(offset),
                 r=3.0,
                 class_="point c0",
             )
-            for value, off in zip(values, spread, strict=True)
+            for value, offset in zip(group, offsets, strict=True)
         ]
-        mean = scale.place(float(np.mean(values)))
+        mean = scale.place(float(np.mean(group)))
         parts.append(line(mean, middle - 8, mean, middle + 8, class_="ring"))
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(text(middle, bottom + 38, label, anchor="middle"))
-    told = f"{len(groups)} lines of dots; the table on the page has the values."
-    return picture("strips", title, told, (_WIDTH, bottom + _FOOT), parts)
+    centre = (_LEFT + _WIDTH - _RIGHT) / 2
+    parts.append(text(centre, bottom + 38, label, anchor="middle"))
+    told = f"{len(groups)} lines of dots; a file beside the page has the values."
+    return picture(name, PICTURES[name], told, (_WIDTH, bottom + _FOOT), parts)
 
 
 def _tick(scale: _Scale, value: float, bottom: float) -> Iterator[Markup]:
     x = scale.place(value)
     yield line(x, 0.0, x, bottom, class_="grid")
     yield text(x, bottom + 18, number(value), anchor="middle")
-
-
-def _fidelity(rows: Sequence[Row], partitioning: str) -> Markup:
-    telling = [row for row in rows if row["clusters"] > 1]
-    groups = _by_way(telling, lambda row: f"{row['protocol']} {row['way']}")
-    values = {name: [r["mean"] for r in each] for name, each in groups.items()}
-    low = min(-0.02, *(value for each in values.values() for value in each))
-    label = "fidelity: one dot per set, the bar is their mean"
-    return _strips(f"Fidelity, {partitioning}", values, _Scale(low, 1.03), label)
-
-
-def _bytes(rows: Sequence[Row]) -> Markup:
-    groups = _by_way(rows, lambda r: f"{r['protocol']} {r['way']}, {r['partitioning']}")
-    values = {
-        name: [r["sent_bytes"] / (8 * r["rows"] * r["features"]) for r in each]
-        for name, each in groups.items()
-    }
-    every = [value for each in values.values() for value in each]
-    scale = _Scale(min(every) / 1.3, max(every) * 1.3, logarithmic=True)
-    label = "bytes of the busiest party ÷ bytes of the whole table: dots are sets"
-    return _strips("Bytes of the busiest party", values, scale, label)

@@ -27,7 +27,7 @@ USUAL_COLUMNS: Final = 10
 """Columns of all parties together, where nobody says how many."""
 
 _USUAL_UPDATES: Final = 10
-"""That most runs take; see evidence.json."""
+"""That most runs take; see docs/evidence/fidelity.csv."""
 
 LARGE_UPLOAD: Final = 1e9
 LARGE_MEMORY: Final = 4e9

@@ -17,8 +17,7 @@ MAX_ITER, TOL = 200, 1e-6
 N_MADE = 5
 GROUPS = (27, 24, 21, 18)
 STATES = (26, 26, 27, 27)
-MAIN_CLASSES = ("Bombing", "Kidnapping", "Weapon-Attack")
-# Rows are those classes, columns clusters.
+# Rows are bombings, kidnappings and attacks with weapons, columns clusters.
 TABLE_4 = {
     "whole data": ((274, 40, 248), (51, 2, 126), (407, 14, 77)),
     "site": ((278, 32, 252), (51, 2, 126), (400, 13, 85)),
@@ -71,21 +70,6 @@ def ones(
     return (rng.random(p.shape) < p).astype(np.float64)
 
 
-def planted(
-    seed: int,
-    shape: tuple[int, int] = (60, 60),
-    densities: tuple[float, float] = (0.6, 0.1),
-) -> tuple[Matrix, NDArray[np.int64]]:
-    """Return ones in three planted blocks, and each object's block.
-
-    ``densities``: how likely they are inside a block, and outside.
-    """
-    objects, items = (np.arange(size) * 3 // size for size in shape)
-    p = np.where(objects[:, None] == items, *densities)
-    drawn = np.random.default_rng(seed).random(shape)
-    return (drawn < p).astype(np.float64), objects
-
-
 def homogeneous(likely: float, rng: np.random.Generator) -> Matrix:
     """Return four groups of objects that all sites have items for (section 6.1)."""
     objects = np.arange(100) % 4
@@ -114,13 +98,13 @@ def heterogeneous(likely: float, rng: np.random.Generator) -> Matrix:
     )
 
 
-def experiments(likely: float) -> list[list[Experiment]]:
-    """Return the three experiments, each on as many matrices as there are or are made."""
-    return [
+def experiments(likely: float, *, attacks: bool = True) -> list[list[Experiment]]:
+    """Return the experiments, each on as many matrices as there are or are made."""
+    made = [
         [table_1(homogeneous(likely, rng)) for rng in _generators()],
         [table_2(heterogeneous(likely, rng)) for rng in _generators()],
-        [table_3(load("terrorist")[0])],
     ]
+    return [*made, [table_3(load("terrorist")[0])]] if attacks else made
 
 
 def _generators() -> list[np.random.Generator]:

@@ -1,6 +1,6 @@
 """The quality of results beside pooled analyses: objectives, choice of k, empty cells.
 
-    python -m benchmarks.papers.quality_table [--part objectives k others ragged]
+    python -m benchmarks.papers.quality_table [--part objectives k ragged]
         [--seeds N]
         [--rows N] [--protocols NAME …] [--sets NAME …]
 
@@ -15,9 +15,6 @@ k           which of 2 to 10 clusters (of more, to 5 more) sessions choose, besi
             is all that `llf` over columns can tell; how many are right, also after each
             set. What compares runs and decides nothing (gap, stability, prediction
             strength) is not computed
-others      inertia over the best pooled one: our protocols beside federated k-means as
-            others have it (averaged centroids, mini-batches with counts, one shot), each
-            from one start, rows dealt at random
 ragged      `dc` over a lattice with an empty cell beside pooled k-means of the table in
             which that cell is filled with means
 
@@ -30,7 +27,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 from unittest import mock
@@ -40,7 +37,6 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import calinski_harabasz_score, silhouette_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks.papers.quality_others import OTHERS
 from benchmarks.papers.quality_sets import NAMES, Known, Sets
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import CoterieError
@@ -236,47 +232,6 @@ def _session_pick(way: Way) -> _Pick:
     return pick
 
 
-# Beside others
-
-
-def beside(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
-    """Print the median inertia of our protocols and of others over the best pooled one."""
-    ours = [way for way in ways if way.split == "rows"]
-    heads = [f"{way.protocol} {' '.join(way.params.values())}" for way in ours]
-    print(f"{'':22}" + "".join(f"{each:>18}" for each in (*heads, *OTHERS)))
-    for known in sets:
-        k = max(known.k, 2)
-        best = KMeans(k, n_init=10, random_state=0).fit(known.X).inertia_
-        cells = [_median(_ratios(way, known, seeds)) for way in ours]
-        for other in OTHERS.values():
-            drawn = []
-            for seed in range(seeds):
-                rng = np.random.default_rng(seed)
-                held = np.array_split(rng.permutation(len(known.X)), 3)
-                V = other([known.X[own] for own in held], k, rng)
-                labels = np.square(known.X[:, None] - V).sum(axis=2).argmin(axis=1)
-                drawn.append(pooled_objectives.inertia(known.X, labels) / best)
-            cells.append(_median(drawn))
-        print(f"{known.name:22}" + "".join(f"{c:>18}" for c in cells), flush=True)
-    return True
-
-
-def _ratios(way: Way, known: Known, seeds: int) -> Iterator[float]:
-    for seed in range(seeds):
-        try:
-            run, parts = play(way, known, seed, [max(known.k, 2)])
-        except CoterieError:
-            continue
-        compared = simulation.compare_objectives(run, known.X, parts)
-        if compared is not None and compared.ratio is not None:
-            yield compared.ratio
-
-
-def _median(found: Iterator[float] | list[float]) -> str:
-    known = list(found)
-    return f"{np.median(known):.3f}" if known else "refused"
-
-
 # Empty cells
 
 
@@ -330,8 +285,6 @@ def _parts(given: argparse.Namespace, ways: Sequence[Way]) -> bool:
         met &= objectives(ways, *how)
     if "k" in given.part:
         met &= choose([way for way in ways if way.held], *how)
-    if "others" in given.part:
-        met &= beside(ways, *how)
     if "ragged" in given.part:
         met &= ragged(*how)
     return met
@@ -340,7 +293,7 @@ def _parts(given: argparse.Namespace, ways: Sequence[Way]) -> bool:
 def main() -> int:
     """Print the parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("objectives", "k", "others", "ragged")
+    parts = ("objectives", "k", "ragged")
     parser.add_argument("--part", nargs="+", default=parts, choices=parts)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=800)

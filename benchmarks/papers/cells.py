@@ -1,0 +1,178 @@
+"""Cells of the papers' tables: what is printed there, what comes out here, and why.
+
+A cell is *near* if our mean over draws is within two spreads of what the paper prints,
+and half a unit of its last digit. The spread is the larger one of ours over the draws and
+the paper's own, if it prints one. A cell that is further away names a cause: a sentence,
+and the quantity of the cell that shows it, which has to be near itself. Where the data are
+not published, no cell can show the cause, and the sentence stands alone. Cells without a
+figure of the paper are context.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.datasets import MissingDataError, load
+
+VERDICTS = ("near", "shown", "stated", "beyond", "context")
+COLUMNS = (
+    *("table", "set", "quantity", "paper", "paper_spread", "ours", "spread"),
+    *("draws", "first", "verdict", "cause", "shown_by"),
+)
+
+
+class Cause(NamedTuple):
+    """Why a cell differs, and the quantity of the cell of the same set that shows it.
+
+    otherwise: what is stated if that cell is not near either.
+    """
+
+    sentence: str
+    shown_by: str = ""
+    otherwise: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure of a paper beside ours."""
+
+    table: str
+    set: str
+    quantity: str
+    paper: float | None
+    draws: Sequence[float] | NDArray[np.float64]
+    paper_spread: float = 0.0
+    digits: int = 2
+    cause: Cause | None = None
+    fixed_spread: float | None = None
+    """Where the draws are of something else, as of resampled trials."""
+
+    @property
+    def mean(self) -> float:
+        """Return the mean over the draws."""
+        return float(np.mean(self.draws))
+
+    @property
+    def spread(self) -> float:
+        """Return the standard deviation over the draws."""
+        if self.fixed_spread is not None:
+            return self.fixed_spread
+        return float(np.std(self.draws))
+
+    @property
+    def near(self) -> bool:
+        """Return whether ours is within two spreads of the paper."""
+        if self.paper is None:
+            return True
+        allowed = 2 * max(self.spread, self.paper_spread) + 0.5 * 10.0**-self.digits
+        return abs(self.mean - self.paper) <= allowed + 1e-9
+
+
+Row = dict[str, str]
+
+
+def rows(cells: Iterable[Cell]) -> list[Row]:
+    """Return the lines of a CSV file: each cell with its verdict.
+
+    Verdicts are `near`, `shown` (further, the cause is shown by a near cell), `stated`
+    (further, nothing can show the cause), `beyond` (further, without a cause that holds)
+    and `context`.
+    """
+    cells = list(cells)
+    known = {(cell.set, cell.quantity): cell for cell in cells}
+
+    def judge(cell: Cell) -> tuple[str, str, str]:
+        """Return the verdict, the cause and the cell that shows it."""
+        if cell.paper is None:
+            return "context", "", ""
+        if cell.near:
+            return "near", "", ""
+        cause = cell.cause or Cause("")
+        shown_by = known.get((cell.set, cause.shown_by))
+        if shown_by is not None and shown_by.near:
+            return "shown", cause.sentence, cause.shown_by
+        stated = cause.otherwise if cause.shown_by else cause.sentence
+        return ("stated" if stated else "beyond"), stated, ""
+
+    def line(cell: Cell) -> Row:
+        values = (
+            *(cell.table, cell.set, cell.quantity),
+            "" if cell.paper is None else f"{cell.paper:.{cell.digits}f}",
+            f"{cell.paper_spread:.3f}" if cell.paper_spread else "",
+            *(f"{cell.mean:.4g}", f"{cell.spread:.2g}", str(len(cell.draws))),
+            "" if cell.fixed_spread is not None else f"{cell.draws[0]:.4g}",
+            *judge(cell),
+        )
+        return dict(zip(COLUMNS, values, strict=True))
+
+    return [line(cell) for cell in cells]
+
+
+def write(lines: Sequence[Row], path: Path) -> None:
+    """Write the lines as CSV."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+def read(path: Path) -> list[Row]:
+    """Return the lines of a CSV file."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def here(names: Iterable[str]) -> Iterator[str]:
+    """Yield the names of the sets that are on this machine; say which are not."""
+    for name in names:
+        try:
+            load(name)
+        except MissingDataError as missing:
+            print(f"{name} is left out. {missing}", file=sys.stderr, flush=True)
+        else:
+            yield name
+
+
+def show(line: Row) -> str:
+    """Return a cell as a line of text."""
+    named = f"{line['table']:11} {line['set']:10} {line['quantity']:42}"
+    paper = line["paper"] + (
+        f" ± {line['paper_spread']}" if line["paper_spread"] else ""
+    )
+    ours = f"{line['ours']} ± {line['spread']}"
+    verdict = "" if line["verdict"] in {"near", "context"} else line["verdict"]
+    return f"{named} {paper or '–':14} {ours:20} {verdict}".rstrip()
+
+
+def main(
+    measure: Callable[[int], Iterable[Cell]], description: str | None, draws: int
+) -> int:
+    """Print all cells; return 1 if one is beyond two spreads without a cause.
+
+    measure: called with the number of draws; yields the cells of all tables.
+    """
+    summary = (description or "").split("\n\n", maxsplit=1)[0]
+    parser = argparse.ArgumentParser(description=summary)
+    parser.add_argument("--draws", type=int, default=draws)
+    parser.add_argument("--csv", type=Path, help="Write the cells into this file too.")
+    given = parser.parse_args()
+    print(f"{'table':11} {'set':10} {'quantity':42} {'paper':14} ours")
+    lines = rows(measure(given.draws))
+    for line in lines:
+        print(show(line))
+    for cause in dict.fromkeys(line["cause"] for line in lines if line["cause"]):
+        print(f"- {cause}")
+    counts = {v: sum(line["verdict"] == v for line in lines) for v in VERDICTS}
+    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    if given.csv:
+        write(lines, given.csv)
+    return int(counts["beyond"] > 0)
