@@ -175,9 +175,8 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "What Coterie was measured by: fidelity to pooled clustering, the tables of the "
-        "papers that its protocols come from, the baselines of these papers, and other "
-        "tools on the same table. [Choosing](choosing.md) says which protocol fits which "
+        "What Coterie was measured by: fidelity to pooled clustering, and the tables of the "
+        "papers that its protocols come from. [Choosing](choosing.md) says which protocol fits which "
         "study."
     )
     yield "<!-- not run: takes long -->\n```sh\npython -m benchmarks.evidence --check\n```"
