@@ -64,6 +64,7 @@ DEFAULTS: Final = (
     Way("dummy", "", _K, ROWS_SPLIT),
     Way("mixture", "", _K, ROWS_SPLIT),
     Way("describe", "", {}, ROWS_SPLIT),
+    Way("cohort", "", {}, COLUMNS_SPLIT),
 )
 OTHERS: Final = (
     Way(

@@ -419,6 +419,7 @@ class _Report(Value):
     measured: agreement of this method with pooled clustering on the worst and the best
         public data set; None where it was not measured.
     way: the protocol's name for that way.
+    counts_linked: whether people in common were counted, and nothing clustered.
     """
 
     session: str
@@ -438,6 +439,7 @@ class _Report(Value):
     way: str = ""
     measured: tuple[float, float] | None = None
     versions: Versions
+    counts_linked: bool = False
 
     @property
     def is_description(self) -> bool:

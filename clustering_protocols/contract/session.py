@@ -45,6 +45,11 @@ class Params(BaseModel):
         return False
 
     @property
+    def counts_linked(self) -> bool:
+        """Return whether rows are linked for their number alone, and nothing else."""
+        return False
+
+    @property
     def linked_by(self) -> Sequence[str]:
         """Return the match keys by which rows are linked; none where ids name them."""
         return ()

@@ -74,5 +74,11 @@ def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a protocol tells as JSON values."""
-    return {name: value for name, value in values.items() if value is not None}
+    """Return what a protocol tells as JSON values, a table's items each by itself."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name} {key}": item for key, item in value.items()}
+        elif value is not None:
+            found[name] = value
+    return found

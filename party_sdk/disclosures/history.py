@@ -301,6 +301,12 @@ class _Check:
         return float(sum(costs.values(), np.zeros(len(marks))).max(initial=0.0))
 
     def _check_intersections(self) -> None:
+        if self._use.counts and self._most(lambda use: use.counts):
+            raise GuardRefused(
+                "Some of these rows were counted with those of others before. A second "
+                "count, of a table with one person more, would show whether others have "
+                "that person: link the rows instead, or count other ones."
+            )
         own, limit = self._use.coordinator, self._policy.intersections_limit
         done = self._most(lambda use: use.intersects and use.coordinator == own)
         if done >= limit:

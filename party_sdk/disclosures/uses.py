@@ -42,6 +42,7 @@ class Use(BaseModel):
         added up.
     smallest: fewest rows of a cluster of which others are told.
     intersects: whether it only shows which ids others have too.
+    counts: whether it only shows how many.
     epsilon: what it costs each person.
     degrees: equations in sums of degrees for each unknown number of others' rows.
     """
@@ -60,6 +61,7 @@ class Use(BaseModel):
     published: bool = False
     smallest: int = 1
     intersects: bool = False
+    counts: bool = False
     epsilon: float = 0.0
     degrees: float = 0.0
 
@@ -92,10 +94,16 @@ class Use(BaseModel):
     @classmethod
     def intersection(cls, terms: Terms, session: str, slot: str) -> Use | None:
         """Return what a party shows by its blinded ids; None where none leave."""
-        if not (check_terms(terms).selects_rows and shares_rows(terms, slot)):
+        params = check_terms(terms)
+        if not (params.selects_rows and shares_rows(terms, slot)):
             return None
-        coordinator = terms.identities.coordinator
-        return cls(session=session, slot=slot, coordinator=coordinator, intersects=True)
+        return cls(
+            session=session,
+            slot=slot,
+            coordinator=terms.identities.coordinator,
+            intersects=True,
+            counts=params.counts_linked,
+        )
 
     @property
     def name(self) -> str:

@@ -129,6 +129,7 @@ def run_report(
         names=stored.cluster_names,
         accepted=terms.risks,
         mapping=stored.ledger.mapping_digest,
+        counts_linked=session_terms.check_terms(terms).counts_linked,
         left=tuple(left_of(stored.ledger)),
         **told,
     )
@@ -146,7 +147,7 @@ def linked_rows(terms: Terms, slot: str, result: Result) -> str:
 
     Empty where nobody else holds the same rows.
     """
-    if not shares_rows(terms, slot):
+    if not shares_rows(terms, slot) or session_terms.check_terms(terms).counts_linked:
         return ""
     n = len(result.labels)
     return str(result.report.get(TOOK_PART, f"{n} of {n}"))

@@ -8,6 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from clustering_protocols import session_terms
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.wire.states import SessionState
@@ -91,6 +92,7 @@ def _checked_here(
         "way": way,
         "measured": measured,
         "versions": versions_of(terms),
+        "counts_linked": session_terms.check_terms(terms).counts_linked,
         "seats": tuple(seats_shown(status, terms.layout)),
     }
     if status.all_joined:

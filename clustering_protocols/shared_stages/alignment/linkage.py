@@ -278,7 +278,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         return self._ask_tokens(session)
 
     def _ask_tokens(self, session: SessionContext) -> Ask:
-        n_keys = len(self.alignment.match_keys)
+        n_keys = self.alignment.n_keys
         sizes = {
             slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
             for group in shared_groups(session.layout)
@@ -294,14 +294,9 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         self, session: SessionContext, contributions: Mapping[str, Record]
     ) -> Ask:
         """Tell each slot which of its rows take part."""
-        shown = all_of(KeyTokens, contributions)
         n_rows = {slot: session.member(slot).n_rows for slot in session.slots}
         rows = dict.fromkeys(session.slots, np.empty(0, dtype=np.int64))
-        for group in shared_groups(session.layout):
-            # the party before a slot in the ring sends the tokens of its rows
-            sent = [shown[neighbour(group, slot, -1)].tokens for slot in group]
-            lists = dict(zip(group, map(as_texts, group, sent), strict=True))
-            found = common_rows(list(lists.values()))
+        for group, found in link_groups(session, contributions).items():
             n_common = len(found[0])
             check_overlap(session, group, n_common, self.alignment.minimum_overlap)
             n_rows |= dict.fromkeys(group, n_common)
@@ -312,6 +307,19 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         return Ask(
             state=LinkageState(asked="select-linked", n_rows=n_rows), tasks=tasks
         )
+
+
+def link_groups(
+    session: SessionContext, contributions: Mapping[str, Record]
+) -> dict[tuple[str, ...], list[IntArray]]:
+    """Return the linked places of the lists of each ring, from all parties' tokens."""
+    shown = all_of(KeyTokens, contributions)
+    found = {}
+    for group in shared_groups(session.layout):
+        # the party before a slot in the ring sends the tokens of its rows
+        sent = [shown[neighbour(group, slot, -1)].tokens for slot in group]
+        found[group] = common_rows(list(map(as_texts, group, sent)))
+    return found
 
 
 def _ask_sharing(session: SessionContext, task: Record, asked: str, passed: int) -> Ask:
@@ -328,9 +336,14 @@ _Content = MaskedKeys | Digests
 
 @dataclass(frozen=True)
 class LinkageParty(PartyRole[Params, _Task, _Content]):
-    """Masks its own values, and those of the others as they come round."""
+    """Masks its own values, and those of the others as they come round.
+
+    shuffles: whether it puts lists of others into an order of its own, so that nobody
+        can follow a row round the ring.
+    """
 
     alignment: Alignment
+    shuffles: bool = False
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether this party masks: where others hold the same rows."""
@@ -370,7 +383,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             raise EnvelopeRefused("Masked match keys came out of turn.")
         origin = neighbour(_ring(context), context.slot.name, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
-        content.require({"k": len(self.alignment.match_keys), "t": n_rows})
+        content.require({"k": self.alignment.n_keys, "t": n_rows})
         return [content]
 
     # The own list
@@ -401,7 +414,8 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         held = context.recall(MaskedKeys)
         if held.n_masks == len(_ring(context)) - 1:
             return Reply(contribution=KeysPassed())
-        content = MaskedKeys(points=_go_on(context, held), n_masks=held.n_masks + 1)
+        points = self._go_on(context, held)
+        content = MaskedKeys(points=points, n_masks=held.n_masks + 1)
         return Reply(
             contribution=KeysPassed(),
             envelopes=[PeerMessage(peer=_next(context), content=content)],
@@ -415,10 +429,18 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             raise ProtocolFailed("The analyst asks for tokens out of turn.")
         return Reply(
             contribution=KeyTokens(
-                tokens=hash_points(_bind(context, "token"), _go_on(context, held))
+                tokens=hash_points(_bind(context, "token"), self._go_on(context, held))
             ),
             remember=[_drop_points(held)],
         )
+
+    def _go_on(self, context: PartyContext, held: MaskedKeys) -> ByteArray:
+        points = held.points
+        if self.shuffles:
+            stream = context.lasting_stream(f"shuffle {held.n_masks}")
+            points = points[:, stream.permutation(points.shape[1])]
+        flat = points.reshape(-1, points.shape[-1])
+        return _joint_mask(context).go_on(flat).reshape(points.shape)
 
 
 def _ring(context: PartyContext) -> tuple[str, ...]:
@@ -445,11 +467,6 @@ def _bind(context: PartyContext, purpose: str) -> bytes:
 def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
     """Return what values and tokens are bound to: an agreement and a row group."""
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
-
-
-def _go_on(context: PartyContext, held: MaskedKeys) -> ByteArray:
-    flat = held.points.reshape(-1, held.points.shape[-1])
-    return _joint_mask(context).go_on(flat).reshape(held.points.shape)
 
 
 def _drop_points(held: MaskedKeys) -> MaskedKeys:

@@ -150,11 +150,24 @@ class Alignment(Params):
         """Return the columns of which match keys are made, which a row's id then is."""
         return columns_of(self.match_keys)
 
+    @property
+    def n_keys(self) -> int:
+        """Return by how many keys rows are linked; an exact id is one."""
+        return max(1, len(self.match_keys))
+
     def match(self, data: DataSource) -> list[KeyValues]:
         """Return the values of the match keys of a party's rows.
 
+        Without match keys the id is the only key.
+
         Raises InvalidData if rows have no such columns, or too many share a value.
         """
+        if not self.match_keys:
+            own = self.identify(data)
+            values: list[str | None] = [None] * data.n_rows
+            for name, row in zip(own.ids, own.rows, strict=True):
+                values[row] = name
+            return [KeyValues("id", values, n_filled=len(own.ids))]
         if data.ids is None:
             raise InvalidData(
                 "Rows are linked by match keys: use a table with the columns "

@@ -16,6 +16,7 @@ from support.verdicts import Refused, Verdict, attacked, check
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.protocols.cohort import CohortSize
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.protocols.pqmds.params import Privacy
 from clustering_protocols.terms.preparation import Preparation
@@ -25,6 +26,8 @@ from tests.protocols.attacks.honest_sessions import Outcome, house_in, numbers, 
 LAYOUT = Layout.lattice(1, 2)
 EPSILON = Refused(Problem.GUARD_REFUSED, "'epsilon_total' is 1")
 INTERSECTIONS = Refused(Problem.GUARD_REFUSED, "'intersections_limit' is 1")
+
+COUNTED = Refused(Problem.GUARD_REFUSED, "counted with those of others before")
 
 ORDERS: dict[str, Verdict] = {"ab cd": EPSILON, "ba dc": EPSILON}
 """Order of fields in a second session of epsilon 1 where 1 is left for all."""
@@ -108,3 +111,15 @@ def test_the_limit_of_intersections_knows_a_table_with_a_field_more(
                 )
             )
     check(ran(*outcomes), CODES[code])
+
+
+@pytest.mark.quick(1)
+def test_rows_are_counted_with_those_of_others_once(tmp_path: Path) -> None:
+    """A person more in a second count would show whether the other has that person."""
+    one, two = tables()
+    with house_in(tmp_path) as house:
+        outcomes = [
+            play(house, f"s{n}", CohortSize(), LAYOUT, [one[:n], two], ids="id")
+            for n in (29, 30)
+        ]
+    check(ran(*outcomes), COUNTED)

@@ -1,0 +1,101 @@
+"""Count the people whom parties have in common, and tell nobody who they are.
+
+Lists of ids or match keys go round the parties of a row group, masked and shuffled by
+each, until nobody can follow a row. The analyst counts what agrees, and everybody reads
+the number rounded down to a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Disclosure,
+    Exchange,
+    PooledReference,
+    Stage,
+)
+from clustering_protocols.shared_stages import alignment
+from clustering_protocols.terms.session_risks import GUESSED_PEOPLE
+from clustering_protocols.terms.terms import Layout
+
+from .params import CohortSize
+
+__all__ = ["PROTOCOL", "CohortSize"]
+
+_LEARNS = {
+    "analyst": "How many people parties have in common, by each key; not who.",
+    "party": "The number of people whom all have in common, rounded down.",
+    "coordinator": "The same number.",
+}
+
+
+class CohortProtocol(ClusteringProtocol[CohortSize]):
+    """Columns split; blinded ids or match keys; no clusters."""
+
+    title = "How many people in common"
+    summary = (
+        "Before anything is clustered, the parties learn how many people all of them "
+        "have, rounded down, and not which ones."
+    )
+    params = CohortSize
+    partitionings = ("vertical", "mixed")
+    learns: ClassVar = _LEARNS
+    risks: ClassVar = {}
+    apart: ClassVar = ""
+
+    def check(self, params: CohortSize, layout: Layout) -> None:
+        """Refuse a layout in which nobody shares rows."""
+        alignment.check(params, layout)
+
+    def figures(self, params: CohortSize, layout: Layout) -> frozenset[str]:
+        """Return none: there are no clusters to measure."""
+        return frozenset()
+
+    def risks_of(self, params: CohortSize, layout: Layout) -> Sequence[str]:
+        """Return what guesses tell."""
+        return (GUESSED_PEOPLE,)
+
+    def shows(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:
+        """Return nothing: no value of a row is used."""
+        return frozenset()
+
+    def personal_data(self, layout: Layout) -> str:
+        """Return what leaves of single people."""
+        return "Ids are sent blinded; which of them others have too is told to nobody."
+
+    def stages(self, params: CohortSize, layout: Layout) -> Sequence[Stage]:
+        """Return the one stage."""
+        from clustering_protocols.shared_stages.alignment import linkage
+
+        from . import messages, roles
+
+        passes = linkage.n_passes(layout)
+        passing = Exchange(linkage.PassKeys, linkage.KeysPassed, passes, passes)
+        counting = Stage(
+            name="counting",
+            analyst=lambda: roles.CountingAnalyst(params.alignment, params.step),
+            party=lambda: roles.CountingParty(
+                alignment=params.alignment, unit=params.step
+            ),
+            exchanges=(
+                Exchange(linkage.MaskKeys, linkage.KeysMasked),
+                *([passing] if passes else []),
+                Exchange(linkage.ShowTokens, linkage.KeyTokens),
+            ),
+            envelopes=(linkage.MaskedKeys,),
+            results=(messages.Counted,),
+            results_to="all",
+        )
+        return (counting,)
+
+    def reference(self) -> PooledReference[CohortSize]:
+        """Return the examples."""
+        from . import reference
+
+        return reference
+
+
+PROTOCOL = CohortProtocol()

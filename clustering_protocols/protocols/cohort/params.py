@@ -1,0 +1,34 @@
+"""Parameters of a count of linked rows."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from clustering_protocols.contract.parameters import LINKING
+from clustering_protocols.shared_stages.alignment.params import AlignedParams, Alignment
+
+
+class CohortSize(AlignedParams):
+    """How rows are linked, and in which steps their number is told."""
+
+    alignment: Alignment = Field(
+        default=Alignment(method="ecdh"), json_schema_extra=LINKING
+    )
+    step: Literal[5, 10, 20, 50, 100] = Field(
+        default=10,
+        description="The number of linked rows is told in steps of so many, rounded "
+        "down: the fewest rows of a group that any later session tells of.",
+    )
+
+    @model_validator(mode="after")
+    def _check_method(self) -> Self:
+        if self.alignment.method != "ecdh":
+            raise ValueError("rows are counted with alignment.method 'ecdh'")
+        return self
+
+    @property
+    def counts_linked(self) -> bool:
+        """Return True: rows are linked for their number alone."""
+        return True

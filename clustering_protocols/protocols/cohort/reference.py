@@ -1,0 +1,36 @@
+"""Examples of a count, which puts no row into a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustering_protocols.contract import Example
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS
+from clustering_protocols.terms.terms import Layout
+
+from .params import CohortSize
+
+
+def examples() -> Sequence[Example[CohortSize]]:
+    """Return three parties with exact ids, and two with match keys."""
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    by_keys = CohortSize(alignment=BY_MATCH_KEYS, step=5)
+    return [
+        Example(params=CohortSize(), layout=Layout.lattice(1, 3), X=X, missing=0.2),
+        Example(params=by_keys, layout=Layout.lattice(1, 2), X=X, missing=0.2),
+    ]
+
+
+def cluster_pooled(params: CohortSize, X: FloatArray, trace: object) -> IntArray:
+    """Return -1 for each row: it is in no cluster."""
+    del params, trace
+    return np.full(len(X), -1, dtype=np.int64)
+
+
+def objectives(
+    params: CohortSize, X: FloatArray, clustered: object, trace: object
+) -> None:
+    """Return nothing: a count minimises nothing."""

@@ -1,0 +1,110 @@
+"""Both roles of a count: lists go round as in linkage, shuffled, and are only counted.
+
+A list is masked, and put into another order, by every party of the ring: first by its own
+party, then by each that passes it on, the last of which hashes it into tokens. So the
+place of a row in the tokens is known to no coalition that lacks one other party of the
+ring, with the analyst or without.
+
+- The *analyst* holds tokens of each list in an order that nobody knows. It learns how many
+  rows any two parties, and all, have in common, by each key; no row and no id.
+- A *party* holds masked points of others, and the result: the number of rows that all have
+  in common, rounded down to the step.
+- The *coordinator* reads the same number.
+
+To hide the exact numbers from the analyst too would take other cryptography than masks.
+What a step tells can be aimed at: a table of ``step - 1`` people who are known to be
+common, and one more, is counted as 0 or as one step. So a home counts each row once, for
+any coordinator, and every count among its intersections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract import (
+    Ask,
+    Finish,
+    Outcome,
+    PartyContext,
+    Reopen,
+    SessionContext,
+)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.alignment.linkage import (
+    LinkageAnalyst,
+    LinkageParty,
+    LinkageState,
+    link_groups,
+    shared_groups,
+)
+
+from .messages import Counted
+
+
+@dataclass(frozen=True)
+class CountingAnalyst(LinkageAnalyst):
+    """Counts what it would link, and tells nobody which rows these are.
+
+    unit: the step in which numbers are told.
+    """
+
+    unit: int
+
+    def step(
+        self,
+        session: SessionContext,
+        state: LinkageState,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
+        """Return the next round; at the end the numbers, rounded down."""
+        if state.asked != "show-tokens":
+            return super().step(session, state, contributions)
+        linked = link_groups(session, contributions)
+        numbers = {group[0]: len(rows[0]) for group, rows in linked.items()}
+        told = Counted(
+            rows_in_common={s: n - n % self.unit for s, n in numbers.items()}
+        )
+        return Finish.with_results(
+            dict.fromkeys(session.slots, told), summary=told, labelled_at_home=True
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingParty(LinkageParty):
+    """Masks and shuffles lists; reads a number.
+
+    unit: the step in which numbers are told.
+    """
+
+    shuffles: bool = True
+    unit: int
+
+    def conclude(
+        self, context: PartyContext, result: Record, data: DataSource | None
+    ) -> Outcome:
+        """Return no label for any row, and the numbers for the operator.
+
+        Raises ProtocolFailed if they cannot be numbers of the rows that were compared.
+        """
+        session, told = context.session, Counted.narrow(result).rows_in_common
+        groups = {group[0]: group for group in shared_groups(session.layout)}
+        if set(told) != set(groups):
+            raise ProtocolFailed("The analyst counts rows of other row groups.")
+        report = {}
+        for first, group in groups.items():
+            rows_in_common, most = told[first], min(map(session.n_rows, group))
+            if not 0 <= rows_in_common <= most or rows_in_common % self.unit:
+                raise ProtocolFailed("The analyst reports a number that cannot be.")
+            least = (
+                f"{rows_in_common} or more"
+                if rows_in_common
+                else f"fewer than {self.unit}"
+            )
+            report[f"rows that {', '.join(group)} have in common"] = least
+        labels = np.full(session.n_rows(context.slot.name), -1, dtype=np.int64)
+        return Outcome(labels=labels, report=report)
