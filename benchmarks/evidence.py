@@ -32,6 +32,7 @@ from typing import Final
 from threadpoolctl import threadpool_limits
 
 from benchmarks import evidence_fidelity, evidence_page, evidence_pictures
+from benchmarks.beside import __main__ as beside
 from benchmarks.papers.cells import Row, read, rows, write
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -49,7 +50,7 @@ DRAWS: Final = {
     "baselines": 2,
 }
 AGAIN: Final = dict.fromkeys(DRAWS, 1) | {"fccm": 50}
-PARTS: Final = ("fidelity", *DRAWS)
+PARTS: Final = ("fidelity", *DRAWS, "peers")
 N_ROWS, N_SPLITS = 600, 3
 ALIKE: Final = 0.02  # libraries round differently; a label or two may move
 _TABLE: Final = re.compile(
@@ -75,6 +76,11 @@ def conditions() -> list[Row]:
         "splits": N_SPLITS,
         "parties": evidence_fidelity.PARTIES,
         "sets": len(evidence_fidelity.SETS),
+        "peer_rows": beside.N_ROWS,
+        "peer_columns": beside.N_COLUMNS,
+        "peer_parties": beside.N_PARTIES,
+        "peer_clusters": beside.N_CLUSTERS,
+        "peer_updates": beside.N_UPDATES,
     }
     return [{"name": name, "value": str(value)} for name, value in values.items()]
 
@@ -117,6 +123,10 @@ def measure(parts: Sequence[str]) -> None:
         for row in evidence_fidelity.measure_all(sets, N_SPLITS, N_ROWS):
             print(evidence_fidelity.shown(row), flush=True)
             keep("fidelity", [evidence_fidelity.line_of(row)])
+    if "peers" in parts:
+        folder = ROOT / "build" / "beside"
+        folder.mkdir(parents=True, exist_ok=True)
+        write(beside.measure(list(beside.TOOLS), folder), FILES / "peers.csv")
     if parts:
         write(conditions(), FILES / "conditions.csv")
 

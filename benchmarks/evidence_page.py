@@ -175,8 +175,8 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "What Coterie was measured by: fidelity to pooled clustering, and the tables of the "
-        "papers that its protocols come from. [Choosing](choosing.md) says which protocol fits which "
+        "What Coterie was measured by: fidelity to pooled clustering, the tables of the "
+        "papers that its protocols come from, and other tools on one table. [Choosing](choosing.md) says which protocol fits which "
         "study."
     )
     yield "<!-- not run: takes long -->\n```sh\npython -m benchmarks.evidence --check\n```"

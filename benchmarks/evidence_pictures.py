@@ -41,7 +41,7 @@ def draw(measured: Measured) -> dict[str, str]:
         ),
     }
     if "peers" in measured:
-        ran = [row for row in measured["peers"] if row["bytes"].isdigit()]
+        ran = [row for row in measured["peers"] if row["bytes"] not in {"–", "0"}]
         of_peers = {
             f"{row['peer']}, {row['seconds']} s": [float(row["bytes"])] for row in ran
         }

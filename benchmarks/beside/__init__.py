@@ -1,0 +1,1 @@
+"""Coterie and its peers on one table, each in an environment of its own."""
