@@ -179,7 +179,7 @@ def _head(measured: Measured) -> Iterator[str]:
         "papers that its protocols come from, and other tools on one table. [Choosing](choosing.md) says which protocol fits which "
         "study."
     )
-    yield "<!-- not run: takes long -->\n```sh\npython -m benchmarks.evidence --check\n```"
+    yield "<!-- not run: takes half an hour -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (
         "measures the first draw of every cell again and holds the page, its pictures and "
         "every number on it to the files in [evidence/](evidence/); `make bench` writes "
@@ -226,8 +226,7 @@ def _papers(measured: Measured) -> Iterator[str]:
         "Each cell is *near* the paper within two spreads (of our draws, or the paper's) "
         "and half a printed digit. One that is further has a cause: *shown* by another "
         "cell that is near, or *stated* where nothing that is published can show it. Each "
-        "file has paper, ours, spread, draws and cause of each cell, and is written by "
-        "`python -m benchmarks.papers.PROTOCOL_tables`."
+        "file has paper, ours, spread, draws and cause of each cell."
     )
     rows = [
         row | {"protocol": f"[`{row['protocol']}`](evidence/{row['protocol']}.csv)"}

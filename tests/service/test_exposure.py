@@ -103,7 +103,7 @@ SESSION = {
     *("runs.n_clusters", "runs.figures", "runs.figures.*", "runs.chosen"),
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
-    "slots.stopped",
+    *("slots.stopped", "slots.read_at"),
 }
 LINE = {
     *("id", "title", "state", "round", "created_at", "protocol", "owner", "reason"),

@@ -96,7 +96,7 @@ def test_principal_axes_do_not_depend_on_the_batches(
     axes, rank = maths.principal_axes(R, len(rows), shift)
     centred = (rows - mean) / scale
     values = np.linalg.svd(centred, compute_uv=False)
-    assert np.array_equal(R, np.triu(R))
+    assert len(R) <= width
     np.testing.assert_allclose(R.T @ R, centred.T @ centred, atol=1e-9)
     assert rank == np.linalg.matrix_rank(centred, tol=1e-9)
     spreads = np.linalg.norm(centred @ axes, axis=0)

@@ -39,9 +39,7 @@ def test_a_scheduler_is_reached_by_tls_unless_it_is_local() -> None:
         *("tcp+plain://127.0.0.1.example:8786", "tls://dask.inside", "inproc://1"),
         *("tls://user@dask.inside:8786", "ws://127.0.0.1:8786", ""),
     ):
-        with pytest.raises(
-            ValidationError, match=r"tcp\+plain://127.0.0.1:8786: every"
-        ):
+        with pytest.raises(ValidationError, match=r"tcp\+plain://127.0.0.1:8786 works"):
             Settings(engine=refused)
 
 
