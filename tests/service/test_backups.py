@@ -288,7 +288,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "no blob": (lambda copy: a_blob(copy).unlink(), "cannot be restored"),
     "another blob": (
         lambda copy: a_blob(copy).write_bytes(b"x"),
-        "does not match its digest",
+        "not match its digest",
     ),
     "no key": (lambda copy: (copy / "identity.json").unlink(), "cannot be restored"),
     "half a key": (written("identity.json", b"{"), "no analyst's key"),

@@ -30,6 +30,13 @@ SECONDS = 120_000
 PICTURED = {"variables": "ol.way", "choosing": "#choose"}
 """Pages of which the docs show a picture, and what is at its top."""
 
+NAME_A_FOLDER = r"""() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text; (text = texts.nextNode()); )
+    text.data = text.data.replace(/\/\S+\/tables\b/, "/data/wards");
+}"""
+"""A picture shows the folder of an institution, and not that of the test."""
+
 
 def rows(party: int, n_rows: int = 30) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Ids, values and the blob of each row of a party."""
@@ -94,6 +101,7 @@ def seen(look: Look, name: str) -> None:
     if name in PICTURED and os.environ.get("COTERIE_WRITE_PICTURES") == "1":
         page = look.page
         page.locator(PICTURED[name]).first.evaluate("each => each.scrollIntoView()")
+        page.evaluate(NAME_A_FOLDER)
         page.screenshot(path=PICTURES / f"desk-{name}.png")
 
 
