@@ -166,7 +166,7 @@ def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--protocol", "unknown"), "Known protocols: dc, describe, dummy"),
+        (("--protocol", "unknown"), "Known protocols: cohort, dc, describe"),
         (("--protocol", "dummy", "--param", "n_clusters"), "is not NAME=VALUE"),
         (("--protocol", "dummy", "--param", "n_clusters=8..2"), "nothing is in that"),
         (("--param", "n_clusters=2", "--param", "n_clusters=3"), "is given twice"),

@@ -79,8 +79,6 @@ def test_python_of_the_readme_runs_as_printed(
     [code] = _PYTHON.findall((ROOT / "README.md").read_text())
     exec(compile(code, "README.md", "exec"), reader)
     assert capsys.readouterr().out == "3 clusters, fidelity 1.0\n"
-    assert list(reader["labelled"]["label"].unique()) != []
-    assert len(reader["labelled"]) == len(reader["tables"][0])
 
 
 @pytest.mark.filterwarnings("ignore:The clusters follow the institutions")

@@ -200,7 +200,7 @@ def test_a_package_that_nobody_names_is_loaded_by_neither_side(
     for words in (["simulate", "parrot", "--data", "rows.csv"], ["protocols", "stray"]):
         done = machine.ended("-m", "party_sdk.cli", *words)
         assert done.returncode == 5
-        assert "Known protocols: dc, " in done.stderr
+        assert "Known protocols: cohort, dc, " in done.stderr
     with machine.analyst("") as analyst:
         listed = httpx.get(f"{analyst.url}/v1/protocols").json()
         assert not {"parrot", "stray"} & {e["name"] for e in listed["protocols"]}
