@@ -50,7 +50,8 @@ export function figuresOf(
   };
 }
 
-const NOTHING: Figures = {
+/** Likelihoods are of mixtures alone: a record leaves out those that are not there. */
+const NOTHING = {
   n_clusters: 1,
   inertia: null,
   simplified_silhouette: null,
@@ -67,7 +68,7 @@ const NOTHING: Figures = {
   prediction_strength: null,
   n_iter: null,
   converged: null,
-};
+} as Figures;
 
 type Square = readonly (readonly number[])[];
 
