@@ -175,9 +175,8 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "What Coterie was measured by: fidelity to pooled clustering, the tables of the "
-        "papers that its protocols come from, and other tools on one table. [Choosing](choosing.md) says which protocol fits which "
-        "study."
+        "What Coterie was measured by: fidelity to pooled clustering, the tables and the "
+        "baselines of its protocols' papers, and other tools on one table."
     )
     yield "<!-- not run: takes half an hour -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (
@@ -198,24 +197,22 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"{at['sets']} sets into as many clusters as there are classes, dealt out to "
         f"{at['parties']} parties in {at['splits']} ways. *Fidelity* is the adjusted Rand "
         "index (ARI) between the labels and those of the same clustering of the pooled "
-        "rows from the same start: 1 means that nothing was lost by not pooling. *Worst* "
-        "is the worst split of any set. What loses is what leaves dimensions at home "
-        "(`dc` by default, `pqmds` always); [fidelity.csv](evidence/fidelity.csv) has "
-        "every set, and the reasons of refusals."
+        "rows from the same start; *worst* is the worst split of any set. What loses is "
+        "what leaves dimensions at home (`dc` by default, `pqmds` always). "
+        "[fidelity.csv](evidence/fidelity.csv) has every set."
     )
     yield fidelity_table(measured)
     yield _picture("fidelity")
     yield "## Objective"
     yield (
-        "What the method minimises (inertia, its fuzzy form, distances to medoids; the "
-        "inverse of the criterion for `fccm`) over the same of the pooled method with ten "
-        "starts: above 1 is worse than pooled."
+        "What the method minimises over the same of the pooled method with ten starts: "
+        "above 1 is worse than pooled."
     )
     yield _picture("objective")
     yield "## Bytes and rounds"
     yield (
-        "Bytes of the busiest party in a whole session, with envelopes to other parties, "
-        "over the bytes of the whole table; the label has the median number of rounds."
+        "Bytes of the busiest party in a whole session over those of the whole table; the "
+        "label has the median number of rounds."
     )
     yield _picture("bytes")
 
@@ -249,21 +246,19 @@ def _papers(measured: Measured) -> Iterator[str]:
 def _baselines(measured: Measured) -> Iterator[str]:
     yield "## The papers' baselines"
     yield (
-        "The papers' claims are claims against baselines. `python -m "
-        "benchmarks.papers.baselines` runs them, written anew from their papers, on the "
-        "papers' tables, beside ours from the same draws; "
-        "[beside.csv](evidence/beside.csv) has every cell."
+        "`python -m benchmarks.papers.baselines` runs what the papers compare with, "
+        "written anew, on the papers' tables; [beside.csv](evidence/beside.csv) has every "
+        "cell."
     )
     titles = {"baseline": "baseline", "cells": "cells", "near": "near its figures",
               "better": "ours is better", "worse": "worse",
               "reads": "what its server reads"}  # fmt: skip
     yield table(measured["servers"], titles)
     yield (
-        "Better and worse are agreement with the classes by more than two spreads; it is "
-        "no aim of ours, whose labels are those of pooled clustering. What FedSC's server "
-        "holds rebuilds every row of every party to rounding: `rebuild_rows` in the same "
-        "file does it, and a test. FedMAvg and DP-VFC are not run: neither code nor a "
-        "complete description of either is public."
+        "Better and worse are agreement with the classes by more than two spreads, which "
+        "is no aim of ours. What FedSC's server holds rebuilds every row of every party; a "
+        "test does it. FedMAvg and DP-VFC are not run: no code or complete description of "
+        "either is public."
     )
 
 
