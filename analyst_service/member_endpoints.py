@@ -118,7 +118,9 @@ def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
     """Show what an invitation is for; it stays valid."""
     code = body.read().code
     with _log_refusals(code, service):
-        session, slot = service.database.transact(members.preview, code)
+        session, slot = service.database.query(members.preview, code)
+    if slot.read_at is None:
+        service.database.transact(members.note_reading, session.id, slot.slot)
     return Preview(
         session=session.name,
         slot=slot.slot,

@@ -102,16 +102,20 @@ def revoke_unused(db: Transaction, session_id: str, slots: Collection[str]) -> N
 
 
 def preview(db: Transaction, code: str) -> tuple[Session, Member]:
-    """Return the session and the slot of a code, which stays valid.
-
-    The slot keeps when its invitation was read first, for the coordinator.
-    """
+    """Return the session and the slot of a code, which stays valid."""
     invitation = _require_valid(db, code)
     session = _session_of(db, invitation)
-    member = _slots(db, session)[invitation.slot]
-    if member.read_at is None:
-        member.read_at = db.now()
-    return session, member
+    return session, _slots(db, session)[invitation.slot]
+
+
+def note_reading(db: Transaction, session_id: str, slot: str) -> None:
+    """Store when the invitation of a slot was first read, for the coordinator."""
+    db.execute(
+        sa.update(Member)
+        .where(Member.session_id == session_id, Member.slot == slot)
+        .where(Member.read_at.is_(None))
+        .values(read_at=db.now())
+    )
 
 
 def place_of(db: Transaction, code: str) -> tuple[str | None, str | None]:
