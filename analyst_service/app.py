@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
@@ -131,7 +130,7 @@ def create_app(
         lifespan=lifespan,
         telemetry=_NO_TELEMETRY,
         openapi_url=None,  # the catalogue has a route that is counted and cheap
-        generate_unique_id_function=_operation_id,
+        generate_unique_id_function=lambda route: route.name,  # for generated clients
         responses={
             "default": {
                 "description": "A problem (RFC 9457).",
@@ -172,8 +171,3 @@ def _describe(app: FastAPI) -> None:
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # as its manual says
-
-
-def _operation_id(route: APIRoute) -> str:
-    """Return short names for generated clients."""
-    return route.name

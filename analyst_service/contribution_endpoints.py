@@ -202,8 +202,11 @@ async def receive_and_store(
     """
     draft = None if body.length < ROW_BYTES else service.blobs.draft()
     upload = Upload(caller, session, round_, attempt, body.announced, body.length)
+    query, quota = service.database.query, service.settings.quota_bytes
     try:
-        admitted = await service.admitting.do(partial(_admit, service), upload)
+        admitted = await service.admitting.do(
+            lambda uploads: query(admit, uploads, quota), upload
+        )
         requirements = admitted if isinstance(admitted, UploadRequirements) else None
         if requirements is not None:
             service.require_room(body.length)
@@ -222,12 +225,6 @@ async def receive_and_store(
     finally:
         if draft is not None:
             draft.discard()
-
-
-def _admit(
-    service: Service, uploads: Sequence[Upload]
-) -> list[Contribution | UploadRequirements | CoterieError]:
-    return service.database.query(admit, uploads, service.settings.quota_bytes)
 
 
 def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieError]:

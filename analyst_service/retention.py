@@ -49,9 +49,8 @@ def live_digests(db: orm.Session) -> set[str]:
 
 def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
     """Return the query for the digests that rows name, or for one of them."""
-    unpurged = (
-        Session.id == Contribution.session_id, Session.purged_at.is_(None), _IN_BLOB,
-    )  # fmt: skip
+    is_unpurged = Session.purged_at.is_(None)
+    unpurged = (Session.id == Contribution.session_id, is_unpurged, _IN_BLOB)
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
         Contribution.digest: unpurged,
         Task.digest: (),

@@ -116,6 +116,12 @@ class MatrixSource:
         return self._X[rows]
 
 
+def check_width(new: DataSource, width: int) -> None:
+    """Raise InvalidData unless new rows have as many columns as the session's."""
+    if len(new.columns) != width:
+        raise InvalidData(f"{len(new.columns)} columns; the session had {width}.")
+
+
 def matrix(source: DataSource) -> FloatArray:
     """Return all rows as one (n_rows, n_columns) array."""
     X, begin = np.empty((source.n_rows, len(source.columns))), 0

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.captions import CHOOSE, PREPARATION
-from party_sdk.cli.parameters import argument, of_caption, option
+from party_sdk.cli.parameters import Declared, argument, of_caption, option
 from party_sdk.cli.terminal.output import say, show_outage, show_silence
 from party_sdk.coordinator.option_parsing import read_values
 from party_sdk.home.addresses import mistaken
@@ -256,15 +256,24 @@ Rows: TypeAlias = Annotated[
         low=1,
     ),
 ]
-Choices: TypeAlias = Annotated[
-    Mapping[str, Any],
-    option(
-        "What this party decides alone, e.g. rebuild_limit=0.05 for dc.",
-        "--choice",
+
+
+def _values_option(text: str, flag: str) -> Declared:
+    """Return an option of values by name, which may be given several times."""
+    return option(
+        text,
+        flag,
         multiple=True,
         default=(),
         metavar="NAME=VALUE",
         callback=lambda _, __, given: read_values(given),
+    )
+
+
+Choices: TypeAlias = Annotated[
+    Mapping[str, Any],
+    _values_option(
+        "What this party decides alone, e.g. rebuild_limit=0.05 for dc.", "--choice"
     ),
 ]
 NewMapping: TypeAlias = Annotated[
@@ -522,14 +531,10 @@ def prepare_files(paths: Sequence[Path | None], source: Path, *, force: bool) ->
 
 Guards: TypeAlias = Annotated[
     Mapping[str, Any],
-    option(
+    _values_option(
         "A guard of policy.toml with another value for this command, e.g. least_known=0; "
         "may be given several times.",
         "--guard",
-        multiple=True,
-        default=(),
-        metavar="NAME=VALUE",
-        callback=lambda _, __, given: read_values(given),
     ),
 ]
 

@@ -320,17 +320,14 @@ class DictionaryDraft:
 
 def _cells_of(heads: Sequence[str], row: Iterable[str]) -> dict[str, str]:
     pairs = zip(heads, row, strict=False)
-    cells = {head: _bare(text.strip()) for head, text in pairs if head}
+    texts = ((head, text.strip()) for head, text in pairs if head)
+    cells = {head: text[1:] if _is_guarded(text) else text for head, text in texts}
     return {**cells, "name": normal(cells.get("name", ""))}
 
 
 def _guard(text: str) -> str:
     is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
     return f"'{text}" if is_formula or _is_guarded(text) else text
-
-
-def _bare(text: str) -> str:
-    return text[1:] if _is_guarded(text) else text
 
 
 def _is_guarded(text: str) -> bool:

@@ -15,10 +15,10 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.algorithms.row_kernels import squared_distances
-from clustering_protocols.common.errors import GuardRefused, InvalidData, ProtocolFailed
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.common.limits import told_of_groups
 from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
-from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.numerics.data_source import DataSource, check_width, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
@@ -396,10 +396,7 @@ class _Predictor:
 
     def __call__(self, data: DataSource) -> Placement:
         """Return where new rows with the same columns are."""
-        if len(data.columns) != len(self._map.offset):
-            raise InvalidData(
-                f"{len(data.columns)} columns; the session had {len(self._map.offset)}."
-            )
+        check_width(data, len(self._map.offset))
         Z = self._map.rows(data) @ self._model.map_matrix + self._model.map_offset
         squares = squared_distances(Z, self._model.centroids)
         # of equals the centre of the lowest number, as in the session

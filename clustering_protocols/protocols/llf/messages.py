@@ -440,10 +440,6 @@ class OwnCentroids(Record):
     centroids: Annotated[FloatArray, Spec("k", "m")]
 
 
-def _no_words() -> WordArray:
-    return np.empty(0, dtype=np.uint64)
-
-
 class RacingStarts(Record):
     """Memory: V(0) of each start as its update begins with it, until one is chosen."""
 

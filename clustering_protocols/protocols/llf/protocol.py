@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.common.limits import LEAST_OWN_ROWS
 from clustering_protocols.common.suitability import (
     Method,
     Partitioning,
@@ -372,6 +371,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
         """Refuse several runs where some parties may be left out of one, or tell nobody."""
+        from clustering_protocols.shared_stages import starts
+
         super().check_runs(runs, layout)
         params = runs[-1]
         if len(runs) == 1:
@@ -382,11 +383,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 "are told: leave quorum and participation at their defaults, and "
                 "publish at least sizes."
             )
-        if params.initial_centroids is not None:
-            raise InvalidParameters(
-                "initial_centroids are of one number of clusters; several n_clusters "
-                "need another start."
-            )
+        starts.check_runs(runs)
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
         """Return the usual ones; of split columns those that need no row as a whole."""
@@ -431,6 +428,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
         """Say which clusters were too small to move, and too small to start from."""
+        from clustering_protocols.shared_stages import starts
+
         if layout.n_row_groups == 1:
             return ()
         found = []
@@ -441,12 +440,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 f"than {params.min_cluster_rows} rows "
                 "(min_cluster_rows). Plain k-means would move them."
             )
-        each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
-        if params.start == "careful" and 0 < each < LEAST_OWN_ROWS:
+        if few := starts.describe_few_rows(params, layout, sizes):
             found.append(
-                f"A party has {each:.1f} rows of each cluster in the mean, and starts "
-                "from clusters of five. The result may be far from the best pooled one: "
-                "take fewer clusters."
+                f"{few}. The result may be far from the best pooled one: take fewer "
+                "clusters."
             )
         return found
 
@@ -556,6 +553,8 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
 
 
 def _check_start(params: LosslessFederated, layout: Layout) -> None:
+    from clustering_protocols.shared_stages import starts
+
     start = params.start
     if start == "random_party" and not _rows_split(layout):
         raise InvalidParameters("init 'random_party' is for split rows.")
@@ -563,13 +562,7 @@ def _check_start(params: LosslessFederated, layout: Layout) -> None:
         raise InvalidParameters(
             "init 'random_rows' is for split columns: with split rows a row would leave."
         )
-    given = params.initial_centroids
-    if (start == "given") != (given is not None):
-        raise InvalidParameters("init 'given' and initial_centroids go together.")
-    if given is not None and len(given) != params.n_clusters:
-        raise InvalidParameters(
-            f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
-        )
+    starts.check_given(params)
 
 
 def _check_race(params: LosslessFederated, layout: Layout) -> None:

@@ -30,7 +30,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.algorithms.row_kernels import bring_nearer
-from clustering_protocols.common.errors import GuardRefused, InvalidData, ProtocolFailed
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import (
     DegreeSums,
     PartyContext,
@@ -38,7 +38,7 @@ from clustering_protocols.contract import (
     RowHistory,
 )
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
-from clustering_protocols.numerics.data_source import DataSource, batches
+from clustering_protocols.numerics.data_source import DataSource, batches, check_width
 from clustering_protocols.quality.block_sums import BlockSums, add_by_label, of_block
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
@@ -390,10 +390,7 @@ def place(scale: Scaler, data: DataSource, V: FloatArray) -> Placement:
 
     Raises InvalidData if they have another number of columns.
     """
-    if len(data.columns) != scale.offset.size:
-        raise InvalidData(
-            f"{len(data.columns)} columns; the session had {scale.offset.size}."
-        )
+    check_width(data, scale.offset.size)
     labels = np.empty(data.n_rows, dtype=np.int64)
     distances = np.empty((data.n_rows, len(V)))
     for rows, batch in batches(data, len(V)):

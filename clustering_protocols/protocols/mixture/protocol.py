@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.common.limits import LEAST_OWN_ROWS, MINIMUM_MEMBERS
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.common.suitability import Kind as Data, Method, RoundBudget
 from clustering_protocols.contract import (
     ClusteringProtocol,
@@ -123,22 +123,16 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
                 f"mixture needs {MINIMUM_MEMBERS} parties: of two, each could take its "
                 "own rows off the sum and read the other's."
             )
-        given = params.initial_centroids
-        if (params.init == "given") != (given is not None):
-            raise InvalidParameters("init 'given' and initial_centroids go together.")
-        if given is not None and len(given) != params.n_clusters:
-            raise InvalidParameters(
-                f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
-            )
+        from clustering_protocols.shared_stages import starts
+
+        starts.check_given(params)
 
     def check_runs(self, runs: Sequence[Mixture], layout: Layout) -> None:
         """Refuse several runs from one given start."""
+        from clustering_protocols.shared_stages import starts
+
         super().check_runs(runs, layout)
-        if len(runs) > 1 and runs[-1].initial_centroids is not None:
-            raise InvalidParameters(
-                "initial_centroids are of one number of clusters; several n_clusters "
-                "need another start."
-            )
+        starts.check_runs(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
         """Refuse a given start of another width, and too few rows for one update."""
@@ -183,6 +177,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         self, params: Mixture, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
         """Say which clusters are too small for components of their own."""
+        from clustering_protocols.shared_stages import starts
+
         found = []
         small = sum(size < params.min_cluster_rows for size in sizes)
         if small:
@@ -191,12 +187,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
                 f"{params.min_cluster_rows} rows (min_cluster_rows): their components may "
                 "have kept their place. Take fewer clusters."
             )
-        each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
-        if params.start == "careful" and 0 < each < LEAST_OWN_ROWS:
-            found.append(
-                f"A party has {each:.1f} rows of each cluster in the mean, and starts "
-                "from clusters of five: take fewer clusters."
-            )
+        if few := starts.describe_few_rows(params, layout, sizes):
+            found.append(f"{few}: take fewer clusters.")
         return found
 
     def risks_of(self, params: Mixture, layout: Layout) -> Sequence[str]:

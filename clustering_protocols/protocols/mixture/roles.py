@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
-from clustering_protocols.common.errors import InvalidData, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -30,7 +30,7 @@ from clustering_protocols.contract import (
     all_of,
 )
 from clustering_protocols.contract.published import ClusterOrder, order_told_first
-from clustering_protocols.numerics.data_source import DataSource, batches
+from clustering_protocols.numerics.data_source import DataSource, batches, check_width
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.round_numbers import steps_of
 from clustering_protocols.records.arrays import FloatArray, WordArray
@@ -426,10 +426,7 @@ class _Densest:
 
     def __call__(self, new: DataSource) -> Placement:
         columns = self.shape.columns
-        if len(new.columns) != columns.width:
-            raise InvalidData(
-                f"{len(new.columns)} columns; the session had {columns.width}."
-            )
+        check_width(new, columns.width)
         densities = Densities.of(self.shape, self.components)
         U = np.empty((new.n_rows, self.shape.k))
         for rows, batch in batches(new, self.shape.k):

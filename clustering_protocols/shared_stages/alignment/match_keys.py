@@ -82,14 +82,10 @@ def _read_part(text: str) -> KeyPart:
     return KeyPart(columns, tuple(steps))
 
 
-def _as_written(text: str) -> str:
-    return " + ".join(map(str, read_match_key(text)))
-
-
 MatchKey = Annotated[
     str,
     StringConstraints(pattern=rf"^[^{CONTROLS}]+$", max_length=_MOST_CHARACTERS),
-    AfterValidator(_as_written),
+    AfterValidator(lambda text: " + ".join(map(str, read_match_key(text)))),
 ]
 """The text of a match key, in one spelling."""
 

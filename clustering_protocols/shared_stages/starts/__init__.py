@@ -17,9 +17,13 @@ Parameters of a protocol that starts so have ``n_clusters``, ``init`` and ``star
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import LEAST_OWN_ROWS
 from clustering_protocols.contract import Exchange, Stage, roles_of
+from clustering_protocols.terms.terms import Layout
 
 from . import messages
 
@@ -27,6 +31,37 @@ FROM_PARTIES: Final = ("careful", "random_party")
 """Starts of split rows that come from rows of parties."""
 
 _role = roles_of(__name__)
+
+
+def check_given(params: Any) -> None:
+    """Refuse a given start without centroids, or centroids that do not fit."""
+    given = params.initial_centroids
+    if (params.start == "given") != (given is not None):
+        raise InvalidParameters("init 'given' and initial_centroids go together.")
+    if given is not None and len(given) != params.n_clusters:
+        raise InvalidParameters(
+            f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
+        )
+
+
+def check_runs(runs: Sequence[Any]) -> None:
+    """Refuse several numbers of clusters from one given start."""
+    if len(runs) > 1 and runs[-1].initial_centroids is not None:
+        raise InvalidParameters(
+            "initial_centroids are of one number of clusters; several n_clusters "
+            "need another start."
+        )
+
+
+def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
+    """Return that parties start from few rows of a cluster; empty if they do not."""
+    each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
+    if params.start != "careful" or not 0 < each < LEAST_OWN_ROWS:
+        return ""
+    return (
+        f"A party has {each:.1f} rows of each cluster in the mean, and starts "
+        "from clusters of five"
+    )
 
 
 def stage(params: Any) -> Stage:

@@ -226,7 +226,9 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             return self._measure(context, leader, data)
         if context.slot.name != leader:
             return Reply(contribution=PooledColumns())
-        return _share(context.recall(PooledMoments), others)
+        pooled = context.recall(PooledMoments)
+        sent = [PeerMessage(peer=slot, content=pooled) for slot in others]
+        return Reply(contribution=PooledColumns(), envelopes=sent)
 
     def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
         own = measure(data, moments=self.moments, ranges=self.ranges)
@@ -270,13 +272,6 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             return ""
         own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
         return units.ask(context, data.columns, own, pooled)
-
-
-def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:
-    return Reply(
-        contribution=PooledColumns(),
-        envelopes=[PeerMessage(peer=slot, content=pooled) for slot in others],
-    )
 
 
 def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> Stage:

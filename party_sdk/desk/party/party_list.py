@@ -64,17 +64,14 @@ def _keep(desk: Desk, invitation: Invitation) -> None:
     if files.exists:
         check_same_invitation(files, invitation)
         kept, status = files.order(), files.status()
-        is_done = status.state is OrderState.COMPLETED
-        if kept.invitation == order.invitation or is_done or _is_in(files, status):
+        is_same = kept.invitation == order.invitation
+        if is_same or status.state is OrderState.COMPLETED:
             return
+        if files.stored.has_joined and not status.is_over:
+            return  # it takes part already: no later invitation changes that
         again = {"invitation": order.invitation, "withdrawn": None}
         order = kept.model_copy(update=again)
     place_order(desk.home, order)
-
-
-def _is_in(files: PartyOrder, status: OrderStatus) -> bool:
-    """Return whether a party takes part already: no later invitation changes that."""
-    return files.stored.has_joined and not status.is_over
 
 
 def show_parties(request: Request, notice: Banner | None = None) -> Response:
