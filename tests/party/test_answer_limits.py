@@ -146,9 +146,7 @@ ARRAYS: dict[str, Callable[[HttpAnalyst], Any]] = {
 
 @pytest.mark.threat(158)
 @pytest.mark.parametrize("route", ROUTES)
-def test_an_endless_document_is_refused_within_memory(
-    route: str,
-) -> None:
+def test_an_endless_document_is_refused_within_memory(route: str) -> None:
     with (
         answering(without_end) as peer,
         connect(peer.url, patience=0) as analyst,
@@ -161,9 +159,7 @@ def test_an_endless_document_is_refused_within_memory(
 
 @pytest.mark.threat(158)
 @pytest.mark.parametrize("fetch", ARRAYS)
-def test_too_large_arrays_are_refused_before_the_first_byte(
-    fetch: str,
-) -> None:
+def test_too_large_arrays_are_refused_before_the_first_byte(fetch: str) -> None:
     with (
         answering(announced(limits.arrays_bytes() + 1)) as peer,
         connect(peer.url, patience=0) as analyst,
@@ -213,10 +209,7 @@ def test_who_looks_at_an_analyst_is_told_of_such_an_answer() -> None:
 
 def test_large_arrays_are_read() -> None:
     content = b"x" * (limits.DOCUMENT_BYTES + MEBIBYTE)
-    with (
-        answering(whole(content)) as peer,
-        connect(peer.url, patience=0) as analyst,
-    ):
+    with answering(whole(content)) as peer, connect(peer.url, patience=0) as analyst:
         assert analyst.result("s") == analyst.task("s", 0) == content
 
 
@@ -408,10 +401,7 @@ def test_this_machine_is_asked_itself_whatever_the_environment_says(
     proxied: Peer,
 ) -> None:
     """A request to it is plain HTTP: a proxy would read the key."""
-    with (
-        answering(whole(KEY)) as peer,
-        connect(peer.url, patience=0) as analyst,
-    ):
+    with answering(whole(KEY)) as peer, connect(peer.url, patience=0) as analyst:
         analyst.identity()
     assert len(peer.asked) == 1
     assert not proxied.asked

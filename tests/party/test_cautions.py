@@ -169,9 +169,7 @@ def test_factors_may_be_more_than_columns() -> None:
 
 
 @pytest.mark.parametrize("distances", ["all", "landmarks"])
-def test_a_distance_equal_to_eps_counts_as_within_it(
-    distances: Any,
-) -> None:
+def test_a_distance_equal_to_eps_counts_as_within_it(distances: Any) -> None:
     grid = 0.1 * np.array([[i, j] for i in range(8) for j in range(8)])
     grid = np.vstack([grid, grid + 5.3])
     params = OmniFC(

@@ -117,10 +117,7 @@ def test_parties_notice_terms_with_a_forged_digest(
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)
     with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
         Party.join(
-            session.invite()[A],
-            policy=ACCEPTING,
-            home=home / A,
-            analyst=api.connect(),
+            session.invite()[A], policy=ACCEPTING, home=home / A, analyst=api.connect()
         )
     with pytest.raises(AuditBroken, match="other terms than yours"):
         session.audit()

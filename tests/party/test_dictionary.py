@@ -98,9 +98,7 @@ def test_new_rows_are_labelled_by_the_names_of_their_columns(two: Two) -> None:
         result.predict(frames[0].drop(columns="weight"), id_column="patient")
 
 
-def test_a_table_without_a_required_column_cannot_join(
-    two: Two,
-) -> None:
+def test_a_table_without_a_required_column_cannot_join(two: Two) -> None:
     session = two.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="lacking", dictionary=[SCHEMA]
     )

@@ -59,9 +59,7 @@ def naming(said: tuple[str, ...], name: str) -> list[str]:
 
 @pytest.mark.threat(144)
 @pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
-def test_a_sheet_names_fields_rounded_or_with_few_values(
-    protocol: Any,
-) -> None:
+def test_a_sheet_names_fields_rounded_or_with_few_values(protocol: Any) -> None:
     said = sheet(protocol(n_clusters=3)).cautions
     for name in ("dose", "age"):
         assert "may show the analyst" in "".join(naming(said, name))

@@ -46,9 +46,7 @@ def test_a_cell_with_a_format_and_no_value_makes_no_sheet_large(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_columns_that_are_not_chosen_make_no_parquet_file_large(
-    tmp_path: Path,
-) -> None:
+def test_columns_that_are_not_chosen_make_no_parquet_file_large(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     HOSTILE["rows.parquet"](path)
     report, _ = examine(path, How(columns=["x"]))

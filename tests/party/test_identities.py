@@ -54,9 +54,7 @@ def institution(slot: str) -> Institution:
 # One's own identity
 
 
-def test_a_new_identity_is_kept_and_readable_by_its_owner_only(
-    home: Path,
-) -> None:
+def test_a_new_identity_is_kept_and_readable_by_its_owner_only(home: Path) -> None:
     with pytest.raises(NotReady, match="identity new"):
         OwnIdentity(home).load()
     made = OwnIdentity(home).load_or_make()
@@ -67,9 +65,7 @@ def test_a_new_identity_is_kept_and_readable_by_its_owner_only(
     assert made.key not in {OwnIdentity(home / "other").load_or_make().key, "0" * 64}
 
 
-def test_a_first_identity_can_be_named_and_keeps_its_key(
-    home: Path,
-) -> None:
+def test_a_first_identity_can_be_named_and_keeps_its_key(home: Path) -> None:
     first = OwnIdentity(home).load_or_make()
     named = OwnIdentity(home).make("St. Mary's")
     assert (named.key, named.name) == (first.key, "St. Mary's")
@@ -225,9 +221,7 @@ def test_one_known_institution_at_two_slots_is_one() -> None:
         Policy().check_members(content, A, [institution(B).key])
 
 
-def test_a_known_name_with_another_key_is_always_refused(
-    home: Path,
-) -> None:
+def test_a_known_name_with_another_key_is_always_refused(home: Path) -> None:
     impostor = Institution(f"Hospital {B}", bytes(32))
     content = agreement(names={B: impostor})
     TrustedInstitutions(home).trust(institution(B).card)
@@ -251,9 +245,7 @@ def test_members_that_all_read_the_safety_number_need_no_cards(home: Path) -> No
 
 
 @pytest.mark.threat(34)
-def test_parties_with_different_rosters_stop_on_comparison(
-    home: Path,
-) -> None:
+def test_parties_with_different_rosters_stop_on_comparison(home: Path) -> None:
     """Each roster holds by itself: every line in it is marked and signed."""
     shown_to_a = agreement()
     shown_to_b = agreement(names={C: Institution("Hospital r3c1", bytes(32))})

@@ -172,13 +172,7 @@ def test_a_changed_mapping_is_told_and_asked(
 
     # once it has joined the data are the same, or it does not continue
     again = mapping_file(online, MAPPING)
-    resume = (
-        "party",
-        "run",
-        session,
-        "r1c1",
-        *run_of(online, invitation, table)[3:],
-    )
+    resume = ("party", "run", session, "r1c1", *run_of(online, invitation, table)[3:])
     refused = online(*resume, "--mapping", again, "--new-mapping", expect=3)
     assert "other data" in refused.stderr
     assert folder.mappings.version == 2

@@ -147,7 +147,5 @@ def test_a_stop_that_was_not_told_is_told_at_the_next_start(
 
 def test_a_completed_session_cannot_be_left(online: Terminal, rows: Path) -> None:
     session, invitation = opened(online)
-    online(
-        *running(online, invitation, rows),
-    )
+    online(*running(online, invitation, rows))
     online("party", "leave", session, "r1c1", expect=7)

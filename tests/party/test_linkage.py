@@ -169,9 +169,7 @@ def test_of_703_patients_the_normalisation_links_679_and_more() -> None:
     assert 679 <= many <= len(set.intersection(*plain))
 
 
-def test_a_party_sees_how_many_ids_match_the_session_pattern(
-    online: Terminal,
-) -> None:
+def test_a_party_sees_how_many_ids_match_the_session_pattern(online: Terminal) -> None:
     create = ("session", "create", "Ids", "--protocol", "pqmds", "--same-people")
     given = (
         "--party",

@@ -31,9 +31,7 @@ def test_lines_become_sorted_rows_and_columns_and_repeats_add_up() -> None:
     assert matrix(source).tolist() == [[0, 0, 2], [3, 0, 5], [0, 5, 0]]
 
 
-def test_a_list_of_objects_fixes_rows_and_adds_empty_ones(
-    tmp_path: Path,
-) -> None:
+def test_a_list_of_objects_fixes_rows_and_adds_empty_ones(tmp_path: Path) -> None:
     (tmp_path / "objects.txt").write_text("d\nc\n\nb \na\n")
     objects = read_objects(tmp_path / "objects.txt")
     source = occurrences(pa.table(LINES), FORM, objects)

@@ -47,12 +47,7 @@ FOUR = simulation.split(X, Layout.lattice(4), seed=1)
 COLUMNS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 VICTIM = ROWS.layout.names[-1]
 HOSPITAL = COLUMNS.layout.names[0]
-LLF = LosslessFederated(
-    n_clusters=3,
-    scaling="none",
-    init="bounds",
-    max_iter=2,
-)
+LLF = LosslessFederated(n_clusters=3, scaling="none", init="bounds", max_iter=2)
 Case = tuple[Params, simulation.Split]
 CASES: dict[str, Case] = {
     "dummy": (Dummy(n_clusters=3), ROWS),
@@ -130,11 +125,7 @@ def elsewhere(task: bytes) -> bytes:
 
 
 TO_EVERYBODY: dict[str, tuple[str, Liar, type[CoterieError]]] = {
-    "close after the first update": (
-        "llf, rows",
-        liars.closes_at_once,
-        ProtocolFailed,
-    ),
+    "close after the first update": ("llf, rows", liars.closes_at_once, ProtocolFailed),
     "tell after the first update": ("llf, rows", liars.tells_at_once, TaskRefused),
     "tell twice": ("llf, rows", liars.tells_twice, TaskRefused),
     "tell of another total": ("llf, rows", liars.tells_another_total, TaskRefused),
@@ -172,9 +163,7 @@ TO_EVERYBODY: dict[str, tuple[str, Liar, type[CoterieError]]] = {
 @pytest.mark.parametrize("lie", TO_EVERYBODY)
 @pytest.mark.quick(2)
 def test_a_lie_to_everybody_is_answered_by_nobody(
-    honest: Callable[[str], Sitting],
-    lie: str,
-    tmp_path: Path,
+    honest: Callable[[str], Sitting], lie: str, tmp_path: Path
 ) -> None:
     """All that the analyst has is what it has of an honest session until then."""
     case, liar, why = TO_EVERYBODY[lie]
@@ -260,9 +249,7 @@ REFUSALS = (TaskRefused, ProtocolFailed, EnvelopeRefused)
 @pytest.mark.threat(81)
 @pytest.mark.parametrize("begin", [1, 2, 5])
 def test_two_camps_that_are_told_two_stories_end_without_labels(
-    honest: Callable[[str], Sitting],
-    begin: int,
-    tmp_path: Path,
+    honest: Callable[[str], Sitting], begin: int, tmp_path: Path
 ) -> None:
     """The analyst takes every signature for good, and only the parties look."""
     liar = liars.two_camps(VICTIM, begin)
@@ -300,10 +287,7 @@ def test_totals_are_read_where_all_hospitals_are_told_the_same(tmp_path: Path) -
 @pytest.mark.threat(81)
 @pytest.mark.parametrize("follows", [True, False])
 def test_other_labels_than_were_signed_come_out_nowhere(
-    honest: Callable[[str], Sitting],
-    *,
-    follows: bool,
-    tmp_path: Path,
+    honest: Callable[[str], Sitting], *, follows: bool, tmp_path: Path
 ) -> None:
     liar = liars.other_results(follows=follows)
     sitting, _ = lied_to("dummy", liar, tmp_path)

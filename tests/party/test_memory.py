@@ -51,9 +51,7 @@ ANSWERED = AnsweredRound(
     after=Memory({"own-word": b"one", "position": b"3", "heard-word": bytes(9)}),
 )
 STANDING = DurableState(
-    answered=ANSWERED,
-    journal=Journal(round=3, attempt=2),
-    contribution=CONTRIBUTION,
+    answered=ANSWERED, journal=Journal(round=3, attempt=2), contribution=CONTRIBUTION
 )
 IDENTITY = Identity(
     invitation="https://a#coterie-2/s/a/code/secret",

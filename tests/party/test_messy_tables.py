@@ -185,8 +185,7 @@ MADE: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
     ),
     "semicolons in quotes": (
         lambda f: of(
-            f / "r.csv",
-            lines('"a;1";1,5;2', "b;2,5;3", "c;3,5;5", header="id;x;y"),
+            f / "r.csv", lines('"a;1";1,5;2', "b;2,5;3", "c;3,5;5", header="id;x;y")
         ),
         {},
     ),
@@ -200,8 +199,7 @@ MADE: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
     ),
     "scientific notation with commas": (
         lambda f: of(
-            f / "r.csv",
-            lines("a;1,5e0;2", "b;2,5E0;3", "c;35e-1;5", header="id;x;y"),
+            f / "r.csv", lines("a;1,5e0;2", "b;2,5E0;3", "c;35e-1;5", header="id;x;y")
         ),
         {},
     ),
@@ -209,10 +207,7 @@ MADE: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
         lambda f: of(f / "r.csv", "sep=|\n" + lines().replace(",", "|")),
         {},
     ),
-    "a gzip without an ending": (
-        lambda f: of(f / "r", "") and _gzip(f / "r"),
-        {},
-    ),
+    "a gzip without an ending": (lambda f: of(f / "r", "") and _gzip(f / "r"), {}),
     "a sheet that begins below": (lambda f: sheets(f / "r.xlsx", "one"), {}),
     "one of two sheets": (
         lambda f: sheets(f / "r.xlsx", "one", "two"),
@@ -368,9 +363,7 @@ def test_an_invalid_utf_8_byte_is_reported_with_its_line(
         )
 
 
-def test_a_wrong_stated_encoding_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_a_wrong_stated_encoding_is_refused(tmp_path: Path) -> None:
     path = of(tmp_path / "rows.csv", lines(header="id,Größe,y"), "latin-1")
     with pytest.raises(InvalidData, match="not written in utf-8: see line 1"):
         open_table(path, id_column="id", dialect=from_mapping({"encoding": "utf-8"}))

@@ -460,11 +460,7 @@ def supervising(
     ],
 )
 def test_a_process_that_died_or_asks_for_it_is_started_again(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    does: str,
-    told: str,
-    restarts: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, told: str, restarts: int
 ) -> None:
     with supervising(monkeypatch, tmp_path, does) as (files, n_runs, said):
         wait_for(lambda: len([line for line in said if told in line]) >= 2)

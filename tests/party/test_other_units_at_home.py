@@ -38,9 +38,7 @@ def hospital(n: int, *, percent: bool = False) -> MatrixSource:
 TABLES = [hospital(60), hospital(50), hospital(40, percent=True)]
 
 
-def test_only_rows_in_other_units_need_confirmation(
-    house: House,
-) -> None:
+def test_only_rows_in_other_units_need_confirmation(house: House) -> None:
     session = house.open("units", LosslessFederated(n_clusters=2), LAYOUT)
     invitations = session.invite()
     risks = frozenset(session.status().risks)

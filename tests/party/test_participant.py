@@ -319,9 +319,7 @@ def test_terms_that_the_coordinator_did_not_sign_are_refused(
     assert_only_previewed(alone)
 
 
-def test_an_unaccepted_risk_stops_a_party_before_sending(
-    alone: Table,
-) -> None:
+def test_an_unaccepted_risk_stops_a_party_before_sending(alone: Table) -> None:
     with pytest.raises(RiskNotAccepted, match="how many rows you hold"):
         alone.party(policy=Policy())
     assert_only_previewed(alone)
@@ -521,9 +519,7 @@ def test_a_task_that_came_twice_gets_the_same_bytes_twice(alone: Table) -> None:
     assert result.labels.size == 40
 
 
-def test_a_task_that_arrives_with_a_receipt_is_also_checked(
-    waiting: Table,
-) -> None:
+def test_a_task_that_arrives_with_a_receipt_is_also_checked(waiting: Table) -> None:
     first: list[bytes] = []
 
     def replay(request: httpx.Request, response: httpx.Response) -> httpx.Response:

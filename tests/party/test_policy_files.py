@@ -139,9 +139,7 @@ URL = "https://analyst.example"
 
 
 @pytest.mark.parametrize("listed", ["University", COORDINATOR.key])
-def test_a_coordinator_is_listed_by_card_name_or_by_key(
-    listed: str,
-) -> None:
+def test_a_coordinator_is_listed_by_card_name_or_by_key(listed: str) -> None:
     known = {"University": COORDINATOR.key}
     Policy(coordinators=frozenset({listed})).check_inviter(URL, COORDINATOR.key, known)
     Policy().check_inviter(URL, COORDINATOR.key, {})

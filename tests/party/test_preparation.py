@@ -37,9 +37,7 @@ SCHEMA = Schema(
     fields=(
         Field(name="crp", unit="mg/l"),
         Field(
-            name="age",
-            type="integer",
-            constraints=Constraints(minimum=0, maximum=120),
+            name="age", type="integer", constraints=Constraints(minimum=0, maximum=120)
         ),
         Field(name="smokes", type="boolean"),
         Field(name="ward", type="string", categories=WARDS),
@@ -233,9 +231,7 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     assert np.abs(found.places) == pytest.approx(np.abs(expected), abs=1e-9)
 
 
-def test_a_missing_value_without_a_rule_is_refused_by_line(
-    house: House,
-) -> None:
+def test_a_missing_value_without_a_rule_is_refused_by_line(house: House) -> None:
     silent = Preparation(fields=PREPARATION.fields[1:])
     session = house.open(
         "refused",

@@ -128,9 +128,7 @@ def test_what_was_signed_cannot_be_told_otherwise(
             change(log).entries()
 
 
-def test_a_ledger_signed_by_another_is_refused(
-    finished: Finished,
-) -> None:
+def test_a_ledger_signed_by_another_is_refused(finished: Finished) -> None:
     own = signed_logs.sign_ledger(STRANGER, "wards", A, finished.ledger.lines)
     assert own.entries(), "the signature itself is right"
     with pytest.raises(KeyNotAuthentic, match="not signed by whom"):
@@ -160,9 +158,7 @@ def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
         signed_logs.compare(finished.audit, lie)
 
 
-def test_a_truncated_audit_contradicts_the_receipts(
-    finished: Finished,
-) -> None:
+def test_a_truncated_audit_contradicts_the_receipts(finished: Finished) -> None:
     cut = finished.audit.lines[:3]
     signed = signed_logs.sign_audit(finished.analyst, "wards", cut)
     log = signed_logs.signed_audit(cut, finished.analyst.key, signed)

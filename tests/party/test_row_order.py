@@ -126,9 +126,7 @@ def test_tables_without_ids_are_refused_before_they_join(two: Two) -> None:
     assert slot.reason == "invalid-data"
 
 
-def test_tables_by_position_need_no_ids_but_a_named_risk(
-    two: Two,
-) -> None:
+def test_tables_by_position_need_no_ids_but_a_named_risk(two: Two) -> None:
     two.open("position", method="position")
     risks = frozenset(two.session.status().risks)
     assert "house.rows-by-position" in risks
@@ -162,9 +160,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("place", ["note_joining", "note_sending", "note_receipt"])
 @pytest.mark.quick(1)
 def test_a_killed_party_reads_its_result_in_its_own_order(
-    two: Two,
-    monkeypatch: pytest.MonkeyPatch,
-    place: str,
+    two: Two, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     two.open(f"killed-{place.replace('_', '-')}")
     dying, own = two.party(A), table(0, shuffled(1))
@@ -195,9 +191,7 @@ def test_a_killed_party_reads_its_result_in_its_own_order(
     assert two.take_part(A, own, "person").labels.tolist() == found.labels.tolist()
 
 
-def test_a_second_table_replaces_the_order_of_the_first(
-    two: Two,
-) -> None:
+def test_a_second_table_replaces_the_order_of_the_first(two: Two) -> None:
     """The slot was free still: the first table did not fit the others."""
     two.open("second-table")
     with two.party(A) as first:

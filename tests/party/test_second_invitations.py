@@ -164,9 +164,7 @@ def test_changed_terms_or_coordinator_are_refused_once_accepted(guest: Guest) ->
     for invitation in (
         session.invitation(A, terms=weaker),
         session.invitation(
-            A,
-            coordinator=other.key,
-            signature=roster_entries.sign_terms(other, signed),
+            A, coordinator=other.key, signature=roster_entries.sign_terms(other, signed)
         ),
     ):
         with pytest.raises(GuardRefused, match="other terms than were accepted"):

@@ -344,9 +344,7 @@ def test_terms_set_no_smaller_number_of_rows_than_the_home(home: Home) -> None:
 
 
 @pytest.mark.threat(156)
-def test_means_published_a_third_time_raise_a_question(
-    home: Home,
-) -> None:
+def test_means_published_a_third_time_raise_a_question(home: Home) -> None:
     home.runs(terms_of(LLF), table())
     home.runs(terms_of(LLF), table(X[::-1]))
     with pytest.raises(GuardRefused, match="2 times before"):
@@ -354,9 +352,7 @@ def test_means_published_a_third_time_raise_a_question(
     home.runs(terms_of(LLF), table(), allowed=True)
 
 
-def test_only_geometry_of_other_columns_raises_a_question(
-    home: Home,
-) -> None:
+def test_only_geometry_of_other_columns_raises_a_question(home: Home) -> None:
     home.runs(terms_of(OmniFC(n_clusters=3)), table())
     home.runs(terms_of(OmniFC(n_clusters=4)), table())
     with pytest.raises(GuardRefused, match="by another protocol, or of other columns"):
@@ -460,9 +456,7 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     history.record(other, rows, POLICY, allowed=True)
 
 
-def test_slots_of_one_session_at_one_home_raise_no_question(
-    tmp_path: Path,
-) -> None:
+def test_slots_of_one_session_at_one_home_raise_no_question(tmp_path: Path) -> None:
     """Other columns of the same people, as ``dc`` gathers them."""
     layout = Layout.lattice(1, 2)
     terms = terms_of(DataCollaboration(n_clusters=3), layout=layout)

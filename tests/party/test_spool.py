@@ -22,9 +22,7 @@ def file() -> Iterator[IO[bytes]]:
         yield found
 
 
-def test_batches_are_independent_copies_of_the_rows(
-    file: IO[bytes],
-) -> None:
+def test_batches_are_independent_copies_of_the_rows(file: IO[bytes]) -> None:
     X = np.arange(3.0 * (BATCH_ROWS + 5)).reshape(-1, 3)  # no whole number of pages
     spool = Spool(3, file)
     spool.write(X[:100])

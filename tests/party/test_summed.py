@@ -184,10 +184,7 @@ LOGGED = Preparation(fields=(Treatment(name="a", log1p=True),))
     ("params", "more"),
     [
         (Llf(n_clusters=1, max_iter=1, publish="nothing"), {}),
-        (
-            Llf(n_clusters=1, max_iter=1, publish="nothing"),
-            {"preparation": [LOGGED]},
-        ),
+        (Llf(n_clusters=1, max_iter=1, publish="nothing"), {"preparation": [LOGGED]}),
         (DC, {}),
     ],
     ids=["llf", "another preparation", "moments of dc"],

@@ -70,14 +70,9 @@ def made(folder: Path, host: str = "127.0.0.1", days: int = 36_500) -> Path:
     return folder / "tls.pem"
 
 
-def test_a_named_authority_of_the_institution_is_trusted(
-    tmp_path: Path,
-) -> None:
+def test_a_named_authority_of_the_institution_is_trusted(tmp_path: Path) -> None:
     own = made(tmp_path / "own")
-    with (
-        served(own.parent) as (url, shown),
-        connect(url, ca_file=own) as analyst,
-    ):
+    with served(own.parent) as (url, shown), connect(url, ca_file=own) as analyst:
         assert analyst.as_party("token").identity() == "0" * 64
     assert shown == ["Bearer token"]
 
@@ -131,9 +126,7 @@ def test_an_expired_certificate_is_reported_with_its_day(
     assert shown == []
 
 
-def test_a_certificate_for_another_name_is_reported_as_such(
-    tmp_path: Path,
-) -> None:
+def test_a_certificate_for_another_name_is_reported_as_such(tmp_path: Path) -> None:
     other = made(tmp_path / "other", "10.9.8.7")
     with (
         served(other.parent) as (url, _),

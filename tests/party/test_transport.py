@@ -100,9 +100,7 @@ def test_a_key_that_cannot_travel_is_refused_before_it_is_sent(key: str) -> None
 
 
 @pytest.mark.parametrize("problem", Problem, ids=lambda problem: problem.slug)
-def test_each_problem_becomes_the_exception_of_its_name(
-    problem: Problem,
-) -> None:
+def test_each_problem_becomes_the_exception_of_its_name(problem: Problem) -> None:
     sent = problem_response(problem, "What came.")
     with pytest.raises(CoterieError) as raised:
         raise_problem(sent.status_code, sent.media_type or "", bytes(sent.body))
@@ -141,8 +139,7 @@ def test_an_answer_that_is_not_of_an_analyst_is_explained(
 
 
 @pytest.mark.parametrize(
-    "problem",
-    [Problem.CANCELLED, Problem.DEADLINE_PASSED, Problem.ROWS_NOT_ALIGNED],
+    "problem", [Problem.CANCELLED, Problem.DEADLINE_PASSED, Problem.ROWS_NOT_ALIGNED]
 )
 def test_the_end_of_a_session_is_the_exception_of_its_reason(problem: Problem) -> None:
     assert end_of("failed", problem.slug, "Why.").problem is problem
@@ -280,13 +277,7 @@ def test_a_page_that_pretends_success_is_explained() -> None:
 def line(name: str, state: str = "recruiting") -> dict[str, Any]:
     """A session in a list."""
     created = "2026-03-01T00:00:00Z"
-    return {
-        "id": name,
-        "title": "",
-        "state": state,
-        "round": 0,
-        "created_at": created,
-    }
+    return {"id": name, "title": "", "state": state, "round": 0, "created_at": created}
 
 
 def test_a_coordinator_reads_all_pages_of_a_list(tmp_path: Path) -> None:
@@ -316,9 +307,7 @@ def test_a_coordinator_reads_all_pages_of_a_list(tmp_path: Path) -> None:
         [],
     ],
 )
-def test_an_unreadable_answer_is_a_version_mismatch(
-    content: Any,
-) -> None:
+def test_an_unreadable_answer_is_a_version_mismatch(content: Any) -> None:
     with (
         asked_by(lambda _: httpx.Response(200, json=content)) as sending,
         pytest.raises(VersionMismatch, match="answer") as refused,

@@ -22,12 +22,7 @@ from analyst_service.worker import Process
 def service_of(settings: Settings) -> Service:
     blobs = FileBlobStore(settings.blob_place.folder)
     database = Database(settings.database)
-    return Service(
-        settings=settings,
-        database=database,
-        blobs=blobs,
-        metrics=Metrics(),
-    )
+    return Service(settings=settings, database=database, blobs=blobs, metrics=Metrics())
 
 
 def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:

@@ -55,10 +55,7 @@ def run(tmp_path: Path) -> Run:
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        (
-            {"COTERIE_WORKERS": "abc"},
-            "COTERIE_WORKERS: give a whole number",
-        ),
+        ({"COTERIE_WORKERS": "abc"}, "COTERIE_WORKERS: give a whole number"),
         ({"COTERIE_WORKERS": "0"}, "COTERIE_WORKERS: give at least 1"),
         ({"COTERIE_DATABASE_URL": "nonsense"}, "is not the URL of a database"),
         ({"COTERIE_DATABASE_URL": "mysql://me@here/x"}, "is not supported"),

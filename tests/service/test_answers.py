@@ -228,11 +228,7 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(session: ByHand) -> N
 def put(session: ByHand, slot: str, content: bytes, prefer: str) -> httpx.Response:
     headers = {**requests.contribution_headers(content), "Prefer": prefer}
     return session.api.send(
-        "PUT",
-        session.place(content),
-        session.tokens[slot],
-        headers,
-        content=content,
+        "PUT", session.place(content), session.tokens[slot], headers, content=content
     )
 
 
@@ -262,9 +258,7 @@ def test_who_answers_last_gets_the_next_task_with_the_receipt(api: Api) -> None:
     assert Receipt.model_validate_json(plain.content) == receipt_of(answer)
 
 
-def test_a_waiting_upload_gets_its_receipt_when_a_process_ends(
-    api: Api,
-) -> None:
+def test_a_waiting_upload_gets_its_receipt_when_a_process_ends(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     content = session.reply(A)
     with ThreadPoolExecutor() as pool:

@@ -266,9 +266,7 @@ def test_a_copy_of_a_home_that_is_behind_sends_nothing(
 
 
 @pytest.mark.threat(42, 44)
-def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(
-    alone: Alone,
-) -> None:
+def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(alone: Alone) -> None:
     lost: list[dict[str, Any]] = []
 
     def lose(response: httpx.Response) -> httpx.Response:

@@ -187,9 +187,7 @@ def plain(response: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 @pytest.mark.threat(26)
-def test_the_id_of_another_coordinator_looks_free(
-    api: Api,
-) -> None:
+def test_the_id_of_another_coordinator_looks_free(api: Api) -> None:
     taken = api.open(Dummy(), PARTS)
     key = api.key()
     names = ["s-free", taken.id]

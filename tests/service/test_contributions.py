@@ -309,10 +309,7 @@ REFUSED: dict[str, tuple[Callable[[Upload], Upload], Problem]] = {
         name: (arrayed(make), Problem.INVALID_ARRAY)
         for name, make in WRONG_ARRAYS.items()
     },
-    "no array": (
-        lambda u: recoded(u, without_positions(u)),
-        Problem.INVALID_ARRAY,
-    ),
+    "no array": (lambda u: recoded(u, without_positions(u)), Problem.INVALID_ARRAY),
     "the bytes of another session": (
         addressed(session="another"),
         Problem.AGREEMENT_MISMATCH,

@@ -119,7 +119,7 @@ FIELDS: dict[str, set[str]] = {
     "GET /v1/identity": {"key"},
     "POST /v1/join": {"session", "slot", "token"},
     "POST /v1/join/preview": {
-        *("session", "slot", "state", "terms", "risks", "risks.*", "joins"),
+        *("session", "slot", "state", "terms", "risks", "risks.*", "joins")
     },
     "GET /v1/sessions": {"sessions", "next", *(f"sessions.{name}" for name in LINE)},
     f"PUT {HERE}": SESSION,

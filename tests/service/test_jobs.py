@@ -394,9 +394,7 @@ def step_again(database: Database, session_id: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.threat(53)
-def test_of_processes_that_race_for_a_step_one_wins_each_time(
-    each_api: Api,
-) -> None:
+def test_of_processes_that_race_for_a_step_one_wins_each_time(each_api: Api) -> None:
     rounds = thorough(ci=20, nightly=1000)
     session = stepping(each_api)
     service = each_api.service
@@ -495,9 +493,7 @@ def take_of(api: Api) -> Lease | None:
 
 
 @pytest.mark.threat(55)
-def test_heartbeats_renew_the_lease_of_a_long_step(
-    each_api: Api,
-) -> None:
+def test_heartbeats_renew_the_lease_of_a_long_step(each_api: Api) -> None:
     session = stepping(each_api)
     driver = Beating(each_api.service)
     driver.begin()
@@ -561,9 +557,7 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
 
 
 @pytest.mark.threat(56)
-def test_a_step_begun_too_often_fails_only_its_session(
-    api: Api,
-) -> None:
+def test_a_step_begun_too_often_fails_only_its_session(api: Api) -> None:
     """Its drivers were killed, each time: nobody said that it crashed."""
     bad = stepping(api)
     for begun in range(1, STEP_ATTEMPTS + 1):

@@ -73,10 +73,7 @@ class Mailbox:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {
-            "smtp_server": f"smtp+plain://127.0.0.1:{self.port}",
-            "smtp_from": FROM,
-        }
+        return {"smtp_server": f"smtp+plain://127.0.0.1:{self.port}", "smtp_from": FROM}
 
     def events(self, to: str = "") -> list[str]:
         """What was told to an address, or to all."""

@@ -373,9 +373,7 @@ def test_a_full_server_is_waited_for(postgres_url: str) -> None:
 
 
 @pytest.mark.postgres
-def test_requests_beyond_the_connections_wait_for_an_answer(
-    postgres_url: str,
-) -> None:
+def test_requests_beyond_the_connections_wait_for_an_answer(postgres_url: str) -> None:
     """Twenty threads of each of two processes, a server that takes three."""
     with (
         limited(postgres_url, 3) as url,

@@ -71,9 +71,7 @@ def column(api: Api, what: Any, session: ByHand) -> set[Any]:
 
 
 @pytest.mark.usefixtures("in_blobs")
-def test_an_ended_session_releases_its_stored_data(
-    api: Api,
-) -> None:
+def test_an_ended_session_releases_its_stored_data(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join().finish()
     contributions = column(api, Contribution.digest, session)
     assert contributions < blobs_of(api)
@@ -191,9 +189,7 @@ def test_deleting_leaves_the_audit_and_nothing_else(api: Api, state: str) -> Non
 
 
 @pytest.mark.threat(40)
-def test_a_deleted_session_is_over_and_its_id_stays_taken(
-    api: Api,
-) -> None:
+def test_a_deleted_session_is_over_and_its_id_stays_taken(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     content = session.reply(A)
     api.send("DELETE", session.path, session.key)
@@ -289,9 +285,7 @@ def test_an_upload_of_bytes_that_are_being_removed_survives(
         assert bytes(each_api.service.blobs.map(orphan)) == content
 
 
-def test_a_removal_waits_for_a_transaction_that_uses_the_blob(
-    each_api: Api,
-) -> None:
+def test_a_removal_waits_for_a_transaction_that_uses_the_blob(each_api: Api) -> None:
     session = each_api.open(Dummy(), PARTS).join()
     service = each_api.service
     digest = service.blobs.put(b"about to be named")

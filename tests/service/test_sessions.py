@@ -303,9 +303,7 @@ def test_a_failed_session_tells_why(api: Api) -> None:
 # Agreement and result
 
 
-def test_the_agreement_exists_after_all_joined_and_stays_fixed(
-    file_api: Api,
-) -> None:
+def test_the_agreement_exists_after_all_joined_and_stays_fixed(file_api: Api) -> None:
     session = file_api.open(Dummy(), PARTS)
     path = f"{session.path}/agreement"
     session.join(*LAYOUT.names[1:])
@@ -484,9 +482,7 @@ def test_of_two_that_join_one_slot_at_once_one_gets_it(shared_api: Api) -> None:
     assert session.try_join(A, None, keys[won]).status_code == 200
 
 
-def test_an_invitation_that_ends_during_a_join_is_refused(
-    shared_api: Api,
-) -> None:
+def test_an_invitation_that_ends_during_a_join_is_refused(shared_api: Api) -> None:
     session = shared_api.open(Dummy(), PARTS)
     with ThreadPoolExecutor(1) as threads:
         with held_up(session, n_requests=1) as transaction:
@@ -630,9 +626,7 @@ def test_one_more_than_a_quorum_can_miss_ends_it(api: Api) -> None:
     assert f"{B!r} stopped for good (data)" in detail
 
 
-def test_a_stop_during_a_step_counts_at_the_next_round(
-    api: Api,
-) -> None:
+def test_a_stop_during_a_step_counts_at_the_next_round(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     session.answer(turn=False)
     assert stop(session, A).status_code == 204

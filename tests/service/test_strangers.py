@@ -258,9 +258,7 @@ def pots(api: Api) -> tuple[Pot, Pot]:
 
 
 @pytest.mark.threat(67)
-def test_addresses_and_callers_are_forgotten_after_they_leave(
-    api: Api,
-) -> None:
+def test_addresses_and_callers_are_forgotten_after_they_leave(api: Api) -> None:
     for number in range(20):
         ask(api, "GET", "/v1/protocols", address=f"192.0.2.{number}")
         api.send("GET", "/v1/sessions", api.key())
@@ -362,8 +360,7 @@ def test_plain_http_is_warned_of_and_a_named_proxy_alone_is_trusted(
     monkeypatch.setenv("COTERIE_DATABASE_URL", "")
     monkeypatch.setenv("COTERIE_TRUSTED_PROXIES", proxies)
     monkeypatch.setattr(
-        "analyst_service.cli.shutdown.run",
-        lambda *_, **options: served.append(options),
+        "analyst_service.cli.shutdown.run", lambda *_, **options: served.append(options)
     )
     monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     assert CliRunner().invoke(main, ["migrate"]).exit_code == 0

@@ -130,11 +130,7 @@ class Analyst:
                 files = [each.fileno() for each in (nothing, log, log)]
                 return Warm(words, files, **where)
             return subprocess.Popen(
-                [sys.executable, *words],
-                **where,
-                stdin=nothing,
-                stdout=log,
-                stderr=log,
+                [sys.executable, *words], **where, stdin=nothing, stdout=log, stderr=log
             )
 
     def start_unless_running(self) -> None:

@@ -53,9 +53,7 @@ class Processes:
         self.environment = (
             os.environ
             | dict(environment)
-            | {
-                "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]",
-            }
+            | {"DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": "[]"}
         )
         self.started: list[subprocess.Popen[bytes]] = []
         self.start_scheduler()

@@ -217,11 +217,7 @@ def in_process(
         data_dir=folder,
         database_url=database_url,
         # its clock stands still, and fills no bucket
-        **{
-            "requests_per_second": 10**6,
-            "hidden_protocols": "",
-            **changes,
-        },
+        **{"requests_per_second": 10**6, "hidden_protocols": "", **changes},
     )
     clock = HandClock()
     folder.mkdir(exist_ok=True)

@@ -217,10 +217,7 @@ def test_an_entropy_file_that_is_malformed_is_refused(
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("session", "list"),
-        ("party", "run", INVITATION, "--accept", "0" * 64),
-    ],
+    [("session", "list"), ("party", "run", INVITATION, "--accept", "0" * 64)],
     ids=["session", "party"],
 )
 def test_an_analyst_that_cannot_be_reached_is_exit_code_6(
@@ -376,9 +373,7 @@ def written_labels(path: Path) -> list[int]:
     return [int(line["label"]) for line in read(path)]
 
 
-def test_simulated_dc_finds_the_classes_in_file_order(
-    terminal: Terminal,
-) -> None:
+def test_simulated_dc_finds_the_classes_in_file_order(terminal: Terminal) -> None:
     data, kinds = blobs(terminal)
     out = terminal.folder / "labels.csv"
     simulate = ("simulate", "dc", "--data", data, "--id-column", "tree")

@@ -130,9 +130,7 @@ def test_a_broken_invitation_is_called_one(online: Terminal) -> None:
     assert "coterie protocols" not in refused.stderr
 
 
-def test_sessions_are_listed_by_last_change_under_a_header(
-    online: Terminal,
-) -> None:
+def test_sessions_are_listed_by_last_change_under_a_header(online: Terminal) -> None:
     names = [opened(online)[0] for _ in range(2)]
     header, *lines = online("session", "list").stdout.splitlines()
     assert re.split(" {2,}", header) == [
@@ -145,10 +143,7 @@ def test_sessions_are_listed_by_last_change_under_a_header(
 def test_parties_read_why_a_session_was_cancelled(online: Terminal, rows: Path) -> None:
     session, invitation = opened(online)
     online("session", "cancel", session, "--reason", "The purpose has changed.")
-    ended = online(
-        *running(online, invitation, rows),
-        expect=4,
-    )
+    ended = online(*running(online, invitation, rows), expect=4)
     assert "The coordinator says: The purpose has changed." in ended.stderr
     refused = online("session", "cancel", session, "--reason", "a\nb", expect=5)
     assert "reason: write it in one line." in refused.stderr

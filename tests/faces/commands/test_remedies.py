@@ -46,9 +46,7 @@ def test_a_command_that_nobody_has_is_still_no_command(terminal: Terminal) -> No
     assert "No such command 'srve'" in terminal("srve", expect=2).stderr
 
 
-def test_a_key_that_is_not_there_is_looked_for_among_keys(
-    terminal: Terminal,
-) -> None:
+def test_a_key_that_is_not_there_is_looked_for_among_keys(terminal: Terminal) -> None:
     terminal.environment |= {
         "COTERIE_DATA_DIR": str(terminal.folder / "analyst"),
         "COTERIE_DATABASE_URL": "",

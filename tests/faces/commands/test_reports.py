@@ -295,9 +295,7 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     desk("session", "report", desk.session, "--out", archive, expect=3)
 
 
-def test_a_report_elsewhere_has_only_what_can_be_checked(
-    desk: Desk,
-) -> None:
+def test_a_report_elsewhere_has_only_what_can_be_checked(desk: Desk) -> None:
     desk.environment["COTERIE_HOME"] = str(desk.folder / "elsewhere")
     found = SessionReport.model_validate_json(
         desk("session", "report", desk.session, "--json")

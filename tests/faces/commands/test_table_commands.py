@@ -88,11 +88,7 @@ def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
     read = read_table(path, How(id_column="patient", schema=WARD))
     [X] = read.batches()
     none = np.nan
-    expected = [
-        [1, 30, 1.5, 1, 1],
-        [0, none, none, 0, 0],
-        [1, 50, none, 1, none],
-    ]
+    expected = [[1, 30, 1.5, 1, 1], [0, none, none, 0, 0], [1, 50, none, 1, none]]
     assert np.array_equal(X, expected, equal_nan=True)
     assert read.columns == WARD.names
     assert [c.missing for c in read.report.columns] == [0, 1, 2, 0, 1]

@@ -380,9 +380,7 @@ def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) 
     assert listed["ward"]["levels"] == "other,secret-word"
 
 
-def test_invitations_are_written_for_this_user_alone(
-    desk: DeskBrowser,
-) -> None:
+def test_invitations_are_written_for_this_user_alone(desk: DeskBrowser) -> None:
     form = {**hidden(desk.post(NEW, plan())), "do": "open"}
     blocked = desk.desk.tables / "file"
     blocked.write_text("")

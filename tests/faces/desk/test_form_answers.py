@@ -55,9 +55,7 @@ def test_no_page_is_the_answer_to_a_form(
     assert texts(first) == texts(again)
 
 
-def test_what_a_form_came_to_is_kept_for_this_visit_alone(
-    browser: DeskBrowser,
-) -> None:
+def test_what_a_form_came_to_is_kept_for_this_visit_alone(browser: DeskBrowser) -> None:
     answer = sent(browser, "/invitations", {"invitation": "none"})
     kept = answer.headers["location"]
     assert "Nothing is kept" not in texts(browser.get(kept, at_root=False))
@@ -73,9 +71,7 @@ def test_another_visitor_does_not_see_it(browser: DeskBrowser) -> None:
     assert browser.get(answer.headers["location"], at_root=False).status_code == 401
 
 
-def test_a_form_of_an_earlier_visit_is_refused(
-    browser: DeskBrowser,
-) -> None:
+def test_a_form_of_an_earlier_visit_is_refused(browser: DeskBrowser) -> None:
     token = browser.token()
     browser.open()
     answer = sent(browser, "/invitations", {"token": token})

@@ -180,10 +180,7 @@ def test_findings_say_lines_and_what_to_do(
     refused = ordered(browser, session, gaps)
     assert "line 6, x: empty" in texts(refused)
     assert browser.desk.orders(session, "r1c1").status().state is not OrderState.RUNNING
-    for path, said in {
-        "none.csv": "none.csv",
-        "": "Name a table",
-    }.items():
+    for path, said in {"none.csv": "none.csv", "": "Name a table"}.items():
         fields = {"path": path, "seen": "1", "column": "x"}
         place = f"{PLACE.format(session)}/order"
         assert said in texts(browser.post(place, fields)), path

@@ -66,9 +66,7 @@ def test_a_page_reads_the_audit_once(
     assert read.call_count == 2 * before + 1
 
 
-def test_new_invitations_end_the_earlier_ones(
-    desk: DeskBrowser,
-) -> None:
+def test_new_invitations_end_the_earlier_ones(desk: DeskBrowser) -> None:
     made = opened(desk)
     here = f"/sessions/{made[0].session}/invitations"
     assert "North Clinic" in texts(desk.get(here))

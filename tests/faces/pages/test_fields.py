@@ -44,9 +44,7 @@ def test_what_no_new_session_may_have_has_no_field() -> None:
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_the_shown_default_is_what_the_protocol_uses(
-    name: str,
-) -> None:
+def test_the_shown_default_is_what_the_protocol_uses(name: str) -> None:
     given: dict[str, Any] = {}
     usual: dict[str, Any] = {}
     for each in parameters_of(schema_of(name)):

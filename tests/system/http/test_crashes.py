@@ -42,9 +42,7 @@ RUNS = thorough(ci=1, nightly=25)
 
 @pytest.fixture(scope="module")
 def fragile_of_the_file(
-    database_kind: str,
-    databases: Databases,
-    tmp_path_factory: pytest.TempPathFactory,
+    database_kind: str, databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Analyst]:
     folder = tmp_path_factory.mktemp("fragile")
     with databases.current(database_kind, folder) as url:

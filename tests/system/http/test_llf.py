@@ -73,9 +73,7 @@ def ended_without_one(
         yield crowd
 
 
-def test_a_killed_party_costs_the_others_one_deadline(
-    ended_without_one: Crowd,
-) -> None:
+def test_a_killed_party_costs_the_others_one_deadline(ended_without_one: Crowd) -> None:
     crowd = ended_without_one
     found = crowd.labels()
     assert set(found) == {"r1c1", "r2c1", "r4c1"}
@@ -83,9 +81,7 @@ def test_a_killed_party_costs_the_others_one_deadline(
     assert all(np.array_equal(centroids[0], other) for other in centroids[1:])
 
 
-def test_a_straggler_continues_to_the_same_centroids(
-    gather: Gather,
-) -> None:
+def test_a_straggler_continues_to_the_same_centroids(gather: Gather) -> None:
     params = LosslessFederated(n_clusters=3, quorum=3, tol=0)
     crowd = gather(params, ROWS, deadlines=SHORT)
     crowd.start("r1c1", "r2c1", "r4c1")

@@ -120,9 +120,7 @@ def test_a_million_rows_are_refused_with_the_bytes(
 SAID = within(0.0, 2000.0, COLUMNS.data, COLUMNS.layout)
 
 
-def test_a_party_records_privacy_loss_first_and_keeps_its_total(
-    gather: Gather,
-) -> None:
+def test_a_party_records_privacy_loss_first_and_keeps_its_total(gather: Gather) -> None:
     privacy = Privacy(mechanism="laplace", epsilon=3.0)
     params = ProductQuantisation(n_clusters=3, privacy=privacy)
     crowd = gather(params, COLUMNS, dictionary=SAID)

@@ -32,10 +32,7 @@ def noting(folder: Path) -> dict[str, str]:
     hook = folder / "hook"
     hook.mkdir(parents=True, exist_ok=True)
     (hook / "sitecustomize.py").write_text(_HOOK)
-    return {
-        "PYTHONPATH": str(hook),
-        "COTERIE_TEST_WRITES": str(folder / "writes.log"),
-    }
+    return {"PYTHONPATH": str(hook), "COTERIE_TEST_WRITES": str(folder / "writes.log")}
 
 
 def written(folder: Path) -> set[Path]:

@@ -268,9 +268,7 @@ def test_a_browser_sends_the_visit_cookie_to_the_desk_alone(
 
 
 @pytest.mark.threat(128)
-def test_the_same_command_prints_the_address_and_a_new_link(
-    desk: DeskProcess,
-) -> None:
+def test_the_same_command_prints_the_address_and_a_new_link(desk: DeskProcess) -> None:
     said = desk.another_link()
     assert said["process"] == desk.process.pid
     assert said["link"].startswith(f"{desk.address}/open/")

@@ -69,10 +69,7 @@ def test_sessions_and_slots_are_those_of_the_home(
     assert offered("session", "--home", str(other), "show", "") == ["old"]
 
 
-def test_files_of_invitations_are_offered(
-    offered: Offered,
-    terminal: Terminal,
-) -> None:
+def test_files_of_invitations_are_offered(offered: Offered, terminal: Terminal) -> None:
     terminal.file("north.invitation", "x")
     (terminal.folder / "letters").mkdir()
     terminal.file("letters/south.invitation", "x")
@@ -82,8 +79,7 @@ def test_files_of_invitations_are_offered(
 
 
 def test_completing_reads_no_standard_input(
-    offered: Offered,
-    monkeypatch: pytest.MonkeyPatch,
+    offered: Offered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     assert "--accept" in offered("party", "run", "-", "--acc")

@@ -115,14 +115,7 @@ def told(tmp_path: Path, program: str, *words: str, **environment: str) -> set[s
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        [],
-        ["party", "run"],
-        ["simulate"],
-        ["serve"],
-    ],
-    ids=" ".join,
+    "words", [[], ["party", "run"], ["simulate"], ["serve"]], ids=" ".join
 )
 def test_help_imports_nothing_but_what_prints_it(
     tmp_path: Path, words: list[str]
@@ -296,9 +289,7 @@ Path(sys.argv[2]).write_text(json.dumps([sorted(waiting), later]))
 """
 
 
-def test_a_waiting_party_imports_what_its_answers_need(
-    tmp_path: Path,
-) -> None:
+def test_a_waiting_party_imports_what_its_answers_need(tmp_path: Path) -> None:
     params, layout = LosslessFederated(n_clusters=2), Layout.lattice(3)
     data = simulation.split(np.eye(30), layout, seed=1).data
     agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
