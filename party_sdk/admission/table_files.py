@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.terms.terms import Terms
     from party_sdk.admission.table_admission import SlotFields
-    from party_sdk.tables import CheckReport, How
+    from party_sdk.tables import CheckReport, ReadOptions
     from party_sdk.tables.mapping import TableMapping
 
 
@@ -29,7 +29,7 @@ class TableSpec:
     """
 
     path: Any
-    how: How
+    options: ReadOptions
     long_form: str | None = None
     objects_file: Path | None = None
     on_open: Callable[[TableSpec, DataSource], None] | None = None
@@ -38,11 +38,11 @@ class TableSpec:
     @property
     def table_mapping(self) -> TableMapping | None:
         """Return how the table is mended, as far as the operator says it."""
-        return self.how.mapping
+        return self.options.mapping
 
     def with_mapping(self, mapping: TableMapping | None) -> Self:
         """Return the same table, mended otherwise."""
-        return replace(self, how=replace(self.how, mapping=mapping))
+        return replace(self, options=replace(self.options, mapping=mapping))
 
     def open(
         self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
@@ -58,17 +58,19 @@ class TableSpec:
         from party_sdk.admission.table_admission import check_admitted
         from party_sdk.tables import LongForm, open_long, open_table, read_objects
 
-        how = self._build_how(agreed)
-        how = replace(how, columns=how.columns or columns or None)
+        options = self._build_options(agreed)
+        options = replace(options, columns=options.columns or columns or None)
         if self.long_form is None:
-            options = {each.name: getattr(how, each.name) for each in fields(how)}
-            data = open_table(self.path, **options)
+            arguments = {
+                each.name: getattr(options, each.name) for each in fields(options)
+            }
+            data = open_table(self.path, **arguments)
             if agreed is not None:
                 check_admitted(agreed, data)
         else:
             form = LongForm.parse(self.long_form)
             objects = read_objects(self.objects_file) if self.objects_file else None
-            data = open_long(Path(self.path), form, objects, how)
+            data = open_long(Path(self.path), form, objects, options)
         if self.on_open is not None:
             self.on_open(self, data)
         return data
@@ -80,7 +82,7 @@ class TableSpec:
         """
         from party_sdk.tables import examine
 
-        return examine(self.path, self._build_how(agreed))[0]
+        return examine(self.path, self._build_options(agreed))[0]
 
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Return what hinders the table from taking part at a slot."""
@@ -95,7 +97,7 @@ class TableSpec:
         from party_sdk.tables import Finding, examine
         from party_sdk.tables.linkage import preview_keys
 
-        report, read = examine(self.path, self._build_how(agreed_in(terms, slot)))
+        report, read = examine(self.path, self._build_options(agreed_in(terms, slot)))
         found = () if read is None else tuple(read.unfit.shown)
         if read is not None and not found:
             try:
@@ -122,22 +124,26 @@ class TableSpec:
         from party_sdk.tables import examine
 
         # new rows are linked to nobody
-        how = replace(
-            self._build_how(agreed), columns=columns or None, match_columns=()
+        options = replace(
+            self._build_options(agreed), columns=columns or None, match_columns=()
         )
-        report, read = examine(self.path, how)
+        report, read = examine(self.path, options)
         found = () if read is None else tuple(read.unfit.shown)
         return report.model_copy(update={"problems": (*report.problems, *found)})
 
-    def _build_how(self, agreed: SlotFields | None) -> How:
+    def _build_options(self, agreed: SlotFields | None) -> ReadOptions:
         if agreed is None:
-            return self.how
-        how = replace(self.how, match_columns=agreed.match_columns)
-        if self.name_ids is not None and not (how.id_columns or how.match_columns):
-            how = replace(how, id_column=self._find_ids(agreed, self.name_ids))
+            return self.options
+        options = replace(self.options, match_columns=agreed.match_columns)
+        if self.name_ids is not None and not (
+            options.id_columns or options.match_columns
+        ):
+            options = replace(options, id_column=self._find_ids(agreed, self.name_ids))
         if agreed.dictionary is None:
-            return how
-        return replace(how, schema=agreed.dictionary, preparation=agreed.preparation)
+            return options
+        return replace(
+            options, schema=agreed.dictionary, preparation=agreed.preparation
+        )
 
     def _find_ids(
         self,
@@ -148,15 +154,15 @@ class TableSpec:
         from party_sdk.tables import examine
         from party_sdk.tables.drafts import find_id_column
 
-        if self.long_form is not None or self.how.mapping is not None:
+        if self.long_form is not None or self.options.mapping is not None:
             return None
-        allowed = (*self.how.allow, "running-number")
-        how = replace(self.how, columns=None, schema=None, allow=allowed)
-        report, _ = examine(self.path, how)
-        fields = {*(self.how.columns or ())}
+        allowed = (*self.options.allow, "running-number")
+        options = replace(self.options, columns=None, schema=None, allow=allowed)
+        report, _ = examine(self.path, options)
+        fields = {*(self.options.columns or ())}
         if agreed.dictionary is not None:
             fields.update(agreed.dictionary.names)
         left = [each for each in report.columns if each.name not in fields]
         report = report.model_copy(update={"columns": tuple(left)})
-        found = find_id_column(Path(self.path), how, report)
+        found = find_id_column(Path(self.path), options, report)
         return name([each.name for each in left], found)

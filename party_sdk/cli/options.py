@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
     from party_sdk.home.policy import Policy
-    from party_sdk.tables import How
+    from party_sdk.tables import ReadOptions
 
 Context = click.Context
 FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -387,14 +387,14 @@ class ReadingOptions:
         ),
     ] = None
 
-    def how(self, *, mapped: bool = True) -> "How":
+    def read_options(self, *, mapped: bool = True) -> "ReadOptions":
         """Return how the table is read; files of dictionary and mapping are read now."""
-        from party_sdk.tables import Dialect, How
+        from party_sdk.tables import Dialect, ReadOptions
         from party_sdk.tables.mapping import read_mapping
         from party_sdk.tables.variables import read_schema
 
         columns = self.columns
-        return How(
+        return ReadOptions(
             id_column=self.id_columns,
             columns=[n.strip() for n in columns.split(",")] if columns else None,
             dialect=Dialect.parse(self.dialect),
@@ -443,7 +443,7 @@ class TableOptions(ReadingOptions):
         try_outputs(outputs, self.data, force=force)
         return TableSpec(
             path=str(self.data),
-            how=self.how(),
+            options=self.read_options(),
             long_form=self.long,
             objects_file=self.objects,
             on_open=_say_rows,
@@ -491,7 +491,7 @@ def _say_rows(table: "TableSpec", data: "DataSource") -> None:
     if isinstance(data, Table):
         names, warnings = ", ".join(map(repr, data.naming)), data.report.warnings
         named = f"named by {names}" if names else "not named"
-        if table.how.mapping is not None:
+        if table.options.mapping is not None:
             say("read by a mapping of this table", err=True)
     shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
     say(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)

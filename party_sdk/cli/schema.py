@@ -71,7 +71,9 @@ def infer(
 
     prepare_files([out, csv_out], file, force=force)
     every = _EVERY in levels
-    draft = drafted(str(file), reading.how(), (lambda *_: True) if every else _ask)
+    draft = drafted(
+        str(file), reading.read_options(), (lambda *_: True) if every else _ask
+    )
     draft = draft.change(_changes(describe, leave_out, levels))
     for variable in draft.variables:
         why = draft.reasons.get(variable.name, "")

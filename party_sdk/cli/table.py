@@ -21,7 +21,7 @@ from party_sdk.results.output_files import write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
-    from party_sdk.tables import CheckReport, How
+    from party_sdk.tables import CheckReport, ReadOptions
     from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal
     from party_sdk.tables.report import KeyPreview
 
@@ -76,10 +76,10 @@ def table(
     With --link: propose match keys for 'session create', of the columns that name people.
     Of each key you read how many rows have a value, and how many of these share none.
     """
-    how = reading.how(mapped=not propose)
+    options = reading.read_options(mapped=not propose)
     if propose:
-        schema = _read_dictionary(how, terms, slot)
-        return _propose_mapping(file, how, schema, reading.mapping, force=force)
+        schema = _read_dictionary(options, terms, slot)
+        return _propose_mapping(file, options, schema, reading.mapping, force=force)
     if terms is not None or slot is not None or force:
         raise click.UsageError("--terms, --slot and --force go with --propose.")
     from clustering_protocols.shared_stages.alignment.cell_values import unnamed_warning
@@ -88,17 +88,17 @@ def table(
     if link:
         from party_sdk.tables.linkage import propose_match_keys
 
-        keys = propose_match_keys(file, how)
+        keys = propose_match_keys(file, options)
         return Output([_figures(each) for each in keys], _key_lines(keys))
-    if id_patterns and not how.id_column:
+    if id_patterns and not options.id_column:
         raise click.UsageError("Name the id column: --id-column.")
-    report, read = examine(str(file), how)
+    report, read = examine(str(file), options)
     if id_patterns and read is not None and read.ids:
         return _draft_patterns(read.ids)
     if read is not None:
         of_ids = filter(None, (read.same_ids(), unnamed_warning(read.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
-    unfit = read is not None and bool(read.unfit) and how.schema is None
+    unfit = read is not None and bool(read.unfit) and options.schema is None
     return check_output(report, fails=bool(report.problems) or unfit or id_patterns)
 
 
@@ -157,14 +157,16 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
 # Mappings
 
 
-def _read_dictionary(how: "How", terms: Path | None, slot: str | None) -> "Schema":
+def _read_dictionary(
+    options: "ReadOptions", terms: Path | None, slot: str | None
+) -> "Schema":
     """Return the dictionary that a table is to fit: of terms, or of ``--schema``."""
-    if (how.schema is None) == (terms is None):
+    if (options.schema is None) == (terms is None):
         raise click.UsageError("Give --schema FILE, or --terms FILE.")
     if terms is None:
-        if how.schema is None:
+        if options.schema is None:
             raise click.UsageError("Give --schema FILE.")
-        return how.schema
+        return options.schema
     agreed, own = read_terms_file(terms, slot)
     found = agreed.dictionary_of(own)
     if found is None:
@@ -174,7 +176,7 @@ def _read_dictionary(how: "How", terms: Path | None, slot: str | None) -> "Schem
 
 def _propose_mapping(
     file: Path,
-    how: "How",
+    options: "ReadOptions",
     schema: "Schema",
     out: Path | None,
     *,
@@ -186,7 +188,7 @@ def _propose_mapping(
 
     if out is not None:
         prepare_files([out], file, force=force)
-    found = propose(str(file), how, schema)
+    found = propose(str(file), options, schema)
     if out is not None:
         write_whole(write_mapping(found.to_mapping()), out)
     lines = list(_proposal_lines(found))

@@ -91,15 +91,15 @@ class TableDraft:
 
     def with_ids(self) -> Self:
         """Return the draft with the column that names the rows of a newly chosen table."""
-        from party_sdk.tables import How, examine
+        from party_sdk.tables import ReadOptions, examine
         from party_sdk.tables.drafts import find_id_column
 
         if self.path is None or self.listed.partition(" | ")[0] == str(self.path):
             return self
         if self.ids and not self.listed:
             return self  # somebody named them with the table
-        how = How(allow=("running-number",))
-        found = find_id_column(self.path, how, examine(self.path, how)[0])
+        options = ReadOptions(allow=("running-number",))
+        found = find_id_column(self.path, options, examine(self.path, options)[0])
         return replace(self, ids=() if found is None else (found,))
 
     def dictionary(self) -> tuple[Schema, list[str]]:
@@ -124,7 +124,7 @@ class TableDraft:
         Raises InvalidParameters if the table has more variables than fit a form.
         Raises InvalidData if it cannot be read.
         """
-        from party_sdk.tables import How
+        from party_sdk.tables import ReadOptions
         from party_sdk.tables.drafts import infer
         from party_sdk.tables.variables import DictionaryDraft, Variable
 
@@ -135,8 +135,8 @@ class TableDraft:
                 for cells in self.rows
             )
             return DictionaryDraft(variables=tuple(Variable(**cells) for cells in rows))
-        how = How(id_column=self.ids or None)
-        draft = infer(str(self.path), how, lambda *_: self.levels)
+        options = ReadOptions(id_column=self.ids or None)
+        draft = infer(str(self.path), options, lambda *_: self.levels)
         if len(draft.variables) > MOST_VARIABLES:
             raise InvalidParameters(
                 f"The table has {len(draft.variables)} columns, and a form takes "

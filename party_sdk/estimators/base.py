@@ -26,7 +26,7 @@ from clustering_protocols.numerics.data_source import MatrixSource, SparseSource
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.sections import Evaluation
 from party_sdk.coordinator.option_parsing import read_runs
-from party_sdk.lab.parties import Said
+from party_sdk.lab.parties import LayoutSpec
 from party_sdk.lab.simulated_session import SimulatedSession, Whole, simulate
 from party_sdk.results.new_rows import NewRows
 from party_sdk.results.results import Result
@@ -63,7 +63,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     algorithms: ClassVar[tuple[str, ...]]
     usual_protocol: ClassVar[str] = "dc"
-    usual_layout: ClassVar[Said | None] = None
+    usual_layout: ClassVar[LayoutSpec | None] = None
 
     # scikit-learn reads the names of parameters off the __init__ of a class: one that
     # takes others, or has other defaults, lists all of them
@@ -72,7 +72,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         n_clusters: int | Sequence[int] = 8,
         *,
         protocol: str | None = None,
-        layout: Said | None = None,
+        layout: LayoutSpec | None = None,
         n_init: int | None = None,
         max_iter: int | None = None,
         params: Mapping[str, Any] | None = None,

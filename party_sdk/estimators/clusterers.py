@@ -21,7 +21,7 @@ from party_sdk.estimators.base import (
     check_no_more,
     labels_new_rows,
 )
-from party_sdk.lab.parties import Said
+from party_sdk.lab.parties import LayoutSpec
 from party_sdk.lab.simulated_session import SimulatedSession
 from party_sdk.tables import IdColumns
 
@@ -180,7 +180,7 @@ class FederatedFuzzyCMeans(CentreDistances):
         *,
         protocol: str | None = None,
         fuzzifier: float | Literal["auto"] = "auto",
-        layout: Said | None = None,
+        layout: LayoutSpec | None = None,
         n_init: int | None = None,
         max_iter: int | None = None,
         params: Mapping[str, Any] | None = None,
@@ -255,7 +255,7 @@ class FederatedGaussianMixture(FederatedClusterer):
         *,
         protocol: str = "mixture",
         covariance_type: Literal["full", "tied", "diag", "spherical"] = "full",
-        layout: Said | None = None,
+        layout: LayoutSpec | None = None,
         n_init: int | None = None,
         max_iter: int | None = None,
         params: Mapping[str, Any] | None = None,

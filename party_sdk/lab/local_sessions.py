@@ -99,15 +99,15 @@ class LocalSession:
         id_column: IdColumns,
         columns: list[str] | None,
     ) -> dict[str, Future[Result]]:
-        from party_sdk.tables import How
+        from party_sdk.tables import ReadOptions
 
-        how = How(id_column=id_column, columns=columns)
+        options = ReadOptions(id_column=id_column, columns=columns)
         with _interrupted_later():  # a pool forgets a thread whose start is interrupted
             return {
                 slot: pool.submit(
                     self._homes[slot].run,
                     self.parties[slot],
-                    TableSpec(path=table, how=how),
+                    TableSpec(path=table, options=options),
                     Outputs(),
                 )
                 for slot, table in own.items()

@@ -31,7 +31,7 @@ from party_sdk.tables import IdColumns, Table, open_table
 Lattice: TypeAlias = tuple[int, int]
 """Row groups × column groups."""
 
-Said: TypeAlias = Literal["rows", "columns"] | Lattice | Layout
+LayoutSpec: TypeAlias = Literal["rows", "columns"] | Lattice | Layout
 """A layout as people say it."""
 
 _FORMS = (
@@ -63,7 +63,7 @@ def usual_lattice(protocol: str, rows: int | None, columns: int | None) -> Latti
     return rows, columns
 
 
-def layout_of(said: Said, n_tables: int) -> Layout:
+def layout_of(said: LayoutSpec, n_tables: int) -> Layout:
     """Return the layout of so many tables.
 
     Raises InvalidParameters if it is no layout, or of another number of parties.
@@ -81,7 +81,7 @@ def layout_of(said: Said, n_tables: int) -> Layout:
     return layout
 
 
-def layout_of_one(said: Said | None) -> Layout:
+def layout_of_one(said: LayoutSpec | None) -> Layout:
     """Return the layout to which one table is dealt out.
 
     Raises InvalidParameters if it does not say how many parties there are.
@@ -212,7 +212,7 @@ class Deal:
 
 def bring_tables(
     tables: Sequence[Any],
-    said: Said | None,
+    said: LayoutSpec | None,
     *,
     id_column: IdColumns,
     agreed: AgreedFields,
@@ -235,7 +235,7 @@ def bring_tables(
         opened = [read(*each) for each in enumerate(tables, 1)]
         layout = infer_layout(opened)
     else:
-        by_dictionary: Said = "rows" if len(dictionary or ()) == 1 else "columns"
+        by_dictionary: LayoutSpec = "rows" if len(dictionary or ()) == 1 else "columns"
         layout = layout_of(by_dictionary if said is None else said, len(tables))
         agreed.check(layout)
         opened = [

@@ -32,7 +32,7 @@ from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
 from party_sdk.lab.parties import (
     AgreedFields,
     Deal,
-    Said,
+    LayoutSpec,
     bring_tables,
     deal,
     has_names,
@@ -126,7 +126,7 @@ class SimulatedSession:
 def simulate(
     params: Params,
     tables: Any,
-    layout: Said | None = None,
+    layout: LayoutSpec | None = None,
     *,
     id_column: IdColumns = None,
     dictionary: Schema | Sequence[Schema] | None = None,
@@ -162,7 +162,8 @@ def simulate(
         column group.
     evaluation: several numbers of clusters, of which that of ``params`` is the largest.
     choices: what every party decides alone; see :meth:`Party.join`.
-    allow: guards of tables that are switched off; see :class:`~party_sdk.tables.How`.
+    allow: guards of tables that are switched off; see
+        :class:`~party_sdk.tables.ReadOptions`.
     seed: stands for all chance.
     manifest: whether to read all tables once more, for the digests of a manifest.
     **sections: what else terms may say, by name, e.g. ``release``.
@@ -204,7 +205,7 @@ def simulate(
 def _open_tables(
     params: _P,
     tables: Any,
-    layout: Said | None,
+    layout: LayoutSpec | None,
     *,
     id_column: IdColumns,
     dictionary: Schema | Sequence[Schema] | None,

@@ -25,7 +25,7 @@ from party_sdk.lab.parties import AgreedFields, deal, regular
 from party_sdk.lab.simulated_session import SimulatedSession, play
 from party_sdk.reports.run_reports import told_of
 from party_sdk.results.plots import principal_axes
-from party_sdk.tables import How, Table, open_as
+from party_sdk.tables import DEFAULTS, ReadOptions, Table, open_as
 from party_sdk.tables.drafts import FirstLook, look
 
 _LAYOUT: Final = regular((3, 1))
@@ -54,15 +54,15 @@ class Trial:
     report: RunReport = field(repr=False)
 
 
-def try_table(path: Path, how: How = How(), seed: int = 0) -> Trial:  # noqa: B008  frozen
+def try_table(path: Path, options: ReadOptions = DEFAULTS, seed: int = 0) -> Trial:
     """Return what a table gives: columns, method and number of clusters are suggested.
 
     Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
     Raises CoterieError with the reason of the last way if no way works.
     """
-    found = look(path, how)
+    found = look(path, options)
     preparation = build_imputation(found.schema, "mean")
-    source = open_as(path, replace(found.how, preparation=preparation))
+    source = open_as(path, replace(found.options, preparation=preparation))
     agreed = AgreedFields(dictionary=[found.schema.used], preparation=[preparation])
     X = matrix(source)
     rows = np.sort(np.random.default_rng(seed).permutation(len(X))[:_MOST_ROWS])

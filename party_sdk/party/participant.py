@@ -415,10 +415,12 @@ class Party:
         if isinstance(table, DataSource):
             return table
         counts = self.stored.mappings.choose(mapping, lambda _: False)
-        from party_sdk.tables import How  # not above: pages of help need no tables
+        from party_sdk.tables import (
+            ReadOptions,  # not above: pages of help need no tables
+        )
 
-        how = How(id_column=id_column, columns=columns, mapping=counts)
-        data = TableSpec(path=table, how=how).open(self.slot_fields)
+        options = ReadOptions(id_column=id_column, columns=columns, mapping=counts)
+        data = TableSpec(path=table, options=options).open(self.slot_fields)
         if keeps:
             self.keep_mapping(counts, data)
         return data

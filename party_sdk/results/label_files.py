@@ -18,7 +18,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from party_sdk.results.output_files import replacing
-from party_sdk.tables import How, Table, open_table, read_table
+from party_sdk.tables import ReadOptions, Table, open_table, read_table
 from party_sdk.tables.mapping import TableMapping
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -164,8 +164,8 @@ def check_ids(
     if isinstance(table, DataSource):
         found = table.ids
     else:
-        how = How(id_column=naming, columns=columns[:1], mapping=mapping)
-        found = read_table(table, how).ids
+        options = ReadOptions(id_column=naming, columns=columns[:1], mapping=mapping)
+        found = read_table(table, options).ids
     if found is not None and list(found) != list(ids):
         raise InvalidData(
             "The ids of the table are not those of the result, in the same order. Use "

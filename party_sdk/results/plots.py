@@ -102,9 +102,9 @@ def block_order(result: Result) -> tuple[IntArray, IntArray]:
 
 def _bins(n: int) -> csr_array:
     """Return what takes the means of n lines that follow each other, few of them."""
-    places = np.arange(n) * min(n, _MOST_CELLS) // n
-    shares = 1.0 / np.bincount(places)[places]
-    return csr_array((shares, (places, np.arange(n))))
+    bins = np.arange(n) * min(n, _MOST_CELLS) // n
+    shares = 1.0 / np.bincount(bins)[bins]
+    return csr_array((shares, (bins, np.arange(n))))
 
 
 def _borders(labels: IntArray) -> list[float]:
@@ -116,14 +116,14 @@ def _borders(labels: IntArray) -> list[float]:
 class Axes(NamedTuple):
     """Rows on two axes.
 
-    places: float64 array of shape (n, 2).
+    positions: float64 array of shape (n, 2).
     labels: int64 array of shape (n,).
     explained: the share of the spread that each axis shows.
     outlines: float64 array of shape (k, points, 2); of a mixture, two standard deviations
         around each mean; else none.
     """
 
-    places: FloatArray
+    positions: FloatArray
     labels: IntArray
     explained: tuple[float, float]
     outlines: FloatArray
@@ -131,8 +131,8 @@ class Axes(NamedTuple):
     def to_points(self, n_rows: int) -> Points:
         """Return what is drawn of a table of so many rows, to four digits."""
         return Points(
-            x=tuple(self.places[:, 0].round(4).tolist()),
-            y=tuple(self.places[:, 1].round(4).tolist()),
+            x=tuple(self.positions[:, 0].round(4).tolist()),
+            y=tuple(self.positions[:, 1].round(4).tolist()),
             labels=tuple(self.labels.tolist()),
             explained=self.explained,
             n_rows=n_rows,
@@ -165,8 +165,8 @@ def principal_axes(
     Z = (X - X.mean(axis=0)) / units
     _, strengths, axes = np.linalg.svd(Z, full_matrices=False)
     width = min(2, len(axes))
-    places = np.zeros((len(Z), 2))
-    places[:, :width] = Z @ axes[:width].T
+    positions = np.zeros((len(Z), 2))
+    positions[:, :width] = Z @ axes[:width].T
     shares = np.zeros(2)
     shares[:width] = strengths[:width] ** 2 / max(
         np.sum(strengths**2), np.finfo(float).tiny
@@ -187,7 +187,7 @@ def principal_axes(
         )
         centres = (means - X.mean(axis=0)) @ across
         outlines = centres[:, None] + circle @ directions.swapaxes(1, 2)
-    return Axes(places, shown, (float(shares[0]), float(shares[1])), outlines)
+    return Axes(positions, shown, (float(shares[0]), float(shares[1])), outlines)
 
 
 def _some_rows(

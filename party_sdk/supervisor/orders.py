@@ -63,19 +63,19 @@ class OrderedTable(_StoredModel):
         Raises InvalidParameters if ``csv`` holds what is not known.
         Raises InvalidData if the mapping does.
         """
-        from party_sdk.tables import Dialect, How
+        from party_sdk.tables import Dialect, ReadOptions
         from party_sdk.tables.mapping import parse_mapping
 
         mapping = None
         if self.mapping is not None:
             mapping = parse_mapping(self.mapping.encode(), "mapping")
-        how = How(
+        options = ReadOptions(
             id_column=self.id_column,
             columns=self.columns or None,
             dialect=Dialect.parse(self.csv),
             mapping=mapping,
         )
-        return TableSpec(path=self.path, how=how)
+        return TableSpec(path=self.path, options=options)
 
 
 class Order(_StoredModel):

@@ -10,7 +10,7 @@ pass, and says what a person has to look at.
 
 from party_sdk.tables.cells import Dialect
 from party_sdk.tables.guards import as_date, lone_values
-from party_sdk.tables.read_options import How, IdColumns
+from party_sdk.tables.read_options import DEFAULTS, IdColumns, ReadOptions
 from party_sdk.tables.report import CheckReport, Finding
 from party_sdk.tables.table import ArrowIds, Table
 from party_sdk.tables.table_opening import (
@@ -28,13 +28,14 @@ from party_sdk.tables.table_opening import (
 )
 
 __all__ = [
+    "DEFAULTS",
     "ArrowIds",
     "CheckReport",
     "Dialect",
     "Finding",
-    "How",
     "IdColumns",
     "LongForm",
+    "ReadOptions",
     "Table",
     "as_date",
     "column_names",

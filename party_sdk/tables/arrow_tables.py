@@ -35,7 +35,7 @@ from party_sdk.tables.files import MOST_CELL, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
-from party_sdk.tables.source import Batch, Places, Source
+from party_sdk.tables.source import Batch, RowLocations, Source
 from party_sdk.tables.unpacking import Unpacked, unusable
 
 _SAMPLE: Final = 1_000
@@ -99,11 +99,11 @@ class ArrowSource(Source):
         return [*self._warnings, *self._signs.warnings()]
 
     @property
-    def places(self) -> Places:
+    def locations(self) -> RowLocations:
         """Return how rows are counted."""
         first, empty = self._unpacked.first, np.array(self._unpacked.empty, np.int64)
         end = first + len(self._table) + len(empty)
-        return Places(
+        return RowLocations(
             "row",
             lambda: np.setdiff1d(np.arange(first, end), empty, assume_unique=True),
         )
@@ -135,7 +135,7 @@ class ArrowSource(Source):
         """Add columns of texts whose numbers have two readings: every row was read."""
         for problem in self._unpacked.problems:
             findings.add(problem)
-        self._signs.tell(findings, self.places)
+        self._signs.tell(findings, self.locations)
 
 
 def frame_source(

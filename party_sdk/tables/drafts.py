@@ -43,7 +43,7 @@ from party_sdk.tables.mapping import (
     Thousands,
     can_be_written,
 )
-from party_sdk.tables.read_options import How
+from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import CheckReport
 from party_sdk.tables.table_opening import (
     Excerpt,
@@ -85,7 +85,7 @@ Confirm = Callable[[str, Sequence[str]], bool]
 # Dictionaries
 
 
-def infer(table: Any, how: How, confirm: Confirm) -> DictionaryDraft:
+def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft:
     """Return the draft of a dictionary: a row for each column of a table.
 
     Names, types and digits behind the point: bounds would tell of the rows. Files of
@@ -99,22 +99,22 @@ def infer(table: Any, how: How, confirm: Confirm) -> DictionaryDraft:
 
     Raises InvalidData if the table cannot be read.
     """
-    report, _ = examine(table, how)
+    report, _ = examine(table, options)
     report.require_none()
-    about = codebook_of(table, how.mapping)
+    about = codebook_of(table, options.mapping)
     asked = [
         column.name
         for column in report.columns
         if column.type == "words" or column.name in about.labels
     ]
-    computed = how.mapping or TableMapping()
+    computed = options.mapping or TableMapping()
     rounded = [
         column.name
         for column in report.columns
         if column.type == "number" and not computed.changes(column.name)
     ]
     sign = report.dialect.get("decimal", ".")
-    levels, decimals = _read_cells(table, how, asked, rounded, sign)
+    levels, decimals = _read_cells(table, options, asked, rounded, sign)
     fields: list[Field] = []
     reasons: dict[str, str] = {}
     for column in report.columns:
@@ -150,7 +150,11 @@ def infer(table: Any, how: How, confirm: Confirm) -> DictionaryDraft:
 
 
 def _read_cells(
-    table: Any, how: How, words: Sequence[str], rounded: Sequence[str], sign: str
+    table: Any,
+    options: ReadOptions,
+    words: Sequence[str],
+    rounded: Sequence[str],
+    sign: str,
 ) -> tuple[Mapping[str, list[str]], Mapping[str, int]]:
     """Return the words of columns, sorted, and digits behind the point of others.
 
@@ -160,7 +164,7 @@ def _read_cells(
     found: dict[str, set[str]] = {name: set() for name in words}
     most = dict.fromkeys(rounded, 0)
     names = [*dict.fromkeys([*words, *rounded])]
-    for pieces in read_cells(table, how, naming=names).batches if names else ():
+    for pieces in read_cells(table, options, naming=names).batches if names else ():
         for name, piece in zip(names, pieces.columns, strict=True):
             if name in most:
                 most[name] = max(most[name], _n_decimals(piece, sign))
@@ -168,7 +172,7 @@ def _read_cells(
                 given = texts(piece).unique().to_pylist()
                 found[name] |= {
                     normal(text) for text in given if text is not None
-                } - how.file_dialect.codes
+                } - options.file_dialect.codes
     return (
         {name: sorted(values) for name, values in found.items()},
         {name: digits for name, digits in most.items() if digits <= MOST_DECIMALS},
@@ -346,27 +350,27 @@ class Proposal(_Part):
         )
 
 
-def propose(table: Any, how: How, schema: Schema) -> Proposal:
+def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
     """Return a draft of the mapping by which a table becomes what a dictionary says.
 
     table: as for :func:`~party_sdk.tables.open_table`.
-    how: id columns, dialect, query and guards count.
+    options: id columns, dialect, query and guards count.
     schema: the dictionary of the session.
 
     Raises InvalidData if the table cannot be read.
     """
     plain = replace(
-        how,
+        options,
         schema=None,
         columns=None,
         preparation=None,
         mapping=None,
-        dialect=how.file_dialect,
+        dialect=options.file_dialect,
     )
     report, _ = examine(table, plain)
     if not report.columns:
         report.require_none()
-    ids = how.id_columns
+    ids = options.id_columns
     free = [
         name
         for name in read_cells(table, plain).names
@@ -447,7 +451,7 @@ def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
         if row in seen and any(row[place] for place in ids):
             copies.append(number)
         seen.add(row)
-    return tuple(excerpt.places.of(copies[:MOST_LINES]))
+    return tuple(excerpt.locations.lookup(copies[:MOST_LINES]))
 
 
 class _Match(NamedTuple):
@@ -787,13 +791,15 @@ class FirstLook(NamedTuple):
     n_gaps: empty cells of the columns that are.
     """
 
-    how: How
+    options: ReadOptions
     schema: Schema
     left_out: Mapping[str, str]
     n_gaps: int
 
 
-def look(table: Path, how: How, leave_out: Collection[str] = ()) -> FirstLook:
+def look(
+    table: Path, options: ReadOptions, leave_out: Collection[str] = ()
+) -> FirstLook:
     """Return how a table is read whose dictionary is drafted without a question.
 
     Words of few kinds become levels. Left out are dates, comments, row numbers and
@@ -804,13 +810,13 @@ def look(table: Path, how: How, leave_out: Collection[str] = ()) -> FirstLook:
     Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
     """
     # what counts rows is left out of the draft, unless it becomes the id
-    how = replace(how, allow=(*how.allow, "running-number"))
-    report, _ = examine(table, how)
+    options = replace(options, allow=(*options.allow, "running-number"))
+    report, _ = examine(table, options)
     report.require_none()
-    if not how.id_columns and (name := find_id_column(table, how, report)):
-        how = replace(how, id_column=name)
-        report, _ = examine(table, how)
-    draft = infer(table, how, lambda _, words: 1 < len(words) <= _MOST_WORDS)
+    if not options.id_columns and (name := find_id_column(table, options, report)):
+        options = replace(options, id_column=name)
+        report, _ = examine(table, options)
+    draft = infer(table, options, lambda _, words: 1 < len(words) <= _MOST_WORDS)
     reasons = {**draft.reasons, **dict.fromkeys(leave_out, "true classes")}
     for column in report.columns:
         if column.type == "date":
@@ -827,10 +833,12 @@ def look(table: Path, how: How, leave_out: Collection[str] = ()) -> FirstLook:
     schema = draft.schema()
     used = set(schema.clustered_part.names)
     n_gaps = sum(column.missing for column in report.columns if column.name in used)
-    return FirstLook(replace(how, schema=schema), schema, reasons, n_gaps)
+    return FirstLook(replace(options, schema=schema), schema, reasons, n_gaps)
 
 
-def find_id_column(table: Path, how: How, report: CheckReport) -> str | None:
+def find_id_column(
+    table: Path, options: ReadOptions, report: CheckReport
+) -> str | None:
     """Return the column that names the rows, each once; None where none looks so.
 
     It comes first, or its name says so, and it holds words or whole numbers.
@@ -843,7 +851,7 @@ def find_id_column(table: Path, how: How, report: CheckReport) -> str | None:
             words or rises or (named and column.type == "integer")
         ):
             continue
-        cells = read_column(table, column.name, how)
+        cells = read_column(table, column.name, options)
         if len(set(cells)) == report.rows:
             return column.name
     return None

@@ -25,7 +25,7 @@ from party_sdk.tables.columns import Column
 from party_sdk.tables.files import CELL_LINES, LARGE_FILE
 from party_sdk.tables.read_options import UNNAMED
 from party_sdk.tables.report import Findings, form
-from party_sdk.tables.source import Places
+from party_sdk.tables.source import RowLocations
 from party_sdk.tables.table import Spool
 
 CODES: Final = frozenset(
@@ -538,11 +538,11 @@ class SignWatches:
             if pa.types.is_string(kind) or pa.types.is_large_string(kind):
                 watch.see(cells[place], begin)
 
-    def tell(self, findings: Findings, places: Places) -> None:
+    def tell(self, findings: Findings, locations: RowLocations) -> None:
         """Add the columns whose numbers have two readings."""
         for name, watch in self._watches.values():
             if watch.has_two_readings:
-                [line] = places.of([watch.row])
+                [line] = locations.lookup([watch.row])
                 findings.add(describe_readings(watch.text), line, name)
 
     def warnings(self) -> Iterator[str]:

@@ -23,7 +23,7 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams, Alignment
 from party_sdk.tables.columns import texts, without_codes
-from party_sdk.tables.read_options import How
+from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import KeyPreview
 from party_sdk.tables.table import Table
 from party_sdk.tables.table_opening import column_names, read_cells
@@ -118,14 +118,14 @@ _KEYS: Final = (
 """What makes a key, the surest first; one that the columns do not make is left out."""
 
 
-def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
+def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ...]:
     """Return match keys of the columns that name people in a table, the surest first.
 
     Also those whose values too many rows share: see :attr:`KeyPreview.serves`.
 
     Raises InvalidData if the table has no such columns, or cannot be read.
     """
-    roles = person_columns(column_names(table, how))
+    roles = person_columns(column_names(table, options))
     keys = candidate_keys(roles)
     named = {fold(roles.get(role, "")) for role in ("given", "surname")}
     if named & {"vorname", "nachname", "familienname"}:  # Mueller is Müller there
@@ -135,16 +135,18 @@ def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
             "No columns name people: a key takes names, a birth date, an address. Rename "
             "columns, or write keys yourself, e.g. 'surname | soundex + birth_date | date'."
         )
-    return preview_of(table, how, keys)
+    return preview_of(table, options, keys)
 
 
-def preview_of(table: Any, how: How, keys: Sequence[str]) -> tuple[KeyPreview, ...]:
+def preview_of(
+    table: Any, options: ReadOptions, keys: Sequence[str]
+) -> tuple[KeyPreview, ...]:
     """Return how a table's rows look by match keys, normalised as usual.
 
     Raises InvalidData if the table lacks a column, or cannot be read.
     Raises ValueError if a key is none.
     """
-    ids = link_ids(table, how, keys)
+    ids = link_ids(table, options, keys)
     return preview_keys(key_values(ids, keys, Alignment().normalisation))
 
 
@@ -160,11 +162,11 @@ def candidate_keys(roles: Mapping[str, str]) -> list[str]:
     return found
 
 
-def link_ids(table: Any, how: How, keys: Sequence[str]) -> list[str]:
+def link_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[str]:
     """Return the ids of a table's rows where keys link them: their columns' cells."""
-    codes, columns = how.file_dialect.codes, columns_of(keys)
+    codes, columns = options.file_dialect.codes, columns_of(keys)
     ids: list[str] = []
-    for batch in read_cells(table, how, naming=columns).batches:
+    for batch in read_cells(table, options, naming=columns).batches:
         cells = [
             without_codes(texts(each), codes).to_pylist() for each in batch.columns
         ]
@@ -217,7 +219,11 @@ def unlinked_rows(
     said = params.alignment
     found = key_values(data.ids, said.match_keys, said.normalisation)
     rows = np.flatnonzero(labels < 0).tolist()
-    lines = data.places.of(rows) if isinstance(data, Table) else [r + 1 for r in rows]
+    lines = (
+        data.locations.lookup(rows)
+        if isinstance(data, Table)
+        else [r + 1 for r in rows]
+    )
     return [
         UnlinkedRow(
             line,

@@ -35,9 +35,9 @@ from party_sdk.tables.columns import (
     texts,
 )
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
-from party_sdk.tables.read_options import How, Names
+from party_sdk.tables.read_options import Names, ReadOptions
 from party_sdk.tables.report import Findings, format_names
-from party_sdk.tables.source import Batch, Places, Source
+from party_sdk.tables.source import Batch, RowLocations, Source
 
 MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
 """Cells as the session has them, and numbers (n,) for those of the table; None where
@@ -228,18 +228,20 @@ class MappedSource(Source):
     """A source over another one, with what a mapping makes of its columns and rows.
 
     source: the table as it is.
-    how: with a mapping; its dictionary and dialect say which cells are no value.
+    options: with a mapping; its dictionary and dialect say which cells are no value.
 
     Raises InvalidData if the table has not the columns that the mapping names.
     """
 
-    def __init__(self, source: Source, how: How, mapping: TableMapping) -> None:
-        self._source, self._how, self._mapping = source, how, mapping
+    def __init__(
+        self, source: Source, options: ReadOptions, mapping: TableMapping
+    ) -> None:
+        self._source, self._options, self._mapping = source, options, mapping
         # where it is said which columns are read, others may be absent: new rows have no
         # outcome yet
         own, asked = (
             source.names.all,
-            {*(how.columns or mapping.columns), *how.id_columns},
+            {*(options.columns or mapping.columns), *options.id_columns},
         )
         of_table = {name: mapping.source_of(name) for name in mapping.columns}
         self._called = {
@@ -267,7 +269,7 @@ class MappedSource(Source):
             for own, name in zip(self._shown, self.names.all, strict=True)
         ]
         self._rejected: frozenset[int] = frozenset()
-        self._base = source.places  # of the rows that can be cut into cells
+        self._base = source.locations  # of the rows that can be cut into cells
         self._n_kept, self._n_read = 0, 0
         self._omitted = np.empty(0, np.int64)
         self._absent: list[int] = []
@@ -312,18 +314,18 @@ class MappedSource(Source):
         return self._source.format_description
 
     @property
-    def places(self) -> Places:
+    def locations(self) -> RowLocations:
         """Return where the rows that are left stand in the table."""
         return self._base.without(self._omitted)
 
-    def read_places(self) -> Places | None:
+    def read_locations(self) -> RowLocations | None:
         """Return where the rows stand that the last pass yielded."""
-        places = self._source.read_places()
-        if places is None or not self._are_lines_certain():
+        locations = self._source.read_locations()
+        if locations is None or not self._are_lines_certain():
             return None
         if self._mapping.leave_out.lines:
-            places = self._base
-        return places.without(self._omitted)
+            locations = self._base
+        return locations.without(self._omitted)
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -375,9 +377,9 @@ class MappedSource(Source):
             said = None
         codes = column.codes
         if said is not None:
-            schema = self._how.schema
+            schema = self._options.schema
             described = schema is not None and name in schema.names
-            known = frozenset(self._how.file_dialect.codes)
+            known = frozenset(self._options.file_dialect.codes)
             codes = Column.of(name, "words", schema if described else None, known).codes
             column = Column(name, column.kind, column.field, codes)
         source = self._mapping.source_of(name)
@@ -391,10 +393,10 @@ class MappedSource(Source):
         if not lines:
             return self._omitted
         self._rejected = self._source.reject_lines(lines)
-        places = self._source.places
+        locations = self._source.locations
         # a line within a row is none
-        self._absent = sorted({*lines}.difference(places.numbers.tolist()))
-        self._base = places.without_numbers(self._rejected)
+        self._absent = sorted({*lines}.difference(locations.numbers.tolist()))
+        self._base = locations.without_numbers(self._rejected)
         return np.flatnonzero(np.isin(self._base.numbers, lines))
 
     def _find_kept(

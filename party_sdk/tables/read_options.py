@@ -104,7 +104,7 @@ def choose_columns(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class ReadOptions:
     """How a table is to be read.
 
     id_column: the column, or columns together, that name the rows. Ids are texts,
@@ -149,3 +149,6 @@ class How:
         }
         missing = tuple(dict.fromkeys([*before.missing, *self.dialect.missing]))
         return replace(before, **{**said, "missing": missing})
+
+
+DEFAULTS = ReadOptions()

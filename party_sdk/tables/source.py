@@ -17,7 +17,7 @@ from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
 
 
-class Places:
+class RowLocations:
     """Where the rows of a table stand, as sentences name it.
 
     word: what is counted: ``line`` of a text file, ``row`` of another table.
@@ -34,22 +34,22 @@ class Places:
         """Return the number (n,) of each row, ascending, from 1."""
         return self._find()
 
-    def of(self, rows: Iterable[int]) -> list[int]:
+    def lookup(self, rows: Iterable[int]) -> list[int]:
         """Return where rows stand that are counted from 0."""
         found: list[int] = self.numbers[list(rows)].tolist()
         return found
 
-    def without(self, rows: IntArray) -> Places:
+    def without(self, rows: IntArray) -> RowLocations:
         """Return the places of all rows but some, which are counted from 0."""
         if not len(rows):
             return self
-        return Places(
+        return RowLocations(
             self.word,
             lambda: np.delete(self.numbers, rows),
             self.n_omitted + len(rows),
         )
 
-    def without_numbers(self, numbers: Collection[int]) -> Places:
+    def without_numbers(self, numbers: Collection[int]) -> RowLocations:
         """Return the places of all rows but those with some numbers."""
         if not numbers:
             return self
@@ -90,7 +90,7 @@ class Source(ABC):
 
     @property
     @abstractmethod
-    def places(self) -> Places:
+    def locations(self) -> RowLocations:
         """Return what says where a row stands."""
 
     @property
@@ -117,17 +117,17 @@ class Source(ABC):
     def tell(self, findings: Findings) -> None:
         """Add what was wrong in the last pass: with rows that were left out, with signs."""
 
-    def read_places(self) -> Places | None:
+    def read_locations(self) -> RowLocations | None:
         """Return where the rows stand that the last pass yielded.
 
         None where loose quotation marks hide it.
         """
-        return self.places
+        return self.locations
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
         """Return which of some lines cannot be cut into cells: all of the table is read.
 
-        From then on each of them is a row of :attr:`places`.
+        From then on each of them is a row of :attr:`locations`.
         """
         del lines
         return frozenset()

@@ -22,7 +22,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.home.disk_room import report_full_disk
 from party_sdk.tables.columns import Column, number_of_cell
 from party_sdk.tables.report import MOST_SHOWN, CheckReport, Findings
-from party_sdk.tables.source import Places
+from party_sdk.tables.source import RowLocations
 
 
 class Spool:
@@ -208,7 +208,7 @@ class Table:
     file: Path | None
     described: tuple[Column, ...]
     ids: ArrowIds | None
-    places: Places
+    locations: RowLocations
     unfit: Findings
     spool: Spool
     unmapped: UnmappedCells | None = None
@@ -260,16 +260,18 @@ class Table:
         if compared is not None:
             ids = ArrowIds([pa.array(map(compared, ids), pa.large_string())])
         coded = ids.arrow.combine_chunks().dictionary_encode().indices
-        places = coded.to_numpy(zero_copy_only=False)
-        if compute.max(coded).as_py() == len(places) - 1:
+        locations = coded.to_numpy(zero_copy_only=False)
+        if compute.max(coded).as_py() == len(locations) - 1:
             return ""
         first: np.ndarray[tuple[int], np.dtype[np.int64]]
-        _, first = np.unique(places, return_index=True)
-        again = np.setdiff1d(np.arange(len(places)), first)
+        _, first = np.unique(locations, return_index=True)
+        again = np.setdiff1d(np.arange(len(locations)), first)
         shown = again[:MOST_SHOWN]
-        rows = sorted({*map(int, first[places[shown]]), *map(int, shown)})
-        named = dict(zip(rows, self.places.of(rows), strict=True))
-        pairs = [f"{named[int(first[places[r]])]} and {named[int(r)]}" for r in shown]
+        rows = sorted({*map(int, first[locations[shown]]), *map(int, shown)})
+        named = dict(zip(rows, self.locations.lookup(rows), strict=True))
+        pairs = [
+            f"{named[int(first[locations[r]])]} and {named[int(r)]}" for r in shown
+        ]
         more = (
             f", and {len(again) - len(shown)} more" if len(again) > len(shown) else ""
         )

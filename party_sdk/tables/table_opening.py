@@ -37,9 +37,9 @@ from party_sdk.tables.files import (
 )
 from party_sdk.tables.mapped_source import MappedSource
 from party_sdk.tables.mapping import TableMapping, load_mapping
-from party_sdk.tables.read_options import How, IdColumns
+from party_sdk.tables.read_options import DEFAULTS, IdColumns, ReadOptions
 from party_sdk.tables.report import CheckReport, Findings, sentences
-from party_sdk.tables.source import Places, Source
+from party_sdk.tables.source import RowLocations, Source
 from party_sdk.tables.table import ColumnSpool, Table, mapped_batches
 from party_sdk.tables.text_files import TextSource
 from party_sdk.tables.unpacking import COPY, Labels, Question, Unpacked, unpack
@@ -64,7 +64,8 @@ def open_table(
 
     table: a file (text, Excel, Parquet, SPSS, SAS, Stata), a numpy array, a scipy
         sparse matrix, or a table of pandas, polars or pyarrow.
-    id_column, columns, schema, preparation, allow, match_columns: as for :class:`How`.
+    id_column, columns, schema, preparation, allow, match_columns: as for
+        :class:`ReadOptions`.
     dialect: Dialect, mapping or sequence of 'name=value'; how a text file is written,
         where it should not be found out.
     mapping: TableMapping, or its file; how the table becomes what the dictionary
@@ -78,7 +79,7 @@ def open_table(
         return table
     if (array := _of_array(table, id_column, columns, mapping)) is not None:
         return array
-    how = How(
+    options = ReadOptions(
         id_column=id_column,
         columns=columns,
         schema=schema,
@@ -88,41 +89,45 @@ def open_table(
         allow=allow,
         match_columns=match_columns,
     )
-    return open_as(table, how)
+    return open_as(table, options)
 
 
-def open_as(table: Any, how: How) -> Table:
+def open_as(table: Any, options: ReadOptions) -> Table:
     """Return a table that can take part as it is; for the rest see :func:`open_table`."""
-    read = read_table(table, how)
+    read = read_table(table, options)
     if read.unfit:
         raise read.report.refusal(read.unfit.shown, read.unfit.more)
     return read
 
 
-def read_table(table: Any, how: How) -> Table:
+def read_table(table: Any, options: ReadOptions) -> Table:
     """Return a table with its gaps and categories, for preparation.
 
     Raises InvalidData if it cannot be read.
     """
-    report, read = examine(table, how)
+    report, read = examine(table, options)
     report.require_none()
     if read is None:  # a report without problems comes with a table
         raise ValueError("a table that could not be read has no problem")
     return read
 
 
-def examine(table: Any, how: How) -> tuple[CheckReport, Table | None]:
+def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
     """Return how a table is read, and the table unless there are problems."""
     file, used = file_of(table), None  # all columns
-    if how.columns is not None or how.schema is not None:
-        described = () if how.schema is None else how.schema.used.names
-        used = [*(how.columns or described), *how.id_columns, *how.match_columns]
+    if options.columns is not None or options.schema is not None:
+        described = () if options.schema is None else options.schema.used.names
+        used = [
+            *(options.columns or described),
+            *options.id_columns,
+            *options.match_columns,
+        ]
     try:
         with (
             new_scratch() as scratch,
-            open_source(table, how, scratch.folder, used) as source,
+            open_source(table, options, scratch.folder, used) as source,
         ):
-            return table_reading.examine(source, how, file, scratch)
+            return table_reading.examine(source, options, file, scratch)
     except InvalidData as refused:
         findings = Findings()
         findings.add(refused.detail)
@@ -158,7 +163,10 @@ def file_of(table: Any) -> Path | None:
 
 @contextmanager
 def open_source(
-    table: Any, how: How, folder: Path, columns: Collection[str] | None = None
+    table: Any,
+    options: ReadOptions,
+    folder: Path,
+    columns: Collection[str] | None = None,
 ) -> Iterator[Source]:
     """Lend a table as a source of cells, mended as its mapping says.
 
@@ -170,32 +178,36 @@ def open_source(
     """
     path = file_of(table)
     if path is None:
-        before, names = None, (*how.id_columns, *how.match_columns)
-        source: Source = frame_source(table, how.file_dialect, names)
+        before, names = None, (*options.id_columns, *options.match_columns)
+        source: Source = frame_source(table, options.file_dialect, names)
     else:
-        before, source = _state(path), _open_file(path, how, folder, columns)
-    yield source if how.mapping is None else MappedSource(source, how, how.mapping)
+        before, source = _state(path), _open_file(path, options, folder, columns)
+    yield (
+        source
+        if options.mapping is None
+        else MappedSource(source, options, options.mapping)
+    )
     if path is not None and _state(path) != before:
         raise InvalidData(f"{path.name!r} was changed while it was read.")
 
 
 def _open_file(
-    path: Path, how: How, folder: Path, columns: Collection[str] | None
+    path: Path, options: ReadOptions, folder: Path, columns: Collection[str] | None
 ) -> Source:
-    kind, dialect = kind_of(path), how.file_dialect
+    kind, dialect = kind_of(path), options.file_dialect
     if kind in {"text", "gzip"}:
-        return TextSource(path, kind, dialect, folder, how.allow)
+        return TextSource(path, kind, dialect, folder, options.allow)
     if columns is not None:
         columns = [normal(name) for name in columns]
-        if how.mapping is not None:
-            columns = [how.mapping.source_of(name) for name in columns]
-            columns += how.mapping.leave_out.values
+        if options.mapping is not None:
+            columns = [options.mapping.source_of(name) for name in columns]
+            columns += options.mapping.leave_out.values
     question = Question(
         path=path,
         kind=kind,
         dialect=dialect,
         columns=None if columns is None else tuple(columns),
-        large=LARGE_FILE in how.allow,
+        large=LARGE_FILE in options.allow,
     )
     unpacked = unpack(question, folder)
     return copied_source(path, unpacked, folder / COPY, dialect)
@@ -241,15 +253,15 @@ class Excerpt:
 
     names: of all columns.
     batches: the columns that were asked for, in that order, then those that name rows.
-    places: where the rows stand.
+    locations: where the rows stand.
     left_out: what was wrong with lines and cells that were not read.
-    counts: what ``places`` counts: lines or rows.
+    counts: what ``locations`` counts: lines or rows.
     forms: how texts of columns are written.
     """
 
     names: tuple[str, ...]
     batches: list[pa.RecordBatch]
-    places: Places
+    locations: RowLocations
     left_out: Findings
     counts: str
     forms: Mapping[str, CellForm]
@@ -257,13 +269,13 @@ class Excerpt:
 
 def read_cells(
     table: Any,
-    how: How,
+    options: ReadOptions,
     columns: Sequence[Column] = (),
     naming: Sequence[str] = (),
 ) -> Excerpt:
     """Return columns of a table as they are.
 
-    how: dialect and guards count.
+    options: dialect and guards count.
     columns: numbers and dates are parsed.
     naming: columns of texts, of which codes of no value stay.
 
@@ -272,7 +284,7 @@ def read_cells(
     asked = [*(column.name for column in columns), *naming]
     with (
         new_scratch() as scratch,
-        open_source(table, how, scratch.folder, asked) as source,
+        open_source(table, options, scratch.folder, asked) as source,
     ):
         source.names.require(asked)
         spool, findings = ColumnSpool(scratch.cells), Findings()
@@ -287,9 +299,9 @@ def read_cells(
         return Excerpt(
             names=source.names.all,
             batches=mapped_batches(scratch.cells),
-            places=source.read_places() or source.places,
+            locations=source.read_locations() or source.locations,
             left_out=findings,
-            counts=source.places.word,
+            counts=source.locations.word,
             forms=forms,
         )
 
@@ -304,22 +316,22 @@ def _of_one_kind(column: Column, cells: pa.Array) -> pa.Array:
     return pa.array(values, from_pandas=True)
 
 
-def column_names(path: Path, how: How = How()) -> list[str]:  # noqa: B008  frozen
+def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
     """Return the names of a file's columns."""
-    return list(read_cells(path, how).names)
+    return list(read_cells(path, options).names)
 
 
 def first_rows(
-    path: Path, how: How, most: int = 5, most_columns: int = 40
+    path: Path, options: ReadOptions, most: int = 5, most_columns: int = 40
 ) -> tuple[list[str], list[list[str]]]:
     """Return the names of a file's columns and its first rows as texts: for its people.
 
     Columns that name the rows, or whose values might be ids, are left out.
     """
-    ids = how.id_columns
-    names = [name for name in column_names(path, how) if name not in ids]
+    ids = options.id_columns
+    names = [name for name in column_names(path, options) if name not in ids]
     names = names[:most_columns]
-    batches = read_cells(path, how, naming=names).batches if names else []
+    batches = read_cells(path, options, naming=names).batches if names else []
     if not batches:
         return names, []
     columns = [texts(c).to_pylist() for c in batches[0].slice(0, _COMPARED).columns]
@@ -337,9 +349,9 @@ def _may_be_ids(cells: Sequence[str | None]) -> bool:
     return len(given) > 1 and len(set(given)) == len(given) and not whole
 
 
-def read_column(path: Path, name: str, how: How = How()) -> list[str]:  # noqa: B008  frozen
+def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[str]:
     """Return one column of a file as texts, for example the true classes."""
-    batches = read_cells(path, how, naming=[name]).batches
+    batches = read_cells(path, options, naming=[name]).batches
     return [
         text or "" for batch in batches for text in texts(batch.column(0)).to_pylist()
     ]
@@ -409,19 +421,23 @@ def open_long(
     path: Path,
     form: LongForm,
     objects: Sequence[str] | None = None,
-    how: How = How(),  # noqa: B008  frozen
+    options: ReadOptions = DEFAULTS,
 ) -> SparseSource:
     """Return a file of co-occurrences in long form as a source of sparse rows.
 
     path: a file with one line per object and item.
     form, objects: as for :func:`occurrences`.
-    how: its dialect, mapping and guards count.
+    options: its dialect, mapping and guards count.
     """
     names = [name for name in (form.object, form.item, form.count) if name]
     columns = [Column(name, "words") for name in names[:2]]
     columns += [Column(name, "number") for name in names[2:]]
     excerpt = read_cells(
-        path, How(dialect=how.dialect, mapping=how.mapping, allow=how.allow), columns
+        path,
+        ReadOptions(
+            dialect=options.dialect, mapping=options.mapping, allow=options.allow
+        ),
+        columns,
     )
     if excerpt.left_out:
         raise InvalidData(sentences(excerpt.left_out, excerpt.counts))

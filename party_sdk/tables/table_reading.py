@@ -39,7 +39,7 @@ from party_sdk.tables.guards import as_date, code_warnings
 from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.read_options import (
     UNNAMED,
-    How,
+    ReadOptions,
     choose_columns,
     normalise_id_columns,
 )
@@ -52,7 +52,7 @@ from party_sdk.tables.report import (
     format_names,
     sentences,
 )
-from party_sdk.tables.source import Batch, Places, Source
+from party_sdk.tables.source import Batch, RowLocations, Source
 from party_sdk.tables.table import ColumnSpool, Spool, Table, UnmappedCells, mapped_ids
 
 _MOST_VALUES: Final = 1_000
@@ -172,7 +172,7 @@ NO_ID: Final = "no id"
 
 
 def examine(
-    source: Source, how: How, file: Path | None, scratch: Scratch
+    source: Source, options: ReadOptions, file: Path | None, scratch: Scratch
 ) -> tuple[CheckReport, Table | None]:
     """Return how a source is read, and its table unless there are problems.
 
@@ -180,15 +180,15 @@ def examine(
         read.
     Raises InvalidParameters if a guard is to be switched off that does not exist.
     """
-    allow = guards.check_switches(how.allow)
-    own_ids = how.id_columns
-    columns = _columns(source, how, own_ids)
-    naming = normalise_id_columns(how.match_columns) or own_ids
+    allow = guards.check_switches(options.allow)
+    own_ids = options.id_columns
+    columns = _columns(source, options, own_ids)
+    naming = normalise_id_columns(options.match_columns) or own_ids
     source.names.require(naming)
     while True:
-        reading = TableReading(source, columns, naming, how, allow, scratch)
+        reading = TableReading(source, columns, naming, options, allow, scratch)
         reading.run()
-        empty = set() if how.columns or how.schema else reading.nameless_empty
+        empty = set() if options.columns or options.schema else reading.nameless_empty
         if not 0 < len(empty) < len(columns):
             break
         # a delimiter at the end of each line makes one
@@ -196,32 +196,37 @@ def examine(
     return reading.result(file)
 
 
-def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
+def _columns(
+    source: Source, options: ReadOptions, naming: Sequence[str]
+) -> list[Column]:
     """Return the columns to read: the dictionary's, those chosen, or all but the ids."""
-    said = how.columns
-    if how.match_columns and said is None and how.schema is None:
-        matched = {*how.match_columns, *naming}
+    said = options.columns
+    if options.match_columns and said is None and options.schema is None:
+        matched = {*options.match_columns, *naming}
         said = [name for name in source.names.all if name not in matched]
-    if how.schema is not None:
-        used = how.schema.used.names
+    if options.schema is not None:
+        used = options.schema.used.names
         if unknown := sorted(set(said or ()) - set(used)):
             hint = did_you_mean(unknown[0], used)
             what = (
-                "leaves out" if unknown[0] in how.schema.names else "does not describe"
+                "leaves out"
+                if unknown[0] in options.schema.names
+                else "does not describe"
             )
             raise InvalidData(f"The dictionary {what} {unknown[0]!r}.{hint}")
         said = said or used
     wanted = choose_columns(source.names, naming, said)
     kinds = dict(zip(source.names.all, source.kinds, strict=True))
-    codes = frozenset({*how.file_dialect.codes})
+    codes = frozenset({*options.file_dialect.codes})
     forms = dict(zip(source.names.all, source.forms, strict=True))
     columns = [
-        Column.of(name, kinds[name], how.schema, codes, forms[name]) for name in wanted
+        Column.of(name, kinds[name], options.schema, codes, forms[name])
+        for name in wanted
     ]
-    if (mapping := how.mapping) is None:
+    if (mapping := options.mapping) is None:
         return columns
     changed = [name for name in naming if mapping.changes(name)]
-    if changed and not how.match_columns:
+    if changed and not options.match_columns:
         raise InvalidData(
             f"The mapping changes the ids in {changed[0]!r}: a column that names the rows "
             "can have another name, and no other levels, unit or codes."
@@ -244,14 +249,17 @@ class TableReading:
         source: Source,
         columns: Sequence[Column],
         naming: Sequence[str],
-        how: How,
+        options: ReadOptions,
         allow: frozenset[str],
         scratch: Scratch,
     ) -> None:
         self._source, self._columns = source, columns
         self._naming, self._allow = tuple(naming), allow
-        self._matches, self._codes = bool(how.match_columns), how.file_dialect.codes
-        preparation, mapping = how.preparation, how.mapping
+        self._matches, self._codes = (
+            bool(options.match_columns),
+            options.file_dialect.codes,
+        )
+        preparation, mapping = options.preparation, options.mapping
         self._prepared = preparation is not None
         self._refusing = [_refuses_gaps(column, preparation) for column in columns]
         self._spool = Spool(len(columns), scratch.numbers)
@@ -367,17 +375,17 @@ class TableReading:
         """Return what was found, and the table if nothing hinders."""
         findings, unfit = Findings(), Findings()
         self._source.tell(findings)
-        read, cells = self._source.read_places(), tuple[CellProblem, ...]()
-        places = read or self._source.places
+        read, cells = self._source.read_locations(), tuple[CellProblem, ...]()
+        locations = read or self._source.locations
         if read is not None or not findings:  # else lines of others are not known
-            _add(findings, [(*at, what) for at, what in self._wrong.items()], places)
+            _add(findings, [(*at, what) for at, what in self._wrong.items()], locations)
             findings.more += self._more
             if any(found.of_cell for found in findings.shown):
-                cells = tuple(self._cell_problems(places))
-            self._add_guards(findings, places)
-            self._add_unfit(unfit, places)
+                cells = tuple(self._cell_problems(locations))
+            self._add_guards(findings, locations)
+            self._add_unfit(unfit, locations)
         ids = mapped_ids(self._cells) if self._naming else None
-        report = self._report(file, findings, unfit, places, cells)
+        report = self._report(file, findings, unfit, locations, cells)
         if findings:
             return report, None
         unmapped = None
@@ -389,14 +397,14 @@ class TableReading:
             file=file,
             described=tuple(self._columns),
             ids=ids,
-            places=self._source.places,
+            locations=self._source.locations,
             unfit=unfit,
             spool=self._spool,
             unmapped=unmapped,
         )
         return report, table
 
-    def _add_guards(self, findings: Findings, places: Places) -> None:
+    def _add_guards(self, findings: Findings, locations: RowLocations) -> None:
         n_rows, watch = self._spool.n_rows, self._watch
         if not n_rows and not findings:
             findings.add("there are no rows below the names of columns")
@@ -415,13 +423,13 @@ class TableReading:
         # the last row is one by its numbers, or by a word that no other row holds
         lonely = any(rows == [n_rows - 1] for rows in self._named_totals.values())
         at_end = [n_rows - 1] if lonely or watch.has_totals else []
-        for line in places.of(sorted({*self._totals, *at_end})):
+        for line in locations.lookup(sorted({*self._totals, *at_end})):
             findings.add(
                 f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
                 line=line,
             )
 
-    def _add_unfit(self, unfit: Findings, places: Places) -> None:
+    def _add_unfit(self, unfit: Findings, locations: RowLocations) -> None:
         """Add what no preparation is agreed for."""
         for what in ("words", "dates", *([] if self._prepared else ["categories"])):
             names = [c.name for c in self._columns if _needs(c) == what]
@@ -441,14 +449,14 @@ class TableReading:
             for refuses, count in zip(self._refusing, self._watch.missing, strict=True)
             if refuses
         )
-        _add(unfit, self._gaps, places)
+        _add(unfit, self._gaps, locations)
         unfit.more += max(0, gaps - len(self._gaps))
 
-    def _cell_problems(self, places: Places) -> Iterator[CellProblem]:
+    def _cell_problems(self, locations: RowLocations) -> Iterator[CellProblem]:
         """Yield what is wrong with cells, by column and kind."""
         found = sorted(self._values.items(), key=lambda each: each[0][0])
         first = [values.row for _, values in found]
-        lines = places.of(first)
+        lines = locations.lookup(first)
         single = Counter(values.row for _, values in found if values.n_rows == 1)
         for ((place, kind), values), line in zip(found, lines, strict=True):
             is_of_row = values.n_rows == 1 and single[values.row] > 1
@@ -460,7 +468,7 @@ class TableReading:
         file: Path | None,
         findings: Findings,
         unfit: Findings,
-        places: Places,
+        locations: RowLocations,
         cells: tuple[CellProblem, ...],
     ) -> CheckReport:
         columns = tuple(map(self._column, range(len(self._columns))))
@@ -469,14 +477,14 @@ class TableReading:
             warnings += self._watch.warnings()
             warnings += code_warnings(self._columns, self._spool)
         if unfit:
-            told = sentences(unfit, self._source.places.word)
+            told = sentences(unfit, self._source.locations.word)
             agreed = "no other" if self._prepared else "no"
             warnings.append(
                 f"Refused as long as {agreed} preparation is agreed: {told}"
             )
         return CheckReport(
             file=file.name if file else "",
-            counts=self._source.places.word,
+            counts=self._source.locations.word,
             rows=self._spool.n_rows,
             columns=columns,
             dialect=self._source.format_description,
@@ -484,7 +492,7 @@ class TableReading:
             more_problems=findings.more,
             cells=cells,
             warnings=tuple(warnings),
-            not_read=places.n_omitted,
+            not_read=locations.n_omitted,
         )
 
     def _column(self, place: int) -> ColumnReport:
@@ -525,10 +533,10 @@ def _find_changes(
 
 
 def _add(
-    findings: Findings, found: Sequence[tuple[int, str, str]], places: Places
+    findings: Findings, found: Sequence[tuple[int, str, str]], locations: RowLocations
 ) -> None:
     rows = sorted({row for row, _, _ in found})
-    lines = dict(zip(rows, places.of(rows), strict=True))
+    lines = dict(zip(rows, locations.lookup(rows), strict=True))
     for row, name, what in sorted(found):
         is_of_cell = what not in {HEADER, NO_ID}
         findings.add(what, lines[row], name, of_cell=is_of_cell)

@@ -37,7 +37,7 @@ from party_sdk.tables.files import CELL_LINES, UNPACK, FileKind, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
-from party_sdk.tables.source import Batch, Places, Source
+from party_sdk.tables.source import Batch, RowLocations, Source
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
@@ -130,9 +130,9 @@ class TextSource(Source):
         return [*self._warnings, *self._signs.warnings()]
 
     @property
-    def places(self) -> Places:
+    def locations(self) -> RowLocations:
         """Return how rows become lines of the file as the operator has it."""
-        return Places("line", lambda: self._find_rows()[0][1:] + 1)
+        return RowLocations("line", lambda: self._find_rows()[0][1:] + 1)
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -164,14 +164,14 @@ class TextSource(Source):
         self._whole = frozenset(self._lines_of(self._rejects)).intersection(lines)
         return self._whole
 
-    def read_places(self) -> Places | None:
+    def read_locations(self) -> RowLocations | None:
         """Return where rows stand, without those that the last pass rejected."""
         if not self._rejects:
-            return self.places
+            return self.locations
         if any(reject.why == "UNQUOTED VALUE" for reject in self._rejects):
             return None
-        places = self.places.without_numbers(self._lines_of(self._rejects))
-        return places if len(places.numbers) == self._n_read else None
+        locations = self.locations.without_numbers(self._lines_of(self._rejects))
+        return locations if len(locations.numbers) == self._n_read else None
 
     def _text_batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._read.absolute(), len(self.names.all)
@@ -200,8 +200,8 @@ class TextSource(Source):
         found = [*told.items(), *self._swallowed_rows()]
         for line, what in sorted(found, key=lambda each: each[0]):
             findings.add(what, line)
-        if (places := self.read_places()) is not None:
-            self._signs.tell(findings, places)
+        if (locations := self.read_locations()) is not None:
+            self._signs.tell(findings, locations)
 
     @cached_property
     def _lines(self) -> _Lines:

@@ -35,7 +35,7 @@ from party_sdk.cli.party.results import summary_lines
 from party_sdk.party.party_session import Document
 from party_sdk.results.label_files import write_labels
 from party_sdk.results.new_rows import NewRows
-from party_sdk.tables import How
+from party_sdk.tables import ReadOptions
 
 LAYOUT = Layout.lattice(3)
 NAMES = ["age", "crp", "weight"]
@@ -104,7 +104,7 @@ class Kept:
         return Home(path=self.house.home_of(slot))
 
     def label(self, table: Any, slot: str = "r1c1", **how: Any) -> NewRows:
-        rows = TableSpec(path=table, how=How(id_column="patient"))
+        rows = TableSpec(path=table, options=ReadOptions(id_column="patient"))
         return self.home(slot).label(self.name, slot, rows, **how)
 
 

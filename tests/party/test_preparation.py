@@ -226,9 +226,9 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     assert (units[plan.in_units] == 1).all(), "an indicator has its own unit"
     found = principal_axes(shown, labels, units=units, most=1000)
     Z = matrix(shown) / units
-    assert np.var(found.places, axis=0).sum() <= np.var(Z, axis=0).sum() + 1e-9
+    assert np.var(found.positions, axis=0).sum() <= np.var(Z, axis=0).sum() + 1e-9
     expected = PCA(n_components=2).fit_transform(Z)
-    assert np.abs(found.places) == pytest.approx(np.abs(expected), abs=1e-9)
+    assert np.abs(found.positions) == pytest.approx(np.abs(expected), abs=1e-9)
 
 
 def test_a_missing_value_without_a_rule_is_refused_by_line(house: House) -> None:

@@ -30,7 +30,7 @@ from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
-from party_sdk.tables import How
+from party_sdk.tables import ReadOptions
 
 NAMES = ("a", "b")
 NAMES_OF_SIX = ["a", "b", "c", "d", "cost", "died"]
@@ -119,7 +119,7 @@ def test_parties_and_coordinator_read_profiles_over_http(
             np.testing.assert_allclose(field.mean, expected, rtol=1e-9)
     for slot, table_ in zip(house.last, tables, strict=True):
         member = house.last[slot]
-        data = TableSpec(path=table_, how=How()).open(member.slot_fields)
+        data = TableSpec(path=table_, options=ReadOptions()).open(member.slot_fields)
         found = run_report(member, house.home_of(slot), data=data)
         pooled, own, *rest = found.profiles
         assert (pooled.own, own.own, rest) == (False, True, [])

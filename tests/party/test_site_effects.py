@@ -15,7 +15,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from party_sdk.lab.simulated_session import SimulatedSession, simulate
 from party_sdk.results.cautions import oddities, site_agreement, site_effects
-from party_sdk.tables import How, examine
+from party_sdk.tables import ReadOptions, examine
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -130,7 +130,7 @@ def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:
     ):
         lines = [f"p{n},{row.format(n=3 * n % 7)}" for n in range(12)]
         path.write_text("\n".join([f"id,{columns}", *lines]))
-        report, _ = examine(path, How(id_column="id"))
+        report, _ = examine(path, ReadOptions(id_column="id"))
         assert all(any(each in w for w in report.warnings) for each in said)
 
 

@@ -33,7 +33,14 @@ from party_sdk.coordinator.option_parsing import (
 )
 from party_sdk.lab.parties import AgreedFields, Lattice, deal, fields_of_groups, regular
 from party_sdk.lab.simulated_session import SimulatedRun, SimulatedSession, play
-from party_sdk.tables import How, Table, column_names, examine, open_as, read_column
+from party_sdk.tables import (
+    ReadOptions,
+    Table,
+    column_names,
+    examine,
+    open_as,
+    read_column,
+)
 from party_sdk.tables.drafts import look
 
 _LEAST_COLUMNS: Final = 2
@@ -281,7 +288,7 @@ class TrialTable:
     classes: int64 (n,).
     """
 
-    how: How
+    options: ReadOptions
     source: Table
     X: FloatArray = field(repr=False)
     classes: IntArray | None = field(repr=False)
@@ -294,7 +301,7 @@ class TrialTable:
     @property
     def agreed_fields(self) -> AgreedFields:
         """Return dictionary and preparation of the whole table, where there are any."""
-        schema, preparation = self.how.schema, self.how.preparation
+        schema, preparation = self.options.schema, self.options.preparation
         return AgreedFields(
             dictionary=None if schema is None else [schema.used],
             preparation=None if preparation is None else [preparation],
@@ -303,24 +310,24 @@ class TrialTable:
 
 def describe(
     data: Path,
-    how: How,
+    options: ReadOptions,
     preparation_files: tuple[Path, ...],
     missing: Rule | None,
     truth: str | None,
-) -> How:
+) -> ReadOptions:
     """Return how a table is read, with a dictionary and what becomes of empty cells.
 
     The dictionary is drafted where none is named and columns are more than numbers.
 
     Raises InvalidData if cells are empty, and nothing says what becomes of them.
     """
-    report, plain = examine(data, _without(data, how, truth))
+    report, plain = examine(data, _without(data, options, truth))
     is_plain = plain is not None and not (plain.unfit or missing)
-    if how.schema is None and how.columns is None and not is_plain:
-        how = look(data, how, () if truth is None else (truth,)).how
-    schemas = None if how.schema is None else [how.schema]
+    if options.schema is None and options.columns is None and not is_plain:
+        options = look(data, options, () if truth is None else (truth,)).options
+    schemas = None if options.schema is None else [options.schema]
     prepared = read_preparation(preparation_files, missing, schemas)
-    clustered = how.columns if schemas is None else schemas[0].clustered_part.names
+    clustered = options.columns if schemas is None else schemas[0].clustered_part.names
     gaps = [
         column.name
         for column in report.columns
@@ -332,12 +339,12 @@ def describe(
             remedy="Say what becomes of them: --missing mean or drop, or median where the "
             "dictionary has bounds.",
         )
-    return replace(how, preparation=prepared[0] if prepared else None)
+    return replace(options, preparation=prepared[0] if prepared else None)
 
 
 def read(
     data: Path,
-    how: How,
+    options: ReadOptions,
     truth: str | None,
     *,
     row_limit: int | None = None,
@@ -346,25 +353,27 @@ def read(
     """Return a table; of one with more rows than the limit some, drawn by the seed."""
     classes: IntArray | None = None
     if truth is not None:
-        found = np.unique(read_column(data, truth, how), return_inverse=True)
+        found = np.unique(read_column(data, truth, options), return_inverse=True)
         classes = found[1].astype(np.int64)
-    source = open_as(data, _without(data, how, truth))
+    source = open_as(data, _without(data, options, truth))
     if row_limit is None or source.n_rows <= row_limit:
-        return TrialTable(how=how, source=source, X=matrix(source), classes=classes)
+        return TrialTable(
+            options=options, source=source, X=matrix(source), classes=classes
+        )
     drawn = np.random.default_rng(seed).permutation(source.n_rows)[:row_limit]
     rows = np.sort(drawn).astype(np.int64)
     return TrialTable(
-        how=how,
+        options=options,
         source=source,
         X=matrix(keep_rows(source, rows)),
         classes=None if classes is None else classes[rows],
     )
 
 
-def _without(data: Path, how: How, truth: str | None) -> How:
+def _without(data: Path, options: ReadOptions, truth: str | None) -> ReadOptions:
     """Leave the true classes out of what is clustered."""
-    if truth is None or how.columns is not None or how.schema is not None:
-        return how
-    left_out = {truth, *how.id_columns}
-    names = column_names(data, how)
-    return replace(how, columns=[name for name in names if name not in left_out])
+    if truth is None or options.columns is not None or options.schema is not None:
+        return options
+    left_out = {truth, *options.id_columns}
+    names = column_names(data, options)
+    return replace(options, columns=[name for name in names if name not in left_out])

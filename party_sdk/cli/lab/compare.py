@@ -111,9 +111,9 @@ def compare(
     from party_sdk.cli.lab.case_table import lines, notes
     from party_sdk.cli.lab.cases import describe, plan, read
 
-    how, tables = reading.how(), {}
+    options, tables = reading.read_options(), {}
     for file in files:
-        described = describe(file, how, preparations, missing, truth)
+        described = describe(file, options, preparations, missing, truth)
         table = read(file, described, truth, row_limit=row_limit, seed=seed)
         tables[str(file)] = table
         if not as_json:

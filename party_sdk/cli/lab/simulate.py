@@ -82,8 +82,8 @@ def simulate(
     from party_sdk.results.label_files import write_labels
 
     prepare_files([labels, manifest], data, force=force)
-    how = describe(data, reading.how(), preparations, missing, truth)
-    table, values = read(data, how, truth), read_values(params)
+    options = describe(data, reading.read_options(), preparations, missing, truth)
+    table, values = read(data, options, truth), read_values(params)
     lattice = usual_lattice(protocol, row_groups, column_groups)
     case = case_of(
         data.name, table, protocol, values, lattice, choose=choose, seed=seed

@@ -58,8 +58,8 @@ def try_table(
 def _print(trial: "Trial") -> None:
     look, session = trial.look, trial.session
     columns = look.schema.clustered_part.names
-    ids = f", rows named by {' and '.join(look.how.id_columns)}" * bool(
-        look.how.id_columns
+    ids = f", rows named by {' and '.join(look.options.id_columns)}" * bool(
+        look.options.id_columns
     )
     say(f"{trial.file}: {trial.source.n_rows:,} rows, {len(columns)} columns{ids}")
     for name, why in look.left_out.items():

@@ -377,12 +377,14 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
 def _try(
     draft: Draft, keys: Sequence[str]
 ) -> tuple[Sequence[str], tuple[KeyPreview, ...]]:
-    from party_sdk.tables import How
+    from party_sdk.tables import ReadOptions
     from party_sdk.tables.linkage import preview_of, propose_match_keys
 
     path = draft.path(draft.one(_PEOPLE))
     found: Sequence[KeyPreview]
     if draft.one("do") == PROPOSE:
-        found = [each for each in propose_match_keys(path, How()) if each.serves]
+        found = [
+            each for each in propose_match_keys(path, ReadOptions()) if each.serves
+        ]
         return [each.key for each in found], tuple(found)
-    return keys, tuple(preview_of(path, How(), keys))
+    return keys, tuple(preview_of(path, ReadOptions(), keys))

@@ -295,7 +295,7 @@ def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     named = replace(chosen, columns=None).to_ordered_table().to_spec()
     named = named.with_mapping(kept.files.stored.mappings.for_new_rows())
     if not chosen.checked:  # what named the rows of the run is ticked at first
-        names = column_names(Path(named.path), named.how)
+        names = column_names(Path(named.path), named.options)
         usual = tuple(name for name in _usual_ids(kept) if name in names)
         chosen = replace(chosen, ids=usual)
     agreed = agreed_in(kept.terms(), kept.slot)

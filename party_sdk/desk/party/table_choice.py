@@ -277,7 +277,7 @@ def describe_table(
     """
     from party_sdk.tables import column_names
 
-    names = column_names(Path(named.path), named.how)
+    names = column_names(Path(named.path), named.options)
     report = check() if chosen.checked else (look or named.examine)()
     if not report.columns:
         read = named.examine()

@@ -59,7 +59,7 @@ def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None
 
     Raises InvalidData if the table cannot be read at all.
     """
-    from party_sdk.tables import Dialect, How
+    from party_sdk.tables import Dialect, ReadOptions
     from party_sdk.tables.drafts import propose
 
     if len(place.schema.used.names) > MOST_FIELDS:
@@ -71,7 +71,7 @@ def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None
     ids = ids_of(form)
     dialect = Dialect.parse(split_words(csv))
     base, trouble = _base_of(form, place), None
-    plain = How(
+    plain = ReadOptions(
         id_column=tuple(base.source_of(name) for name in ids) if base else ids,
         dialect=dialect,
         mapping=None if base is None else _file_part(base),
@@ -84,7 +84,7 @@ def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None
         except InvalidData as error:
             trouble = bad(error)
     named = TableSpec(
-        path=path, how=How(id_column=ids, dialect=dialect, mapping=mapping)
+        path=path, options=ReadOptions(id_column=ids, dialect=dialect, mapping=mapping)
     )
     report = place.check(named)
     variables = tuple(lines_of(drafted, mapping))
@@ -153,10 +153,10 @@ def _names_of(drafted: Proposal, ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*ids, *drafted.unused, *sorted(known)]))
 
 
-def _first_rows(path: str, how: Any) -> RowsPreview:
+def _first_rows(path: str, options: Any) -> RowsPreview:
     from party_sdk.tables import first_rows
 
-    names, rows = first_rows(Path(path), how, _ROWS)
+    names, rows = first_rows(Path(path), options, _ROWS)
     return RowsPreview(names=tuple(names), rows=tuple(map(tuple, rows)))
 
 
@@ -164,9 +164,9 @@ def _prepared_rows(named: TableSpec, schema: Schema) -> RowsPreview:
     """Return the first rows as the dictionary has them; nothing where problems are."""
     from party_sdk.tables import examine
 
-    how = replace(named.how, schema=schema.used)
+    options = replace(named.options, schema=schema.used)
     try:
-        _, table = examine(named.path, how)
+        _, table = examine(named.path, options)
     except CoterieError:
         return RowsPreview()
     return RowsPreview() if table is None else preview_of(table)

@@ -96,7 +96,7 @@ def post_trial(request: Request) -> Response:
         trial.report,
         path=path,
         csv=csv_of(form),
-        ids=trial.look.how.id_columns,
+        ids=trial.look.options.id_columns,
         suggested=trial.suggested,
         left_out=dict(trial.look.left_out),
     )
@@ -122,12 +122,12 @@ def post_trial_labels(request: Request) -> Response:
 
 def _try(request: Request, form: Form) -> tuple[str, Trial]:
     from party_sdk.lab.trial import try_table
-    from party_sdk.tables import Dialect, How
+    from party_sdk.tables import Dialect, ReadOptions
 
     path = path_of(form, desk_of(request).tables)
     dialect = Dialect.parse(split_words(csv_of(form)))
-    how = How(id_column=tuple(ids_of(form)), dialect=dialect)
-    return path, try_table(Path(path), how)
+    options = ReadOptions(id_column=tuple(ids_of(form)), dialect=dialect)
+    return path, try_table(Path(path), options)
 
 
 def _read_dictionary(path: str) -> Schema:
@@ -141,7 +141,7 @@ def _read_dictionary(path: str) -> Schema:
 
 def _find_place(schema: Schema, folder: Path) -> MappingPlace:
     def check(named: TableSpec) -> CheckReport:
-        table = replace(named, how=replace(named.how, schema=schema.used))
+        table = replace(named, options=replace(named.options, schema=schema.used))
         report = table.examine()
         # which preparation meets gaps and words is agreed in a session
         told = [w for w in report.warnings if not w.startswith("Refused as long")]
@@ -172,24 +172,24 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
 
     Ranges and rows are shown once it is said which column names the rows.
     """
-    from party_sdk.tables import Dialect, How, column_names, first_rows
+    from party_sdk.tables import Dialect, ReadOptions, column_names, first_rows
 
     said = written_as(path, csv)
     if len(said["sheets"]) > 1 and not said["sheet"]:
         return said
     dialect = Dialect.parse(split_words(csv))
-    names = column_names(Path(path), How(dialect=dialect))
-    how = How(
+    names = column_names(Path(path), ReadOptions(dialect=dialect))
+    options = ReadOptions(
         id_column=tuple(name for name in ids_of(form) if name in names),
         dialect=dialect,
         allow=("running-number", "totals-row"),
     )
-    report = TableSpec(path=path, how=how).examine()
-    is_named = bool(how.id_column) or NOTHING in form.all("id")
-    shown, rows = first_rows(Path(path), how) if is_named else ([], [])
+    report = TableSpec(path=path, options=options).examine()
+    is_named = bool(options.id_column) or NOTHING in form.all("id")
+    shown, rows = first_rows(Path(path), options) if is_named else ([], [])
     return {
         **said,
-        "ids": how.id_column,
+        "ids": options.id_column,
         "names": tuple(names),
         "report": report,
         "is_named": is_named,

@@ -14,7 +14,7 @@ from support.terminal import coterie
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.terms.schema import Schema
 from party_sdk.cli import main
-from party_sdk.tables import How
+from party_sdk.tables import ReadOptions
 from party_sdk.tables.drafts import infer
 from party_sdk.tables.variables import (
     DictionaryDraft,
@@ -152,7 +152,7 @@ def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
     ]
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["id,hba1c,died,ward,remark,running,empty", *rows]))
-    draft = infer(path, How(id_column="id"), lambda *_: False)
+    draft = infer(path, ReadOptions(id_column="id"), lambda *_: False)
     roles = {row.name: row.role for row in draft.variables}
     assert roles == {
         "hba1c": "cluster",
@@ -166,7 +166,7 @@ def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
     assert "more than 50" in draft.reasons["remark"]
     assert "rise row by row" in draft.reasons["running"]
     assert "no value" in draft.reasons["empty"]
-    levelled = infer(path, How(id_column="id"), lambda *_: True)
+    levelled = infer(path, ReadOptions(id_column="id"), lambda *_: True)
     assert levelled.schema().field("ward").levels == ("w0", "w1", "w2")
 
 

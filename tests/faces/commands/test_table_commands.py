@@ -28,7 +28,7 @@ from clustering_protocols.terms.schema import Schema
 from party_sdk.party.party_session import PartySession
 from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
 from party_sdk.results.results import Result
-from party_sdk.tables import CheckReport, Dialect, How, open_table, read_table
+from party_sdk.tables import CheckReport, Dialect, ReadOptions, open_table, read_table
 from party_sdk.tables.drafts import infer
 from party_sdk.tables.variables import read_schema
 
@@ -85,7 +85,7 @@ def test_numbers_with_separators_of_thousands_are_no_words(
 
 def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
-    read = read_table(path, How(id_column="patient", schema=WARD))
+    read = read_table(path, ReadOptions(id_column="patient", schema=WARD))
     [X] = read.batches()
     none = np.nan
     expected = [[1, 30, 1.5, 1, 1], [0, none, none, 0, 0], [1, 50, none, 1, none]]
@@ -105,13 +105,13 @@ def test_a_frame_has_the_same_fields_as_a_file(tmp_path: Path, make: Any) -> Non
         "smoker": [True, False, True],
         "day": days,
     }
-    how = How(id_column="patient", schema=WARD)
+    how = ReadOptions(id_column="patient", schema=WARD)
     [expected] = read_table(table(tmp_path, *LINES), how).batches()
-    [found] = read_table(make(columns), How(schema=WARD)).batches()
+    [found] = read_table(make(columns), ReadOptions(schema=WARD)).batches()
     assert np.array_equal(found, expected, equal_nan=True)
     file = tmp_path / "ward.parquet"
     parquet.write_table(pa.table(columns), file)
-    [found] = read_table(file, How(schema=WARD)).batches()
+    [found] = read_table(file, ReadOptions(schema=WARD)).batches()
     assert np.array_equal(found, expected, equal_nan=True)
 
 
@@ -198,7 +198,7 @@ def test_all_kinds_of_problems_are_told_at_once_by_value(
         assert any(sentence in problem for problem in problems), sentence
     assert len(problems) == len(expected)
     with pytest.raises(InvalidData) as refused:
-        read_table(path, How(id_column="patient", schema=WARD))
+        read_table(path, ReadOptions(id_column="patient", schema=WARD))
     shown = "\n".join(refused.value.cells)
     assert all(sentence in shown for sentence in expected)
     for text in ("vielleicht", "<0,1"):
@@ -337,7 +337,7 @@ def test_a_file_of_spss_is_read(tmp_path: Path) -> None:
     for ending, write in ((".sav", "write_sav"), (".dta", "write_dta")):
         path = tmp_path / f"rows{ending}"
         getattr(pyreadstat, write)(frame, str(path))
-        [X] = read_table(path, How(id_column="id")).batches()
+        [X] = read_table(path, ReadOptions(id_column="id")).batches()
         assert np.array_equal(X, [[1.5, 2], [np.nan, 3]], equal_nan=True)
         with pytest.raises(InvalidData, match="row 2, x: empty"):
             open_table(path, id_column="id")
@@ -357,14 +357,14 @@ def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> No
             "pain": {0: "none", 10: "worst"},
         },
     )
-    draft = infer(path, How(), lambda *_: False)
+    draft = infer(path, ReadOptions(), lambda *_: False)
     schema = draft.schema()
     assert (draft.reasons, schema.names) == ({}, ("sex", "pain", "w"))
     sex, pain, _ = schema.fields
     assert (sex.title, sex.levels) == ("Sex at birth", ("1", "2", "9"))
     assert sex.labels == ("male", "female", "other")
     assert not pain.is_category, "only its ends have labels"
-    how = How(schema=schema, preparation=Preparation(missing="drop"))
+    how = ReadOptions(schema=schema, preparation=Preparation(missing="drop"))
     [X] = read_table(path, how).batches()
     assert X[:, 0].tolist()[:3] == [0, 1, 1]
 

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
 from party_sdk.cli import main
-from party_sdk.tables import How
+from party_sdk.tables import ReadOptions
 from party_sdk.tables.drafts import look
 
 
@@ -128,7 +128,7 @@ def test_nothing_to_cluster_is_said_with_its_reasons(tmp_path: Path) -> None:
     table = customers()[0][["customer", "note", "signup"]]
     write(table, path)
     with pytest.raises(InvalidData, match="'signup': dates"):
-        look(path, How())
+        look(path, ReadOptions())
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_id_column_is_found(
 ) -> None:
     path = tmp_path / "table.csv"
     write(pd.DataFrame(columns), path)
-    assert look(path, How()).how.id_columns == expected
+    assert look(path, ReadOptions()).options.id_columns == expected
 
 
 def test_compare_and_simulate_draft_the_dictionary(run: object, tmp_path: Path) -> None:

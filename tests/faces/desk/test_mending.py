@@ -16,7 +16,7 @@ from support.terminal import Terminal
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
 from party_sdk.supervisor import PartyOrder
-from party_sdk.tables import How, read_table
+from party_sdk.tables import ReadOptions, read_table
 from party_sdk.tables.mapping import parse_mapping
 
 DICTIONARY = Schema.model_validate(
@@ -125,7 +125,7 @@ def test_a_table_is_mended_before_any_invitation(
     assert "As the dictionary reads them" in texts(mended)
     kept = browser.post("/tables/mapping/file", form_in(mended, "/mapping/file"))
     assert "attachment" in kept.headers["Content-Disposition"]
-    how = How(
+    how = ReadOptions(
         id_column="Patient",
         schema=DICTIONARY,
         mapping=parse_mapping(kept.content, "mapping.toml"),

@@ -71,7 +71,7 @@ def test_points_are_the_principal_components_of_scikit_learn() -> None:
     found = principal_axes(open_table(X), labels, most=10_000)
     reference = PCA(n_components=2).fit(StandardScaler().fit_transform(X))
     expected = reference.transform(StandardScaler().fit_transform(X))
-    assert np.abs(found.places) == pytest.approx(np.abs(expected), abs=1e-9)
+    assert np.abs(found.positions) == pytest.approx(np.abs(expected), abs=1e-9)
     assert found.explained == pytest.approx(reference.explained_variance_ratio_)
     assert found.labels.tolist() == labels.tolist()
 
@@ -88,8 +88,8 @@ def test_ellipses_of_a_mixture_are_two_standard_deviations_of_its_rows() -> None
         covariances=np.cov(X.T)[None],
     )
     away = np.linalg.norm(found.outlines[0], axis=1)
-    assert away.max() == pytest.approx(2 * found.places[:, 0].std(), rel=1e-3)
-    assert away.min() == pytest.approx(2 * found.places[:, 1].std(), rel=1e-2)
+    assert away.max() == pytest.approx(2 * found.positions[:, 0].std(), rel=1e-3)
+    assert away.min() == pytest.approx(2 * found.positions[:, 1].std(), rel=1e-2)
     drawn = str(svg.scatter("p", "rows", found.to_points(len(X))))
     assert drawn.count('class="step c0"') == 1
 

@@ -17,7 +17,7 @@ from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.shared_stages.alignment.match_keys import key_values
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.tables.linkage import candidate_keys, person_columns, propose_match_keys
-from party_sdk.tables.read_options import How
+from party_sdk.tables.read_options import ReadOptions
 
 USUAL = Alignment().normalisation
 
@@ -106,11 +106,11 @@ def test_phonetics_of_german_names_are_proposed_for_german_headings() -> None:
             "Geburtsdatum": birth_dates(3),
         }
     )
-    german = [each.key for each in propose_match_keys(table, How())]
+    german = [each.key for each in propose_match_keys(table, ReadOptions())]
     english = [
         each.key
         for each in propose_match_keys(
-            table.set_axis(["surname", "given", "birth"], axis=1), How()
+            table.set_axis(["surname", "given", "birth"], axis=1), ReadOptions()
         )
     ]
     assert any("cologne" in key for key in german)

@@ -67,8 +67,8 @@ def wine_report() -> RunReport:
         complete=True,
         n_rows=int(own.sum()),
         points=Points(
-            x=tuple(drawn.places[:, 0].tolist()),
-            y=tuple(drawn.places[:, 1].tolist()),
+            x=tuple(drawn.positions[:, 0].tolist()),
+            y=tuple(drawn.positions[:, 1].tolist()),
             labels=tuple(drawn.labels.tolist()),
             explained=drawn.explained,
             n_rows=int(own.sum()),

@@ -12,7 +12,7 @@ import pytest
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
 from party_sdk.disclosures.known_rows import cell_words
-from party_sdk.tables import How, read_table
+from party_sdk.tables import ReadOptions, read_table
 from party_sdk.tables.cells import read_date, read_number, split_limit
 from party_sdk.tables.mapping import TableMapping
 
@@ -37,7 +37,7 @@ def read_as(
         path = frame
     mapping = TableMapping.model_validate({"columns": {"x": said}})
     schema = Schema.model_validate({"fields": [{"name": "x", "type": kind}]})
-    return matrix(read_table(path, How(schema=schema, mapping=mapping)))[:, 0]
+    return matrix(read_table(path, ReadOptions(schema=schema, mapping=mapping)))[:, 0]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -103,7 +103,7 @@ def test_another_rule_makes_no_other_rows() -> None:
         frame = pd.DataFrame({"x": ["<0.1", "0.3", "7"], "y": [1.0, 2.0, 4.0]})
         said = {"columns": {"x": {"limits": rule}}}
         schema = Schema.model_validate({"fields": [{"name": "x"}, {"name": "y"}]})
-        how = How(schema=schema, mapping=TableMapping.model_validate(said))
+        how = ReadOptions(schema=schema, mapping=TableMapping.model_validate(said))
         marks.append(cell_words(bytes(32), read_table(frame, how))[0])
     np.testing.assert_array_equal(*marks)
 
@@ -152,7 +152,7 @@ def test_a_code_of_no_value_may_be_a_date(form: str, tmp_path: Path) -> None:
     elif form == "dates":
         frame["x"] = frame["x"].astype("datetime64[s]")
     field = {"name": "x", "type": "date", "missingValues": codes}
-    how = How(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
+    how = ReadOptions(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
     read = read_table(frame, how)
     assert np.isnan(matrix(read)[:, 0]).tolist() == [True, False, True, False]
     told = "x: no value is 1900-01-01 in 1 row, 9999-12-31 in 1 row."
@@ -178,7 +178,7 @@ def test_a_home_says_how_many_rows_a_code_empties(
     field: dict[str, Any] = {"name": "x", "type": kind, "missingValues": [code]}
     if kind == "string":
         field["categories"] = ["3", "5"]
-    how = How(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
+    how = ReadOptions(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
     read = read_table(frame, how)
     assert read.report.columns[0].codes_sentence == told
     assert np.isnan(matrix(read)[:, 0]).sum() == (2 if told else 0)

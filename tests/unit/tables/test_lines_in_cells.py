@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from party_sdk.tables import How, examine
+from party_sdk.tables import ReadOptions, examine
 
-HOW = How(columns=("age", "crp"))
+HOW = ReadOptions(columns=("age", "crp"))
 
 
 def rows(n: int = 20, delimiter: str = ",", note: str = "ok") -> list[str]:
@@ -81,7 +81,9 @@ def test_an_operator_may_say_that_a_note_holds_lines_like_rows(tmp_path: Path) -
     lines[7] = lines[7].replace("ok", '"copied:\nP01,21,1.5,ok"')
     path = write(tmp_path / "a.csv", lines)
     assert examine(path, HOW)[1] is None
-    report, table = examine(path, How(columns=HOW.columns, allow=["cell-lines"]))
+    report, table = examine(
+        path, ReadOptions(columns=HOW.columns, allow=["cell-lines"])
+    )
     assert table is not None, report.problems
     assert table.n_rows == 20
 
@@ -90,6 +92,6 @@ def test_lines_that_marks_hide_cost_no_other_sentence(tmp_path: Path) -> None:
     """No line of a cell is named where marks hide on which lines rows begin."""
     path = tmp_path / "a.csv"
     path.write_text('id,x,y\na,1,2\nb"x,2,3\nc,3,4,5\nd,4\ne,5,zzz')
-    report, table = examine(path, How())
+    report, table = examine(path, ReadOptions())
     assert table is None
     assert [problem.line for problem in report.problems] == [4, 5]

@@ -16,7 +16,7 @@ from clustering_protocols.numerics.data_source import matrix, order_rows, origin
 from clustering_protocols.terms.schema import Schema
 from party_sdk.disclosures.known_rows import cell_words
 from party_sdk.tables import (
-    How,
+    ReadOptions,
     Table,
     column_names,
     examine,
@@ -143,7 +143,7 @@ def test_a_mapped_table_is_what_pandas_makes_of_it(
     frame["HbA1c"] = frame["HbA1c"].astype(float)
     frame.insert(0, "id", [f"p{i}" for i in range(len(frame))])
     table = FORMS[form](frame, tmp_path_factory.mktemp("rows"))
-    how = How(
+    how = ReadOptions(
         id_column="id",
         schema=DICTIONARY,
         mapping=MAPPING,
@@ -175,7 +175,7 @@ def test_every_kind_of_table_is_mapped_alike(form: str, tmp_path: Path) -> None:
         table = as_sheet(frame, tmp_path)
     else:
         table = FORMS[form](frame, tmp_path)
-    how = How(id_column="id", schema=DICTIONARY, mapping=mapping)
+    how = ReadOptions(id_column="id", schema=DICTIONARY, mapping=mapping)
     read = read_table(table, how)
     np.testing.assert_array_equal(matrix(read), by_pandas(frame))
     assert list(read.ids or ()) == list(frame["id"])
@@ -206,7 +206,7 @@ def test_rows_are_left_out_and_lines_stay_those_of_the_file(tmp_path: Path) -> N
         },
         "leave_out": {"lines": [6], "values": {"PatNr": ["e"]}},
     }
-    how = How(
+    how = ReadOptions(
         id_column="PatNr",
         columns=["sex", "hba1c", "age"],
         schema=DICTIONARY,
@@ -224,11 +224,11 @@ def test_rows_are_left_out_and_lines_stay_those_of_the_file(tmp_path: Path) -> N
     X = [[0, 7.2 * 10.929 - 23.5, 50], [1, np.nan, 60], [0, 6 * 10.929 - 23.5, 30]]
     X += [[1, 20, 40], [1, 5 * 10.929 - 23.5, 42]]
     np.testing.assert_array_equal(matrix(table), X)
-    assert table.places.of(range(5)) == [2, 3, 5, 7, 9]
+    assert table.locations.lookup(range(5)) == [2, 3, 5, 7, 9]
     assert "leaves out 2 rows" in str(table.report.warnings)
 
 
-def numbers_of(factor: float = 1.0) -> How:
+def numbers_of(factor: float = 1.0) -> ReadOptions:
     plain = {"fields": [{"name": name} for name in ("a", "b", "c")]}
     mapped = {
         "columns": {
@@ -237,7 +237,7 @@ def numbers_of(factor: float = 1.0) -> How:
             "c": {"from": "a"},
         }
     }
-    return How(
+    return ReadOptions(
         schema=Schema.model_validate(plain), mapping=TableMapping.model_validate(mapped)
     )
 
@@ -271,7 +271,9 @@ def test_other_levels_make_no_other_rows() -> None:
     marks = []
     for said in (MAPPING.model_dump(), swapped):
         mapping = TableMapping.model_validate(said)
-        how = How(columns=["sex", "hba1c", "age"], schema=DICTIONARY, mapping=mapping)
+        how = ReadOptions(
+            columns=["sex", "hba1c", "age"], schema=DICTIONARY, mapping=mapping
+        )
         read = read_table(frame, how)
         marks.append(cell_words(KEY, read)[0])
     np.testing.assert_array_equal(*marks)
@@ -300,7 +302,7 @@ def test_marks_are_of_the_table_before_it_was_mapped() -> None:
         {"name": "a"},
         {"name": "b"},
     ]
-    how = How(
+    how = ReadOptions(
         schema=Schema.model_validate({"fields": fields}),
         mapping=TableMapping.model_validate(said),
     )
@@ -315,7 +317,7 @@ def test_levels_are_known_in_whichever_order_they_come() -> None:
     marks = []
     for levels in (["1", "2", "3", "often"], ["often", "3", "2", "1"]):
         field = {"name": "q", "type": "string", "categories": levels}
-        how = How(schema=Schema.model_validate({"fields": [field]}))
+        how = ReadOptions(schema=Schema.model_validate({"fields": [field]}))
         marks.append(cell_words(KEY, read_table(frame, how))[0])
     np.testing.assert_array_equal(*marks)
     numbers = open_table(pd.DataFrame({"q": [3.0, 1.0, 2.0]}), columns=["q"])
@@ -336,11 +338,11 @@ def test_new_rows_need_no_column_that_is_not_read(tmp_path: Path) -> None:
     said = MAPPING.model_dump()
     said["columns"]["smoker"]["from"] = "Raucher"
     mapping = TableMapping.model_validate(said)
-    how = How(
+    how = ReadOptions(
         id_column="id", columns=["sex", "age"], schema=DICTIONARY, mapping=mapping
     )
     assert read_table(as_csv(frame, tmp_path), how).n_rows == len(frame)
     report, _ = examine(
-        as_csv(frame, tmp_path), How(schema=DICTIONARY, mapping=mapping)
+        as_csv(frame, tmp_path), ReadOptions(schema=DICTIONARY, mapping=mapping)
     )
     assert "names 'HbA1c', 'Raucher'" in report.problems[0].what

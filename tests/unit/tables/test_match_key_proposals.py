@@ -19,7 +19,7 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
     read_match_key,
 )
 from party_sdk.lab.made_people import make_hospitals
-from party_sdk.tables import How
+from party_sdk.tables import ReadOptions
 from party_sdk.tables.linkage import (
     candidate_keys,
     link_ids,
@@ -40,7 +40,7 @@ def write(path: Path, rows: Sequence[Row]) -> Path:
 
 
 def proposed(path: Path) -> list[str]:
-    return [each.key for each in propose_match_keys(path, How()) if each.serves]
+    return [each.key for each in propose_match_keys(path, ReadOptions()) if each.serves]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_key_that_rows_share_is_not_proposed(tmp_path: Path) -> None:
         {"surname": f"n{n}", "birth": f"19{n % 80 + 10}-01-01", "postcode": "1"}
         for n in range(400)
     ]
-    found = propose_match_keys(write(tmp_path / "t.csv", rows), How())
+    found = propose_match_keys(write(tmp_path / "t.csv", rows), ReadOptions())
     serving = {each.key: each.serves for each in found}
     assert any("surname" in key for key, serves in serving.items() if serves)
     assert not any("surname" not in key for key, serves in serving.items() if serves)
@@ -100,7 +100,7 @@ def test_a_key_that_rows_share_is_not_proposed(tmp_path: Path) -> None:
 def test_a_table_that_names_nobody_is_told_how_keys_look(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", [{"glucose": "1", "x": "2"}])
     with pytest.raises(InvalidData, match="No columns name people"):
-        propose_match_keys(path, How())
+        propose_match_keys(path, ReadOptions())
 
 
 @pytest.mark.parametrize("common", [0.5, 0.8, 1.0])
@@ -114,7 +114,10 @@ def test_proposed_keys_link_the_people_of_the_made_study(
         for place, each in enumerate(hospitals)
     ]
     keys = proposed(paths[0])
-    ids = (link_ids(paths[0], How(), keys), link_ids(paths[1], How(), keys))
+    ids = (
+        link_ids(paths[0], ReadOptions(), keys),
+        link_ids(paths[1], ReadOptions(), keys),
+    )
     found = try_match_keys(keys, ids, (hospitals[0].people, hospitals[1].people))
     assert found.common == round(3000 * common)
     assert found.recall >= 0.95
@@ -155,7 +158,10 @@ def test_proposed_keys_link_febrl_4(tmp_path: Path, recall: float, apart: str) -
         tables.append(write(tmp_path / f"{name}.csv", kept))
         people.append(who[keep])
     keys = proposed(tables[0])
-    ids = (link_ids(tables[0], How(), keys), link_ids(tables[1], How(), keys))
+    ids = (
+        link_ids(tables[0], ReadOptions(), keys),
+        link_ids(tables[1], ReadOptions(), keys),
+    )
     found = try_match_keys(keys, ids, (people[0], people[1]))
     assert found.recall >= recall
     assert found.precision >= 0.999

@@ -12,7 +12,7 @@ import pytest
 from support.terminal import Terminal
 
 from clustering_protocols.numerics.data_source import matrix
-from party_sdk.tables import How, read_table
+from party_sdk.tables import ReadOptions, read_table
 from party_sdk.tables.drafts import Certainty, Proposal, propose
 from party_sdk.tables.mapping import TableMapping, parse_mapping, write_mapping
 
@@ -96,7 +96,7 @@ from = "dxdate"
 
 
 def check(path: Path, truth: pd.DataFrame, named: str, mapping: TableMapping) -> None:
-    how = How(id_column=named, schema=DICTIONARY, mapping=mapping, allow=ALLOW)
+    how = ReadOptions(id_column=named, schema=DICTIONARY, mapping=mapping, allow=ALLOW)
     table = read_table(path, how)
     np.testing.assert_array_equal(matrix(table), numbers_of(truth))
     assert list(table.ids or ()) == list(truth["id"])
@@ -117,7 +117,7 @@ def hospitals(tmp_path_factory: pytest.TempPathFactory) -> dict[Write, Hospital]
         path, truth = write(folder)
         sheet = {"sheet": "Auszug 2025"} if write is write_north else {}
         given = TableMapping.model_validate({"file": sheet})
-        draft = propose(path, How(id_column=named, mapping=given), DICTIONARY)
+        draft = propose(path, ReadOptions(id_column=named, mapping=given), DICTIONARY)
         found[write] = Hospital(path, truth, draft)
     return found
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Field, Schema
-from party_sdk.tables import How, Table, read_table
+from party_sdk.tables import ReadOptions, Table, read_table
 
 ZONES = ("UTC", "Asia/Tokyo", "America/New_York")
 SCHEMA = Schema(
@@ -30,7 +30,7 @@ SCHEMA = Schema(
         Field(name="smokes", type="boolean"),
     )
 )
-HOW = How(id_column="pid", schema=SCHEMA)
+HOW = ReadOptions(id_column="pid", schema=SCHEMA)
 
 Row = tuple[date | None, float | None, int | None, str | None, bool | None]
 

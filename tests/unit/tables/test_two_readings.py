@@ -13,7 +13,7 @@ import pytest
 from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import How, Table, examine
+from party_sdk.tables import ReadOptions, Table, examine
 from party_sdk.tables.drafts import propose
 from party_sdk.tables.mapping import TableMapping
 
@@ -33,7 +33,9 @@ def write(path: Path, delimiter: str = ";", **columns: list[Any]) -> Path:
 
 def read(table: Any, mapping: Any = None, **how: Any) -> tuple[str, Table | None]:
     said = None if mapping is None else TableMapping.model_validate(mapping)
-    report, found = examine(table, How(mapping=said, **{"columns": COLUMNS, **how}))
+    report, found = examine(
+        table, ReadOptions(mapping=said, **{"columns": COLUMNS, **how})
+    )
     return "\n".join(report.sentences), found
 
 
@@ -94,7 +96,7 @@ def test_other_columns_decide_for_one_that_a_program_may_have_written(
     crp = [f"{row * 7 % 31 / 10:.1f}" for row in range(len(AGES))]
     fixed = [f"{row * 37 % 91 + 1.125:.3f}" for row in range(len(AGES))]
     path = write(tmp_path / "a.csv", age=AGES, leuko=fixed, crp=crp)
-    report, table = examine(path, How(columns=COLUMNS))
+    report, table = examine(path, ReadOptions(columns=COLUMNS))
     assert values_of(table, "leuko") == [float(cell) for cell in fixed]
     assert any("'leuko': all fractions have three digits" in w for w in report.warnings)
     path = write(tmp_path / "b.csv", age=AGES, leuko=grouped(COUNTS, "."), crp=crp)
@@ -183,7 +185,7 @@ def test_numbers_of_a_sheet_beside_texts_are_asked_about(tmp_path: Path) -> None
 
 def test_a_draft_asks_what_the_point_is(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", age=AGES, leuko=grouped(COUNTS, "."))
-    drafted = propose(path, How(), SCHEMA)
+    drafted = propose(path, ReadOptions(), SCHEMA)
     [column] = [each for each in drafted.columns if each.name == "leuko"]
     assert column.is_open
     assert column.two_readings
@@ -202,7 +204,7 @@ MONTH_FIRST = ["01/31/2021", "05/06/2021", "12/11/2021"]
 
 
 def read_dates(table: Any, **how: Any) -> tuple[str, Table | None]:
-    report, found = examine(table, How(schema=DATES, **how))
+    report, found = examine(table, ReadOptions(schema=DATES, **how))
     return "\n".join(report.sentences), found
 
 
@@ -251,7 +253,7 @@ def drafted_levels(
         folder / "a.csv", pid=list(range(len(texts))), **{field["name"]: texts}
     )
     schema = Schema.model_validate({"fields": [field, {"name": "age"}]})
-    column = propose(path, How(), schema).columns[0]
+    column = propose(path, ReadOptions(), schema).columns[0]
     return {cell.text: (cell.level, cell.certainty.value) for cell in column.cells}
 
 
@@ -300,7 +302,7 @@ def test_other_minus_signs_are_read_where_the_mapping_says_so(
     assert "missing" not in said
     _, table = read(path, {"columns": {"leuko": {"minus": "any"}}})
     assert values_of(table, "leuko") == values
-    drafted = propose(path, How(), SCHEMA)
+    drafted = propose(path, ReadOptions(), SCHEMA)
     assert drafted.to_mapping().columns["leuko"].minus == "any"
     assert not drafted.n_open
     large = [form.format("9.370"), "967", form.format("12.485")]
