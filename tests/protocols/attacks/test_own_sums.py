@@ -92,9 +92,7 @@ def test_the_row_of_a_chosen_person_is_the_difference_of_two_sums(
 
 
 @pytest.mark.slow
-def test_of_a_party_absent_in_the_second_session_no_row_is_read(
-    tmp_path: Path,
-) -> None:
+def test_of_a_party_absent_in_the_second_session_no_row_is_read(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     tables = [clinic(rng) for _ in range(4)]
     dictionary = [numbers(list(tables[0]), 0, 30_000_000, kind="number")]

@@ -84,9 +84,7 @@ def test_anchors_with_standard_deviations_would_reveal_features(
 
 
 @every_set
-def test_the_self_check_reports_the_known_anchor_attack(
-    name: str,
-) -> None:
+def test_the_self_check_reports_the_known_anchor_attack(name: str) -> None:
     """Threat 86: the attacker's numbers, from the upload and the colluder's anchors."""
     X = SETS[name]().data
     parts = simulation.split(X, Layout.lattice(2, 1), SEED)

@@ -477,10 +477,7 @@ def test_every_party_and_session_turns_by_a_rotation_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        (
-            {"anchor": {"n_rows": 6}},
-            "anchor.n_rows is 6; 6 features need at least 7",
-        ),
+        ({"anchor": {"n_rows": 6}}, "anchor.n_rows is 6; 6 features need at least 7"),
         ({"n_clusters": 91}, "n_clusters is 91; there are 90 rows"),
     ],
 )

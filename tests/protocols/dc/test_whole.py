@@ -49,9 +49,7 @@ def of_wine(
 
 
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
-def test_predicted_labels_of_training_rows_are_their_labels(
-    load: Any,
-) -> None:
+def test_predicted_labels_of_training_rows_are_their_labels(load: Any) -> None:
     X = load().data
     parts = simulation.split(X, Layout.lattice(3), SEED)
     params = DataCollaboration(n_clusters=3, predictor=True)
@@ -309,9 +307,7 @@ class Traced(simulation.Session):
 
 
 @pytest.mark.usefixtures("few")
-def test_a_step_stays_below_the_stated_memory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_step_stays_below_the_stated_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 16)
     n, width = 60_000, 40
     rng = np.random.default_rng(0)

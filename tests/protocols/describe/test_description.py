@@ -162,9 +162,7 @@ def ward(rng: np.random.Generator, n: int = 30) -> pd.DataFrame:
     )
 
 
-def test_one_cluster_of_all_rows_is_no_description(
-    session: simulation.Session,
-) -> None:
+def test_one_cluster_of_all_rows_is_no_description(session: simulation.Session) -> None:
     """Labels that were asked for are written, and the line is called cluster 0."""
     table = np.random.default_rng(0).normal(size=(90, 2))
     schema = numbers(["a", "b"], kind="number")

@@ -176,9 +176,7 @@ def test_the_search_for_raw_rows_would_find_them() -> None:
 
 
 @every_protocol
-def test_the_catalogue_lists_readers_and_risks(
-    name: str,
-) -> None:
+def test_the_catalogue_lists_readers_and_risks(name: str) -> None:
     known = catalogue.protocol(name)
     assert {"analyst", "party"} <= set(known.learns)
     for risk in known.risks.values():

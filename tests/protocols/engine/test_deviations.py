@@ -178,7 +178,7 @@ FOUND = {
         "llf",
         "5d1e7a:22204",
         "ProtocolFailed",
-    ),
+    )
 }
 
 

@@ -23,7 +23,7 @@ from clustering_protocols.terms.session_risks import Harm, RiskLevel
 from clustering_protocols.terms.terms import Identities
 
 NO_NUMBERS_OF_ROWS: Final = {
-    "anchors": "images of anchors that no reader knows: numbers of the secret map",
+    "anchors": "images of anchors that no reader knows: numbers of the secret map"
 }
 """Arrays that are no equations for rows, and why."""
 NOT_OF_RANK: Final = {

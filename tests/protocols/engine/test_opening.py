@@ -95,9 +95,7 @@ def opened_by_nobody(earlier: Earlier, params: LosslessFederated, said: str) -> 
 
 
 @pytest.mark.threat(156)
-def test_a_tolerance_that_stops_after_one_update_is_refused(
-    earlier: Earlier,
-) -> None:
+def test_a_tolerance_that_stops_after_one_update_is_refused(earlier: Earlier) -> None:
     params = LosslessFederated(n_clusters=3, tol=1e9)
     opened_by_nobody(earlier, params, "tol: 1e")
     drawn(params.model_copy(update={"tol": 0.1}), readers=None)

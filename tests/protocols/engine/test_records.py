@@ -117,9 +117,7 @@ def test_one_nan_is_found_wherever_it_lies_in_a_long_array(place: int) -> None:
 
 
 @pytest.mark.parametrize("number", [-0.0, 5e-324, -5e-324, 1.7976931348623157e308])
-def test_extreme_finite_numbers_are_accepted(
-    number: float,
-) -> None:
+def test_extreme_finite_numbers_are_accepted(number: float) -> None:
     read = Example.decode(example(points=np.full((3, 2), number)).encode())
     assert read.points.tobytes() == np.full((3, 2), number).tobytes()
 

@@ -27,7 +27,7 @@ SPLITS = [
     for split in known.partitionings
 ]
 NOT_BY_A_DEFAULT = {
-    ("llf", "horizontal"): {"start-shows-own-clusters"},  # 'bounds' needs a dictionary
+    ("llf", "horizontal"): {"start-shows-own-clusters"}  # 'bounds' needs a dictionary
 }
 """Risks that another value avoids at the price of other clusters."""
 ALL = catalogue.house_risks() | {

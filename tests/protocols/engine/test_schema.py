@@ -91,11 +91,7 @@ def test_names_and_levels_are_compared_in_normal_form() -> None:
         ({"type": "string", "categories": ["a", "a "]}, "levels are the same"),
         ({"type": "string", "categories": ["1", {"value": 1}]}, "levels are the same"),
         (
-            {
-                "type": "string",
-                "categories": ["a"],
-                "constraints": {"enum": ["a"]},
-            },
+            {"type": "string", "categories": ["a"], "constraints": {"enum": ["a"]}},
             "say the levels once",
         ),
         ({"categoriesOrdered": True}, "with categories"),

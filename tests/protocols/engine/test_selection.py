@@ -76,9 +76,7 @@ SHUFFLED = np.array([7, 0, 11, 3, 4])
     [NAMED, SparseSource(csr_array(X), ids=NAMED.ids), Forward(NAMED)],
     ids=["matrix", "sparse", "any other"],
 )
-def test_reordered_rows_keep_their_values_and_ids(
-    source: DataSource,
-) -> None:
+def test_reordered_rows_keep_their_values_and_ids(source: DataSource) -> None:
     found = order_rows(source, SHUFFLED)
     assert matrix(found).tolist() == X[SHUFFLED].tolist()
     assert matrix(found).tolist() == X[SHUFFLED].tolist(), "a second pass is the same"

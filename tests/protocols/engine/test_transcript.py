@@ -376,10 +376,7 @@ def test_one_group_is_told_one_thing() -> None:
     names = layout.names
     assert transcript.group_digests(
         layout, "row", dict(zip(names, "aabb", strict=True))
-    ) == [
-        "a",
-        "b",
-    ]
+    ) == ["a", "b"]
     assert transcript.group_digests(layout, "column", {names[0]: "a"}) == ["a", ""]
     with pytest.raises(ValueError, match="told the same"):
         transcript.group_digests(layout, "row", dict(zip(names, "abbb", strict=True)))

@@ -224,9 +224,7 @@ def remembering(s: Session, slot: str, moved: float, lane: int) -> None:
 
 
 @pytest.mark.parametrize("way", [-1, 1])
-def test_a_site_accepts_the_leaders_decision_within_rounding(
-    way: int,
-) -> None:
+def test_a_site_accepts_the_leaders_decision_within_rounding(way: int) -> None:
     """About a start at rest, and one under way; further off it stops."""
     s = some_rest()
     before = s.recall("r1c2", messages.Memberships).lanes

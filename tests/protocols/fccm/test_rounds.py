@@ -166,11 +166,7 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
     s = session()
     s.until(messages.ReportSizes)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
-    given["r1c4"] = alter(
-        s.agreement,
-        given["r1c4"],
-        lambda _: {"digest": "0" * 64},
-    )
+    given["r1c4"] = alter(s.agreement, given["r1c4"], lambda _: {"digest": "0" * 64})
     with pytest.raises(ProtocolFailed, match="do not agree on the sizes"):
         s.advance(given)
 

@@ -112,9 +112,7 @@ def ended(s: Session) -> CoterieError | None:
 @pytest.mark.threat(150)
 @pytest.mark.parametrize("name", list(SETS))
 @pytest.mark.quick(1)
-def test_a_party_that_moves_centroids_freely_is_refused(
-    name: str,
-) -> None:
+def test_a_party_that_moves_centroids_freely_is_refused(name: str) -> None:
     liar = Keen(keeps=frozenset())
     s = session(name)
     with changed(liar):

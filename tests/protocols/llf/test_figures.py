@@ -344,9 +344,7 @@ def read_differences(s: Any) -> FloatArray:
 
 
 @pytest.mark.parametrize("of", ["lonely", "honest"])
-def test_labels_chosen_by_the_analyst_reveal_only_total_scatter(
-    of: str,
-) -> None:
+def test_labels_chosen_by_the_analyst_reveal_only_total_scatter(of: str) -> None:
     """It tells a row's own cluster in an update, and could read that row's norm.
 
     The differences of that update give the same number; and both sums together are the

@@ -185,9 +185,7 @@ def cloud_session(**more: Any) -> Session:
 
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
 @pytest.mark.threat(87)
-def test_no_total_is_in_what_a_blind_analyst_stores(
-    algorithm: str,
-) -> None:
+def test_no_total_is_in_what_a_blind_analyst_stores(algorithm: str) -> None:
     """Threat test 87: sums, means and each party's share, in all encodings."""
     session = cloud_session(algorithm=algorithm)
     units = update_units(session)
@@ -319,12 +317,7 @@ def test_two_totals_tell_the_analyst_nothing_of_a_leaver() -> None:
     """Threat test 89: the late answer to a void attempt, and the total without it."""
     X = np.random.default_rng(0).normal(size=(100, 700)).clip(-50, 50)
     session = rows_session(
-        X,
-        n_parties=4,
-        n_clusters=4,
-        **UNITS,
-        init="bounds",
-        quorum=3,
+        X, n_parties=4, n_clusters=4, **UNITS, init="bounds", quorum=3
     )
     session.until(messages.Update, 2)
     late = session.answer("r4c1").contribution
@@ -352,9 +345,7 @@ def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Sess
     pieces = np.split(X, np.cumsum(widths)[:-1], axis=1)
     data = {
         slot: MatrixSource(
-            piece,
-            [f"{slot}-{j}" for j in range(piece.shape[1])],
-            number_rows(len(X)),
+            piece, [f"{slot}-{j}" for j in range(piece.shape[1])], number_rows(len(X))
         )
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
@@ -417,12 +408,7 @@ def test_the_shift_stops_the_attack_that_needs_distances(name: str) -> None:
     It stops no more than that: see the next test.
     """
     X, Z = SETS[name][0]().data, standardised(name)
-    session = columns_session(
-        X,
-        [X.shape[1] - 2, 1, 1],
-        n_clusters=5,
-        max_iter=30,
-    )
+    session = columns_session(X, [X.shape[1] - 2, 1, 1], n_clusters=5, max_iter=30)
     unit = build_distance_encoding(session.session).unit
     totals = totals_of(session)
     assert totals.shape[0] * 4 >= X.shape[1], "as many equations as columns"

@@ -155,9 +155,7 @@ def test_split_rows_give_the_pooled_result(
 
 
 @both
-def test_two_parties_are_lossless_where_terms_allow_them(
-    algorithm: Any,
-) -> None:
+def test_two_parties_are_lossless_where_terms_allow_them(algorithm: Any) -> None:
     X, _ = load("wine")
     params = Llf(n_clusters=3, algorithm=algorithm, **SMALL, allow_two_parties=True)
     Compared(params, cut(X, Layout.lattice(2), [10, 168]), Layout.lattice(2)).lossless()
@@ -550,12 +548,7 @@ def test_a_value_outside_its_range_stops_its_party_alone(
     X = blobs(90, 3, 3).clip(-10, 10)
     X[40, 1] = 10.5
     more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
-    params = Llf(
-        n_clusters=3,
-        scaling="minmax",
-        init=init,
-        **more,
-    )
+    params = Llf(n_clusters=3, scaling="minmax", init=init, **more)
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
     said = within(-10.0, 10.0, data, layout)

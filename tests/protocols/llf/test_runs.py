@@ -63,11 +63,7 @@ def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
     data = cut(rows(240), LAYOUT, [80] * 3)
     said = within(-90.0, 90.0, data, LAYOUT)
     given = Llf(
-        n_clusters=KS[run],
-        scaling="none",
-        tol=1e-3,
-        init="given",
-        initial_centroids=V,
+        n_clusters=KS[run], scaling="none", tol=1e-3, init="given", initial_centroids=V
     )
     alone = simulation.run(given, LAYOUT, data, SEED, dictionary=said)
     labels, expected = (
@@ -126,8 +122,7 @@ def test_published_measures_must_equal_the_computed_ones(
 
 
 @pytest.mark.parametrize(
-    "params",
-    [{"quorum": 3}, {"participation": 0.7}, {"publish": "nothing"}],
+    "params", [{"quorum": 3}, {"participation": 0.7}, {"publish": "nothing"}]
 )
 def test_runs_need_everybody_and_figures(params: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameters, match="Several n_clusters"):

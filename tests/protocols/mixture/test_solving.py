@@ -143,9 +143,7 @@ def test_totals_within_the_bound_leave_half_of_the_rows_unknown(kind: Any) -> No
     assert rank <= len(read) * shape.n_equations <= others.size / 2
 
 
-ITEMS = Schema(
-    fields=tuple(Field(name=f"q{j}", type="boolean") for j in range(6)),
-)
+ITEMS = Schema(fields=tuple(Field(name=f"q{j}", type="boolean") for j in range(6)))
 COUNTED: dict[str, Verdict] = {
     "as it is": Refused(Problem.PROTOCOL_FAILED, "could solve the totals"),
     "without the bound": ATTACKED,

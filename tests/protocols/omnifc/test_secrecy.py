@@ -95,11 +95,7 @@ def test_masked_answers_show_their_sum_alone() -> None:
     p = 7
     for plain in ([0, 0, 3], [5, 1, 4]):
         counts: Counter[tuple[int, ...]] = Counter(
-            (
-                (plain[0] + a + b) % p,
-                (plain[1] - a + c) % p,
-                (plain[2] - b - c) % p,
-            )
+            ((plain[0] + a + b) % p, (plain[1] - a + c) % p, (plain[2] - b - c) % p)
             for a, b, c in product(range(p), repeat=3)
         )
         total = sum(plain) % p

@@ -131,9 +131,7 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
 
 
 @pytest.mark.parametrize("coordinates", [0, 3, 65])
-def test_more_coordinates_than_subspace_features_are_refused(
-    coordinates: int,
-) -> None:
+def test_more_coordinates_than_subspace_features_are_refused(coordinates: int) -> None:
     with pytest.raises(ValidationError):
         several(coordinates, 2)
 

@@ -61,10 +61,7 @@ def least_inertia(values: FloatArray, weights: FloatArray, size: int) -> float:
     )
 
 
-@given(
-    st.lists(st.integers(-30, 30), min_size=1, max_size=9, unique=True),
-    st.data(),
-)
+@given(st.lists(st.integers(-30, 30), min_size=1, max_size=9, unique=True), st.data())
 def test_intervals_are_the_best_of_all(drawn: list[int], data: st.DataObject) -> None:
     """On a lattice, where several penalties give the same cost, as elsewhere."""
     values = np.sort(np.array(drawn, dtype=np.float64))

@@ -61,10 +61,7 @@ def terms(chosen: DataCollaboration | Dummy, layout: Layout) -> Terms:
 
 
 def arrived(
-    ids: Sequence[str] | None,
-    layout: Layout = SHARED,
-    slot: str = "r1c1",
-    **said: Any,
+    ids: Sequence[str] | None, layout: Layout = SHARED, slot: str = "r1c1", **said: Any
 ) -> Arrival:
     """Return what arrives of a table with one column, the number of the row."""
     n_rows = 4 if ids is None else len(ids)

@@ -127,8 +127,7 @@ def split_rows(X: FloatArray, n_parties: int) -> dict[str, MatrixSource]:
 def session(X: FloatArray, n_parties: int, **params: object) -> simulation.Session:
     return simulation.Session(
         LosslessFederated(
-            n_clusters=3,
-            **{"allow_two_parties": n_parties < 3, **params},
+            n_clusters=3, **{"allow_two_parties": n_parties < 3, **params}
         ),
         Layout.lattice(n_parties, 1),
         split_rows(X, n_parties),

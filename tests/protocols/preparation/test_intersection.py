@@ -180,9 +180,7 @@ def test_a_duplicate_id_is_named_by_its_rows_or_first_kept() -> None:
 
 
 @pytest.mark.parametrize("empty", ["  ", join(["a", " "])])
-def test_an_id_empty_after_normalisation_is_named_by_its_row(
-    empty: str,
-) -> None:
+def test_an_id_empty_after_normalisation_is_named_by_its_row(empty: str) -> None:
     with pytest.raises(InvalidData, match="Row 2 has no id"):
         identify(["a", empty], ALL, "first")
 

@@ -77,10 +77,7 @@ def test_more_ids_than_enrolled_rows_end_the_session() -> None:
     running.until(intersection.Blind)
     guessed = [*HELD[1], *range(1000, 1400)]
     more = np.random.default_rng(0).normal(size=(len(guessed), 2))
-    running.data = {
-        **running.data,
-        SECOND: MatrixSource(more, ids=names(guessed)),
-    }
+    running.data = {**running.data, SECOND: MatrixSource(more, ids=names(guessed))}
     with pytest.raises(InvalidArray, match="more ids than the rows"):
         running.turn()
 
@@ -218,10 +215,7 @@ def test_tokens_hide_values_and_ids_alike() -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [
-        lambda tokens: tokens[::-1],
-        lambda tokens: np.vstack([tokens[:1], tokens[:-1]]),
-    ],
+    [lambda tokens: tokens[::-1], lambda tokens: np.vstack([tokens[:1], tokens[:-1]])],
     ids=["not sorted", "one twice"],
 )
 def test_tokens_that_are_not_sorted_once_each_end_the_session(

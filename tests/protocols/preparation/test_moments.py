@@ -150,9 +150,7 @@ def test_nothing_is_pooled_where_nothing_is_needed() -> None:
 
 
 @pytest.mark.parametrize("value", [2.0**62, -(2.0**62), 1e300])
-def test_too_large_values_are_refused_before_anything_is_sent(
-    value: float,
-) -> None:
+def test_too_large_values_are_refused_before_anything_is_sent(value: float) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
     X[25, 1] = value
     layout = Layout.lattice(3)

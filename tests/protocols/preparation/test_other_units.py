@@ -267,7 +267,7 @@ def test_dates_levels_and_indicators_are_in_no_unit() -> None:
                     {"name": "sex", "missing": "most_frequent"},
                     {"name": "glu", "missing": "mean", "indicator": True},
                     {"name": "dose", "log1p": True},
-                ],
+                ]
             }
         ),
     )

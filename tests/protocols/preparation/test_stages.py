@@ -197,9 +197,7 @@ def test_a_column_group_pools_only_what_its_terms_need(
             assert np.array_equal(found.maximum, own.max(axis=0))
 
 
-def test_a_leader_pools_exactly_its_column_group(
-    session: Session,
-) -> None:
+def test_a_leader_pools_exactly_its_column_group(session: Session) -> None:
     own = measure(PARTS.data["r1c1"], moments=True, ranges=False)
     kept = by_leader.OwnMoments.model_validate(dict(own))
     view = session.context("r1c1")
@@ -225,9 +223,7 @@ def test_moments_of_no_rows_are_malformed(n_rows: int) -> None:
 # Secrets of groups
 
 
-def test_only_members_of_a_group_share_its_secret(
-    session: Session,
-) -> None:
+def test_only_members_of_a_group_share_its_secret(session: Session) -> None:
     rows = {slot: kept.secret for slot, kept in recalled(session, RowSecret).items()}
     columns = {s: kept.secret for s, kept in recalled(session, ColumnSecret).items()}
     assert rows["r1c1"] == rows["r1c2"]

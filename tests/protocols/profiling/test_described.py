@@ -44,11 +44,7 @@ MEMBERS = Release(profiles="members")
 def _outcomes() -> np.ndarray:
     rng = np.random.default_rng(5)
     found = np.column_stack(
-        [
-            rng.random(150) < 0.3,
-            rng.integers(0, 3, 150),
-            rng.gamma(2.0, 900.0, 150),
-        ]
+        [rng.random(150) < 0.3, rng.integers(0, 3, 150), rng.gamma(2.0, 900.0, 150)]
     ).astype(float)
     found[rng.random(150) < 0.2, 0] = np.nan
     found[rng.random(150) < 0.1, 2] = np.nan

@@ -45,9 +45,7 @@ def _opened_before(
 
 
 def begun(
-    params: Any,
-    layout: Layout,
-    **more: Any,
+    params: Any, layout: Layout, **more: Any
 ) -> tuple[simulation.Session, simulation.Split]:
     """Return a session over iris before its first round, and who holds which rows."""
     columns = np.array_split(np.arange(4), layout.n_column_groups)
@@ -103,9 +101,7 @@ def test_profiles_are_of_the_run_that_was_chosen() -> None:
 
 
 @pytest.mark.parametrize("layout", [Layout.lattice(2), Layout.lattice(1, 2)])
-def test_a_party_profiles_its_own_rows_if_a_sum_reveals_another(
-    layout: Layout,
-) -> None:
+def test_a_party_profiles_its_own_rows_if_a_sum_reveals_another(layout: Layout) -> None:
     session, parts = begun(DataCollaboration(n_clusters=3), layout)
     simulated = session.to_the_end()
     for slot, outcome in simulated.outcomes.items():

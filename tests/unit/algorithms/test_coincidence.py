@@ -94,9 +94,7 @@ def test_how_near_counts_as_equal_is_a_share_of_the_larger() -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3)))[1:])
-def test_coinciding_starts_number_clusters_as_the_first(
-    order: tuple[int, ...],
-) -> None:
+def test_coinciding_starts_number_clusters_as_the_first(order: tuple[int, ...]) -> None:
     """Their objectives differ by rounding, which would pick another on another machine."""
     X = load_iris().data
     first = np.array([0, 60, 120])

@@ -109,9 +109,7 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
     place[order] = np.arange(len(X))
     units = lloyd.ScaledRows.of(ArrayRows(X), ONE_THREAD, 4)
     moved = lloyd.ScaledRows(
-        given=ArrayRows(X[order]),
-        units=units.units,
-        engine=ONE_THREAD,
+        given=ArrayRows(X[order]), units=units.units, engine=ONE_THREAD
     )
     V = units.at(np.arange(4))
     here, there = units.sums(V), moved.sums(V)
@@ -221,9 +219,7 @@ def test_starts_race_on_some_of_many_rows(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_rotation_does_not_change_how_ties_are_resolved(
-    seed: int,
-) -> None:
+def test_a_rotation_does_not_change_how_ties_are_resolved(seed: int) -> None:
     """Rows of yes and no have many ties, and a rotation rounds each of them anew."""
     X = rng(seed).integers(0, 2, (400, 6)).astype(float)
     Q, _ = np.linalg.qr(rng(seed + 100).normal(size=(6, 6)))

@@ -172,9 +172,7 @@ def opened(
 
 
 @pytest.mark.parametrize("content", [b"", b"x", CONTENT, bytes(100_000)])
-def test_an_envelope_adds_112_bytes_to_its_content(
-    content: bytes,
-) -> None:
+def test_an_envelope_adds_112_bytes_to_its_content(content: bytes) -> None:
     envelope = seal(content, ADDRESS, SENDER, RECEIVER.public)
     assert len(envelope) == len(content) + 64 + 32 + 16
     assert opened(envelope) == content

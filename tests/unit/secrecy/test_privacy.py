@@ -133,9 +133,7 @@ def test_without_the_library_there_is_no_noise_and_no_upload(
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_noise_is_at_least_a_twentieth_of_the_sensitivity(
-    mechanism: Mechanism,
-) -> None:
+def test_noise_is_at_least_a_twentieth_of_the_sensitivity(mechanism: Mechanism) -> None:
     assert budget.noise_scale(mechanism, 1000, PrivacyCost(1e6, 0.1)) == 50.0
 
 

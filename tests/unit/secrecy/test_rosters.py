@@ -197,9 +197,7 @@ def test_at_an_open_slot_anybody_who_was_invited_may_sit() -> None:
     [drawn("t"), drawn(coordinator="ab" * 32), TERMS.replace(b'"seed":1', b'"seed":2')],
     ids=["session", "coordinator", "seed"],
 )
-def test_a_line_of_another_session_or_terms_is_refused(
-    other: bytes,
-) -> None:
+def test_a_line_of_another_session_or_terms_is_refused(other: bytes) -> None:
     """Not even where the two sessions have one secret."""
     replayed = enrolled("r2c1", terms=other)
     with pytest.raises(KeyNotAuthentic, match="'r2c1'"):

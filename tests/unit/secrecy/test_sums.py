@@ -163,13 +163,7 @@ def test_the_statistics_of_noise_would_find_a_plain_upload() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"round": 4},
-        {"attempt": 2},
-        {"stage": "later"},
-        {"session": "t"},
-        {"name": "b"},
-    ],
+    [{"round": 4}, {"attempt": 2}, {"stage": "later"}, {"session": "t"}, {"name": "b"}],
 )
 @pytest.mark.threat(76)
 def test_the_same_data_are_never_masked_alike(other: dict[str, Any]) -> None:
@@ -608,9 +602,7 @@ def test_what_a_party_sends_is_noise_tag_and_all() -> None:
     shares = np.concatenate(
         [
             SUM.share(
-                crowd["r2c1"],
-                np.zeros(9, dtype=np.uint64),
-                of(crowd, f"sum-{number}"),
+                crowd["r2c1"], np.zeros(9, dtype=np.uint64), of(crowd, f"sum-{number}")
             )
             for number in range(2000)
         ]

@@ -38,9 +38,7 @@ def test_each_label_has_one_version_and_a_sentence() -> None:
         assert label["versions"] == [max(label["versions"])], name
 
 
-def test_a_new_label_has_no_sentence_others_keep_theirs(
-    tmp_path: Path,
-) -> None:
+def test_a_new_label_has_no_sentence_others_keep_theirs(tmp_path: Path) -> None:
     known = tmp_path / "registry.toml"
     known.write_text('[labels.mark]\nversions = [1]\nuse = "Kept."\n')
     labels = tomllib.loads(spec.registry(known))["labels"]

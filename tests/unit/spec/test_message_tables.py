@@ -46,9 +46,7 @@ def listed_as(
     ]
 
 
-def test_every_message_is_listed_with_all_its_fields(
-    table: MessageTable,
-) -> None:
+def test_every_message_is_listed_with_all_its_fields(table: MessageTable) -> None:
     for stage in own_stages(table.protocol):
         for role, name, record in sent_in(stage):
             found = listed_as(table, role, name, record.kind)
@@ -89,9 +87,7 @@ def test_a_table_names_dtype_shape_bounds_and_who_reads() -> None:
     assert confirm.values["required"] == ["total"]
 
 
-def test_sessions_have_an_opening_and_a_closing(
-    table: MessageTable,
-) -> None:
+def test_sessions_have_an_opening_and_a_closing(table: MessageTable) -> None:
     assert table.sessions
     for session in table.sessions:
         names = [stage.name for stage in session.stages]

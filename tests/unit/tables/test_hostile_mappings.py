@@ -77,10 +77,7 @@ REFUSED = {
     "line 0": (f"{FIRST}[leave_out]\nlines = [0]", "lines"),
     "line 1.5": (f"{FIRST}[leave_out]\nlines = [1.5]", "lines"),
     "no cells": (f"{FIRST}[leave_out.values]\na = []", "values"),
-    "many lines": (
-        f"{FIRST}[leave_out]\nlines = {[*range(1, 2000)]}",
-        "lines",
-    ),
+    "many lines": (f"{FIRST}[leave_out]\nlines = {[*range(1, 2000)]}", "lines"),
 }
 
 

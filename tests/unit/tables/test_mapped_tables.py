@@ -123,9 +123,7 @@ tables = st.integers(1, 30).flatmap(
                 st.sampled_from([999, -5, 20, 31, 47]), min_size=n, max_size=n
             ),
             "smoker": st.lists(
-                st.sampled_from(["nie", "aktuell", "yes", None]),
-                min_size=n,
-                max_size=n,
+                st.sampled_from(["nie", "aktuell", "yes", None]), min_size=n, max_size=n
             ),
         }
     )

@@ -138,10 +138,7 @@ def truth_of(hospitals: Any) -> Any:
     return tuple(each.people for each in hospitals)
 
 
-@pytest.mark.skipif(
-    not FEBRL.is_dir(),
-    reason="FEBRL 4 is absent: make febrl",
-)
+@pytest.mark.skipif(not FEBRL.is_dir(), reason="FEBRL 4 is absent: make febrl")
 @pytest.mark.parametrize(("apart", "recall"), [("none", 0.96), ("half", 0.91)])
 def test_proposed_keys_link_febrl_4(tmp_path: Path, recall: float, apart: str) -> None:
     tables, people = [], []

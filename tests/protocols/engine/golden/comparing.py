@@ -59,11 +59,7 @@ def _first_rounding(kept: Golden, now: Golden, end: int) -> float:
 
 
 def _part(
-    name: str,
-    kept: Golden,
-    now: Golden,
-    same: _Same,
-    round_of: Callable[[str], int],
+    name: str, kept: Golden, now: Golden, same: _Same, round_of: Callable[[str], int]
 ) -> Iterator[str]:
     """Yield where the records of a part differ first: another record, or a field."""
     for one, other in zip_longest(kept[name], now[name]):

@@ -124,9 +124,7 @@ def _records(
     return told
 
 
-def _messages(
-    session: simulation.Session,
-) -> Iterator[tuple[str, str, packets.Packet]]:
+def _messages(session: simulation.Session) -> Iterator[tuple[str, str, packets.Packet]]:
     for sent in session.sent:
         yield sent.sender, sent.receiver, packets.read(sent.payload)
 
