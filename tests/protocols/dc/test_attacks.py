@@ -18,7 +18,6 @@ from support.attacks import (
 )
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration, anchors, party
 from clustering_protocols.terms.terms import Layout
 
@@ -127,33 +126,3 @@ def test_the_known_anchor_attack_fails_without_anchors(name: str) -> None:
     guessed = rng.normal(size=(len(upload.anchors), upload.truth.shape[1]))
     guess = party.rebuild(guessed, upload.anchors, upload.rows)
     assert party.score(upload.truth, guess).median_r2 < 0.1
-
-
-def test_full_width_would_hand_out_every_row() -> None:
-    rng = np.random.default_rng(SEED)
-    X, anchors, F = (
-        rng.normal(size=(50, 4)),
-        rng.normal(size=(80, 4)),
-        rng.normal(size=(4, 4)),
-    )
-    rebuilt = party.score(X, party.rebuild(anchors, anchors @ F, X @ F))
-    assert rebuilt.close_rows == 1.0
-    assert rebuilt.median_r2 == pytest.approx(1.0)
-
-
-def test_a_party_may_refuse_when_too_many_rows_could_be_rebuilt() -> None:
-    X = load_breast_cancer().data
-    parts = simulation.split(X, Layout.lattice(1), SEED)
-
-    def answer(limit: float) -> None:
-        simulation.Session(
-            DataCollaboration(n_clusters=2),
-            parts.layout,
-            parts.data,
-            SEED,
-            choices={"r1c1": {"rebuild_limit": limit}},
-        ).to_the_end()
-
-    with pytest.raises(GuardRefused, match="rebuild_limit"):
-        answer(0.05)
-    answer(1.0)

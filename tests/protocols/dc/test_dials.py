@@ -35,7 +35,6 @@ LAYOUTS = {
     "mixed": Layout.lattice(2, 2),
     "ragged": Layout(slots=Layout.lattice(2, 2).slots[:-1]),
 }
-every_set = pytest.mark.parametrize("name", SETS)
 
 
 def params(dimensions: str = "all", **more: Any) -> DataCollaboration:
@@ -49,17 +48,6 @@ def split(name: str, layout: str) -> Split:
 
 
 # With all dimensions nothing is lost
-
-
-@pytest.mark.parametrize("algorithm", ["kmeans", "spectral"])
-@pytest.mark.parametrize("layout", ["horizontal", "vertical", "mixed"])
-@every_set
-@pytest.mark.quick(6)
-def test_all_dimensions_give_the_labels_of_the_pooled_rows(
-    name: str, layout: str, algorithm: str
-) -> None:
-    given, parts = params(algorithm=algorithm), split(name, layout)
-    assert simulation.evaluate(given, SETS[name], parts, SEED).fidelity == 1.0
 
 
 @pytest.mark.parametrize("reduction", ["pca", "svd", "lpp", "random"])
@@ -79,13 +67,6 @@ def test_distances_are_those_of_the_standardised_pooled_rows(
         Z[held, coordinates.shape[1] :] = 0
     expected = pdist(StandardScaler().fit_transform(X))
     np.testing.assert_allclose(pdist(Z), expected, rtol=1e-9)
-
-
-@every_set
-def test_as_many_dimensions_travel_as_there_are_columns(name: str) -> None:
-    """Whatever rank the rows have: it is nobody's business but the party's."""
-    for upload in uploads(params(), split(name, "mixed"), SEED).values():
-        assert upload.rows.shape == upload.truth.shape
 
 
 def test_a_single_column_takes_terms_that_say_so() -> None:

@@ -114,21 +114,6 @@ def test_one_dimension_fewer_is_sent_but_at_least_one(
     assert maths.reduced_width(rank, n_rows) == width
 
 
-def test_only_a_spread_of_nought_counts_as_one() -> None:
-    spread = np.array([0.0, 1e-9, 0.5, 3.0])
-    assert maths.spread_or_one(spread).tolist() == [1.0, 1e-9, 0.5, 3.0]
-
-
-def test_an_affine_map_of_batches_equals_that_of_the_matrix() -> None:
-    rng = np.random.default_rng(0)
-    offset, scale, F = rng.normal(size=4), rng.uniform(1, 2, 4), rng.normal(size=(4, 2))
-    rows = rng.normal(size=(11, 4))
-    mapping = maths.Affine(offset=offset, scale=scale, F=F)
-    found = mapping.rows(cut(rows, 3, 4))
-    expected = rows @ (F / scale[:, None]) - (offset / scale) @ F
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
 # The analyst's maps
 
 ISOMETRIC = DataCollaboration(n_clusters=2)

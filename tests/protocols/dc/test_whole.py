@@ -13,14 +13,10 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_wine, make_circles
 from sklearn.decomposition import PCA, TruncatedSVD
 
-from clustering_protocols import session_terms, simulation
+from clustering_protocols import simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common import limits
-from clustering_protocols.common.errors import (
-    GuardRefused,
-    InvalidData,
-    InvalidParameters,
-)
+from clustering_protocols.common.errors import GuardRefused, InvalidData
 from clustering_protocols.contract import Outcome
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.numerics import row_blocks
@@ -34,7 +30,7 @@ from clustering_protocols.protocols.dc import (
 )
 from clustering_protocols.protocols.dc.common_space import CommonSpace
 from clustering_protocols.quality.around_means import of_clustering
-from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
+from clustering_protocols.terms.terms import Layout
 
 
 def of_wine(
@@ -86,29 +82,6 @@ def test_new_rows_with_other_columns_are_refused() -> None:
         predict(MatrixSource(load_wine().data[:, :12]))
 
 
-@pytest.mark.parametrize(
-    ("layout", "params", "why"),
-    [
-        (Layout.lattice(2, 2), {}, "another round"),
-        (Layout.lattice(2), {"algorithm": "spectral"}, "not in its graph"),
-        (Layout.lattice(2), {"reduction": "autoencoder"}, "linear"),
-    ],
-)
-def test_a_predictor_that_cannot_be_is_refused_and_says_why(
-    layout: Layout, params: dict[str, Any], why: str
-) -> None:
-    proposal = SessionRequest(
-        protocol={
-            "name": "dc",
-            "params": {"n_clusters": 2, "predictor": True, **params},
-        },
-        layout=layout,
-        seed=1,
-    )
-    with pytest.raises(InvalidParameters, match=why):
-        session_terms.draw_up("s", proposal)
-
-
 def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
     outcome = of_wine(Layout.lattice(2), n_clusters=2)[1]["r1c1"]
     assert outcome.predict is None
@@ -130,30 +103,6 @@ def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
     given = {"output": "coordinates", "algorithm": algorithm}
     _, outcomes = of_wine(Layout.lattice(2, 2), n_clusters=3, **given)
     assert labels_are_nearest(outcomes["r2c1"])
-
-
-# Empty cells
-
-
-def test_complete_row_groups_keep_their_distances() -> None:
-    X = load_wine().data
-    ragged = Layout(
-        slots=(
-            Slot(name="a", row=0, column=0),
-            Slot(name="b", row=0, column=1),
-            Slot(name="c", row=1, column=1),
-            Slot(name="d", row=2, column=0),
-            Slot(name="e", row=2, column=1),
-        )
-    )
-    parts = simulation.split(X, ragged, SEED)
-    params = DataCollaboration(n_clusters=3, scaling="center", output="coordinates")
-    outcomes = simulation.run(params, ragged, parts.data, SEED).outcomes
-    rows = np.concatenate([parts.rows[0], parts.rows[2]])
-    Z = np.concatenate([outcomes["a"].coordinates, outcomes["d"].coordinates])
-    true = np.linalg.norm(X[rows][:, None] - X[rows], axis=2)
-    found = np.linalg.norm(Z[:, None] - Z, axis=2)
-    assert np.linalg.norm(found - true) / np.linalg.norm(true) < 1e-3
 
 
 # What a party chooses alone

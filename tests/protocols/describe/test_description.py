@@ -23,7 +23,6 @@ from clustering_protocols.shared_stages.profiles.messages import (
     ProfileMemory,
     one_profile,
 )
-from clustering_protocols.shared_stages.profiles.totals import PARTS
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
@@ -78,17 +77,6 @@ def test_a_party_reads_what_pandas_says_of_the_pooled_rows(
             else:
                 shares = values.value_counts(normalize=True).sort_index()
                 assert field.shares[0] == pytest.approx(tuple(shares), rel=1e-12)
-
-
-def test_quartiles_lie_within_a_part_of_the_declared_range(
-    session: simulation.Session, pooled: pd.DataFrame
-) -> None:
-    fields = {f.name: f for f in told(session, "r1c1", rounded=False).fields}
-    low, high = reference.SCHEMA.field("age").bounds
-    expected = pooled["age"].quantile([0.25, 0.5, 0.75]).to_numpy()
-    found = np.array(fields["age"].quartiles[0], dtype=float)
-    assert np.abs(found - expected).max() <= np.ceil((high - low + 1) / PARTS)
-    assert fields["crp"].quartiles == ((None, None, None),), "it has no range"
 
 
 def test_outside_everything_is_rounded(

@@ -20,7 +20,6 @@ from clustering_protocols.common.errors import InvalidArray
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide, whole
 from clustering_protocols.protocols.dc import (
     DataCollaboration,
@@ -28,16 +27,11 @@ from clustering_protocols.protocols.dc import (
     maths,
     messages,
 )
-from clustering_protocols.protocols.dc.common_space import (
-    Cells,
-    CollaborationMap,
-    CommonSpace,
-)
-from clustering_protocols.protocols.omnifc import OmniFC, maths as omnifc
+from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
+from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.secrecy import field
 from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -106,18 +100,6 @@ def test_what_a_kernel_raises_comes_out(n_threads: int) -> None:
 
     with pytest.raises(ZeroDivisionError):
         list(LocalEngine(n_threads).map(kernel, range(9)))
-
-
-@pytest.mark.parametrize("n_threads", THREADS)
-def test_distances_between_shares_have_the_same_bits(
-    monkeypatch: pytest.MonkeyPatch, n_threads: int
-) -> None:
-    Z = field.draw(KeyedStream(bytes(32)), 300 * 5).reshape(300, 5)
-    whole = omnifc.field_distances(Z)
-    monkeypatch.setattr(omnifc, "_PAIRS", 1000)
-    assert len(list(omnifc._stripes(300, 300))) > 9
-    found = omnifc.field_distances(Z, LocalEngine(n_threads))
-    np.testing.assert_array_equal(found, whole)
 
 
 ANALYSTS: dict[str, tuple[Params, Layout]] = {
@@ -189,20 +171,6 @@ def common_space(sizes: Iterable[int], seed: int = 0, target: Any = "isometric")
     params = DataCollaboration(n_clusters=3, target=target)
     maps = analyst.fit_maps(params, groups, [4, 3])
     return CommonSpace.of(groups, maps), groups, maps
-
-
-@pytest.mark.parametrize("target", ["isometric", "orthonormal"])
-def test_images_are_the_rows_of_each_group_under_its_map(target: Any) -> None:
-    X_hat, groups, maps = common_space([7, 40, 5], target=target)
-    expected = np.vstack(
-        [
-            np.hstack([cells[column].rows for column in sorted(cells)]) @ each.G
-            + each.g
-            for cells, each in zip(groups, maps, strict=True)
-        ]
-    )
-    assert X_hat.shape == expected.shape
-    np.testing.assert_allclose(whole(X_hat), expected, rtol=1e-12, atol=1e-12)
 
 
 sizes_of_groups = st.lists(st.integers(1, 40), min_size=1, max_size=6)
@@ -337,10 +305,3 @@ def test_images_that_cannot_be_squared_are_refused(
     X[place, 1] = wrong
     with pytest.raises(InvalidArray, match="larger than 1e"):
         magnitudes.check_blocks("Rows", SideBySide((X, X)), LocalEngine(2))
-
-
-def test_a_map_without_columns_yields_the_shift() -> None:
-    cells = {0: messages.Projections(rows=np.ones((3, 2)), anchors=np.ones((4, 2)))}
-    given_ = CollaborationMap(G=np.zeros((2, 3)), g=np.array([1.0, 2.0, 3.0]))
-    X_hat = CommonSpace.of([cells], [given_])
-    assert whole(X_hat).tolist() == [[1.0, 2.0, 3.0]] * 3

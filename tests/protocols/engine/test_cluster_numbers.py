@@ -10,7 +10,6 @@ from sklearn.metrics import adjusted_rand_score
 from support.tables import cut, within
 
 from clustering_protocols import simulation
-from clustering_protocols.contract.published import order_by_size
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
@@ -99,17 +98,6 @@ def test_the_largest_cluster_has_the_number_0_everywhere(
         np.testing.assert_allclose(told["centroids"], CENTRES[[1, 2, 0]], atol=5.0)
 
 
-def test_new_rows_get_the_numbers_of_the_session() -> None:
-    X, _ = blobs()
-    run = run_rows(Llf(n_clusters=3, **FEW), X)
-    for slot, outcome in run.outcomes.items():
-        assert outcome.predict is not None
-        found = outcome.predict(by_rows(X)[slot])
-        assert np.array_equal(found.labels, outcome.labels)
-        assert found.distances is not None
-        assert np.array_equal(found.distances.argmin(axis=1), outcome.labels)
-
-
 @pytest.mark.parametrize("publish", ["centroids", "sizes", "nothing"])
 @pytest.mark.quick(1)
 def test_a_second_session_gives_the_same_numbers(publish: Any) -> None:
@@ -140,10 +128,3 @@ def test_exact_sizes_do_not_order_clusters_that_are_told_alike() -> None:
         assert run.summary.arrays["sizes"].tolist() == [45, 45, 35]
         orders.add(tuple(np.round(run.summary.arrays["centroids"][:, 0] / 10)))
     assert len(orders) == 1
-
-
-def test_equal_sizes_stand_by_the_centroid_feature_by_feature() -> None:
-    sizes = np.array([5, 9, 5, 5])
-    V = np.array([[1.0, 2.0], [0.0, 0.0], [1.0, -2.0], [0.5, 9.0]])
-    assert order_by_size(sizes, V).tolist() == [1, 3, 2, 0]
-    assert order_by_size(sizes).tolist() == [1, 0, 2, 3]

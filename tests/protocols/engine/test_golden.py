@@ -83,24 +83,6 @@ def test_a_change_is_named_with_its_place(what: str) -> None:
     assert all(word in said[0] for word in words)
 
 
-def test_a_record_that_is_not_sent_any_more_is_named() -> None:
-    less = deepcopy(played())
-    del less["records"][PLACES[3]]
-    (said,) = first_differences(played(), less, exactly=True)
-    assert said == f"records: kept is {PLACES[3]!r}, now comes {PLACES[4]!r}"
-
-
-def test_terms_that_are_drawn_up_otherwise_change_nothing_else() -> None:
-    terms = played()["terms"]
-    before = {**terms, "about": {"title": "before"}}
-    example = cases("dummy")["0"]
-    kept = {**recorded(example, before), "drawn up otherwise": {}}
-    now = recorded(example, before)
-    assert now["records"] != played()["records"]  # all is bound to the terms
-    (said,) = first_differences(kept, now, exactly=True)
-    assert said == "terms: about.title is drawn up as 'simulation' now"
-
-
 def test_a_secret_that_is_drawn_for_another_purpose_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -133,14 +133,6 @@ def test_a_receipt_names_the_digest_of_the_binary_form(session: ByHand) -> None:
     assert session.put(A, content).status_code == 200, "the same, in the other form"
 
 
-@pytest.mark.parametrize("accept", ["*/*", "", "application/vnd.coterie.arrays"])
-def test_who_does_not_ask_for_json_gets_bytes(session: ByHand, accept: str) -> None:
-    answer = session.api.send(
-        "GET", f"{session.path}/task", session.tokens[A], {"Accept": accept}
-    )
-    assert answer.headers["content-type"] == codec.MEDIA_TYPE
-
-
 def test_json_that_is_not_what_was_announced_is_refused(session: ByHand) -> None:
     content, before = session.reply(A), session.api.stored()
     wrong = put_json(

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 import pytest
-from support.readings import Equations, equations, hidden_answers, played, rank_beside
+from support.readings import Equations, equations, hidden_answers, played
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Disclosure, Example, Kind, Reader
@@ -124,12 +123,3 @@ def test_who_reads_values_is_named_by_a_code_of_the_worst_level(name: str) -> No
         assert any(
             risk.harm is Harm.ROWS and risk.level is RiskLevel.OPTION for risk in codes
         ), each.example.params
-
-
-def test_the_rank_is_that_of_what_is_left_without_own_columns() -> None:
-    rng = np.random.default_rng(0)
-    own, others = rng.normal(size=(50, 3)), rng.normal(size=(50, 4))
-    totals = own @ rng.normal(size=(3, 9)) + others @ rng.normal(size=(4, 9))
-    assert rank_beside(own, totals) == rank_beside(own, others) == 4
-    assert rank_beside(own, own @ rng.normal(size=(3, 9))) == 0
-    assert rank_beside(own, others[:, :1] @ rng.normal(size=(1, 9))) == 1

@@ -15,14 +15,12 @@ from scipy import stats
 from clustering_protocols.numerics.randomness import (
     KeyedStream,
     derive_key,
-    generator,
     length_prefixed,
     public_stream,
 )
 from clustering_protocols.records.arrays import WordArray
 
 KEY = bytes(range(32))
-MEBIBYTE = 1 << 20
 
 # RFC 8439, appendix A.1, test vectors 1 and 2: zero key and nonce, counters 0 and 1
 ZERO_KEY_BLOCKS = bytes.fromhex(
@@ -93,21 +91,6 @@ def test_a_stream_is_the_same_whatever_the_pieces(sizes: list[int]) -> None:
     assert pieces == KeyedStream(KEY).take(sum(sizes))
 
 
-@pytest.mark.parametrize("split", [0, 1, MEBIBYTE // 8 - 1, MEBIBYTE // 8, 200_000])
-def test_words_are_the_bytes_of_the_stream_whatever_the_pieces(split: int) -> None:
-    size = 200_003
-    stream = KeyedStream(KEY)
-    words = np.concatenate([stream.words(split), stream.words(size - split)])
-    assert words.tobytes() == KeyedStream(KEY).take(8 * size)
-
-
-def test_draws_follow_one_another_without_a_gap() -> None:
-    stream = KeyedStream(KEY)
-    drawn = [stream.words(3), stream.uniform(2, 2), stream.normal(5), stream.words(1)]
-    assert drawn[3][0] == KeyedStream(KEY).words(13)[12]
-    assert [array.shape for array in drawn] == [(3,), (2, 2), (5,), (1,)]
-
-
 # Distributions, under fixed keys: these do not change from run to run
 
 
@@ -127,24 +110,11 @@ def test_normal_numbers_are_normal() -> None:
     assert np.abs(np.corrcoef(drawn[:, :5].T) - np.eye(5)).max() < 0.25
 
 
-@given(key=st.binary(min_size=32, max_size=32), size=st.integers(0, 200))
-def test_a_permutation_is_a_permutation(key: bytes, size: int) -> None:
-    drawn = KeyedStream(key).permutation(size)
-    assert drawn.dtype == np.int64
-    assert np.array_equal(np.sort(drawn), np.arange(size))
-
-
 def test_all_permutations_are_equally_likely() -> None:
     stream = KeyedStream(KEY)
     drawn = Counter(tuple(stream.permutation(4).tolist()) for _ in range(9600))
     assert drawn.keys() == set(itertools.permutations(range(4)))
     assert stats.chisquare(list(drawn.values())).pvalue > 0.01
-
-
-@given(key=st.binary(min_size=32, max_size=32), size=st.integers(1, 12))
-def test_a_rotation_is_orthogonal(key: bytes, size: int) -> None:
-    Q = KeyedStream(key).rotation(size)
-    assert np.abs(Q.T @ Q - np.eye(size)).max() < 1e-13
 
 
 def test_rotations_have_the_distribution_of_haar() -> None:
@@ -168,13 +138,3 @@ def test_a_public_stream_is_hkdf_of_seed_and_labels() -> None:
     key = hkdf((7).to_bytes(8, "big"), b"", info, 32)
     drawn = public_stream(7, "S", "fccm", "start", 0).take(64)
     assert drawn == KeyedStream(key).take(64)
-
-
-# The analyst's generator
-
-
-def test_a_generator_is_seeded_by_the_digest_of_seed_and_labels() -> None:
-    parts = (b"coterie/generator/1", (7).to_bytes(8, "big"), b"dc", b"starts")
-    seed = int.from_bytes(sha256(prefixed(*parts)).digest(), "big")
-    expected = np.random.default_rng(seed).random(5)
-    assert np.array_equal(generator(7, "dc", "starts").random(5), expected)

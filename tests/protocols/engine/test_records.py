@@ -122,12 +122,6 @@ def test_extreme_finite_numbers_are_accepted(number: float) -> None:
     assert read.points.tobytes() == np.full((3, 2), number).tobytes()
 
 
-def test_minus_zero_and_no_item_at_all_are_accepted() -> None:
-    assert np.signbit(example(weights=np.full(3, -0.0)).weights).all()
-    for n in (0, 1, 7):
-        assert Example.decode(example(**sized(n, words=n)).encode()).labels.size == n
-
-
 def test_sizes_that_a_task_states_are_required() -> None:
     example().require({"n": 3, "words": 1, "unused": 9})
     with pytest.raises(InvalidArray, match="points has 3 for n, expected 4"):
@@ -297,15 +291,6 @@ ENVELOPE = packets.Envelope(
     sealed=b"sealed",
 )
 PACKET = packets.write(ADDRESS, example(), envelopes=[ENVELOPE])
-
-
-def test_a_packet_comes_back_with_address_record_and_envelopes() -> None:
-    packet = packets.read(PACKET)
-    assert packet.address == ADDRESS
-    assert list(packet.envelopes) == [ENVELOPE]
-    record = Example.narrow(packet.read([Example]))
-    assert record.values == VALUES
-    assert np.array_equal(record.points, sized(3)["points"])
 
 
 anything = st.recursive(

@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from clustering_protocols.contract import row_history
-from clustering_protocols.contract.row_history import (
-    SHARE,
-    RowHistory,
-    most_following,
-    n_of_leverage_one,
-)
+from clustering_protocols.contract.row_history import SHARE, RowHistory, most_following
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 PARTITIONS = st.integers(2, 4).flatmap(
@@ -122,20 +117,6 @@ def test_what_is_said_early_is_a_bound(
     assert early == exact or early <= enough
 
 
-def test_a_row_that_changed_its_cluster_alone_follows() -> None:
-    before, after = np.repeat([0, 1], 5), np.repeat([0, 1], 5)
-    after[3] = 1
-    assert history([before], 10).n_following() == 0
-    assert history([before, before], 10).n_sums == 3
-    assert history([before, after], 10).n_following() == 1
-
-
-def test_rows_that_no_sum_holds_are_counted_with_the_others() -> None:
-    """A table that grew by one row: the sums of all of it, before and after."""
-    whole = history([np.zeros(9, np.int64), np.zeros(10, np.int64)], 10)
-    assert whole.n_following() == 1
-
-
 def test_of_large_tables_sums_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_history, "MOST_ROWS", 50)
     labels = np.arange(60) % 3
@@ -145,24 +126,12 @@ def test_of_large_tables_sums_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.labels.shape == (0, 0)
 
 
-def test_a_history_is_kept_of_32768_rows() -> None:
-    assert RowHistory.of_none(32_768).whole
-    assert not RowHistory.of_none(32_769).whole
-
-
 def test_rows_in_no_sum_make_a_partition_one_of_some_rows() -> None:
     some = history([np.array([-1, 0, 0, 1])], 4)
     assert (some.n_sums, some.all_rows) == (2, False)
     every = some.after(np.array([0, 0, 1, 1])).after(np.array([1, 0, 1, 1]))
     assert (every.n_sums, every.all_rows) == (5, True)
     assert not history([np.array([-1, -1, -1, -1])], 4).n_sums
-
-
-def test_of_no_sums_no_row_follows() -> None:
-    ones = np.ones(3, np.int64)
-    assert n_of_leverage_one(np.full((2, 3), -1, np.int32), ones) == 0
-    assert n_of_leverage_one(np.empty((0, 3), np.int32), ones) == 0
-    assert n_of_leverage_one(np.empty((2, 0), np.int32), ones[:0]) == 0
 
 
 @settings(max_examples=50)

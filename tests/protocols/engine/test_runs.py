@@ -14,11 +14,7 @@ from sklearn.metrics import (
 from support.repeats import in_turn
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidParameters,
-    ProtocolFailed,
-)
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.engine import packets, stages as engine_stages
 from clustering_protocols.engine.result_reading import outcome_of
 from clustering_protocols.numerics.metrics import Figures
@@ -168,8 +164,3 @@ def test_the_protocols_own_number_is_the_largest(params: Any, layout: Layout) ->
         simulation.Session(
             params, layout, parts.data, 0, evaluation=Evaluation(n_clusters=KS)
         )
-
-
-def test_a_rule_that_no_run_can_follow_is_refused() -> None:
-    with pytest.raises(CoterieError, match="xie_beni"):
-        evaluated("dc", evaluation=Evaluation(n_clusters=KS, choose="xie_beni"))

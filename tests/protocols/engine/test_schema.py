@@ -138,9 +138,3 @@ def test_a_dictionary_that_contradicts_itself_is_refused(
 def test_what_is_no_date_has_no_number(text: str) -> None:
     with pytest.raises(ValueError, match="the form 2026-01-31"):
         day_number(text)
-
-
-def test_days_are_counted_from_1970() -> None:
-    assert day_number("1970-01-01") == 0
-    assert day_number("1969-12-31") == -1
-    assert day_number("2024-02-29") == 19_782

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.lies import altered
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import CoterieError, ProtocolFailed, RoundClosed
+from clustering_protocols.common.errors import RoundClosed
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy, messages
@@ -61,27 +60,6 @@ def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
     assert labels(whole.to_the_end()) == labels(session().to_the_end())
 
 
-def test_a_refusal_leaves_round_and_memories_unchanged() -> None:
-    whole = session()
-    whole.turn()
-    before = entries(whole.memories)
-    with pytest.raises(CoterieError):
-        whole.turn(told={A: whole.open.tasks[B]})
-    assert whole.open.round == 2
-    assert entries(whole.memories) == before
-
-
-def test_a_quorum_goes_on_without_an_absent_party() -> None:
-    whole = session(quorum=1)
-    whole.until(messages.Count)
-    whole.turn(absent=[B])
-    count = [m for m in whole.sent if m.round == 3]
-    assert {(m.sender, m.receiver) for m in count} == {(ANALYST, A), (A, ANALYST)}
-    assert whole.open.round == 4
-    assert whole.journals[B].round == 2
-    assert labels(whole.to_the_end()) == labels(session().to_the_end())
-
-
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_task_that_is_replayed_is_answered_by_the_same_bytes(*, killed: bool) -> None:
     whole = session()
@@ -104,18 +82,6 @@ def test_a_replayed_answer_does_not_fit_another_attempt() -> None:
         whole.advance(old)
 
 
-def test_a_changed_task_is_sent_and_the_true_one_is_stored() -> None:
-    whole = session()
-    whole.until(messages.Confirm)
-    lie = altered(whole, A, lambda _: {"total": 9})
-    honest = whole.open.tasks[A]
-    with pytest.raises(ProtocolFailed):
-        whole.turn(told={A: lie})
-    assert [m.payload for m in whole.sent if (m.receiver, m.round) == (A, 4)] == [lie]
-    assert lie not in whole.stored
-    assert honest in whole.stored
-
-
 def test_all_that_the_analyst_stores_is_kept() -> None:
     whole = session(void_attempts=1)
     states = []
@@ -127,16 +93,6 @@ def test_all_that_the_analyst_stores_is_kept() -> None:
     assert summary is not None
     stored = [*states, *whole.final_step.results.values(), summary]
     assert sorted(whole.stored) == sorted([*stored, *(m.payload for m in whole.sent)])
-
-
-def test_a_view_stands_in_the_round_that_was_opened_last() -> None:
-    whole = session()
-    whole.until(messages.Count)
-    view = whole.context(A)
-    assert (view.stage, view.round) == (whole.open.stage, 3)
-    assert view.entropy == simulation.entropies(3, "simulation", [A])[A]
-    whole.to_the_end()
-    assert whole.context(A).round == 5
 
 
 def test_costs_are_bytes_sent_and_seconds_measured() -> None:

@@ -82,33 +82,8 @@ def test_a_party_sends_about_what_its_protocol_says(case: Case) -> None:
         assert upload <= sent <= upload + SETUP
 
 
-def test_a_protocol_need_not_say() -> None:
-    sizes = catalogue.protocol("dummy").sizes()
-    params = catalogue.parse_params("dummy", {})
-    extent = Extent(rows=ROWS, features=FEATURES, layout=ACROSS)
-    assert sizes.upload_bytes(params, extent) == sizes.memory_bytes(params, extent) == 0
-    assert sizes.most_rows(params, FEATURES) is None
-    assert sizes.beyond(params) == ""
-
-
 def test_every_protocol_that_is_advised_says() -> None:
     said = {case.protocol for case in CASES}
     assert said == {
         name for name, known in catalogue.catalogue().items() if known.methods
     }
-
-
-def test_the_stated_row_limit_of_omnifc_is_the_enforced_one() -> None:
-    sizes = catalogue.protocol("omnifc").sizes()
-    params = catalogue.parse_params("omnifc", {"n_clusters": 5, "max_rows": 15_000})
-    most = sizes.most_rows(params, FEATURES)
-    assert most == 15_000
-    tight = catalogue.parse_params(
-        "omnifc", {"n_clusters": 5, "memory_limit": 1 << 29, "max_rows": 8_000}
-    )
-    few = sizes.most_rows(tight, FEATURES)
-    assert few is not None
-    assert few < 8_000
-    for rows, fits in ((few, True), (few + 1, False)):
-        extent = Extent(rows=rows, features=FEATURES, layout=ACROSS)
-        assert (sizes.memory_bytes(tight, extent) <= 1 << 29) == fits

@@ -16,7 +16,6 @@ from clustering_protocols.engine.session_state import AnalystState, OngoingSessi
 from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.protocols.dummy.params import Dummy
-from clustering_protocols.protocols.dummy.party import Counter
 from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -125,25 +124,6 @@ def test_an_envelope_of_no_known_sender_or_kind_is_refused(
     lie = relabelled(packets.read(whole.open.tasks[A]), **changes)
     with pytest.raises(EnvelopeRefused, match="no known sender or kind"):
         whole.answer(A, lie)
-
-
-def test_a_result_is_read_with_the_rows_that_are_at_hand(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen, conclude = [], Counter.conclude
-
-    def watched(role: Counter, context: Any, result: Any, data: Any) -> Any:
-        seen.append(data)
-        return conclude(role, context, result, data)
-
-    monkeypatch.setattr(Counter, "conclude", watched)
-    whole = session()
-    while not whole.is_over:
-        whole.turn()
-    known = (whole.journals[A], whole.memories[A], whole.final_step.results[A])
-    for rows in (whole.data[A], None):
-        whole.party(A).conclude(*known, rows)
-        assert seen.pop() is rows
 
 
 def entry(round_: int, attempt: int, stage: str = "count") -> Entry:

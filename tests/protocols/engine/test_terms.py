@@ -23,8 +23,6 @@ from clustering_protocols.common.errors import (
     Malformed,
     VersionMismatch,
 )
-from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import canonical_json
 from clustering_protocols.terms.terms import (
@@ -42,25 +40,6 @@ DEFAULTS = Path(__file__).with_name("defaults.json")
 
 def layout(*cells: tuple[str, int, int]) -> Layout:
     return Layout(slots=tuple(Slot(name=n, row=r, column=c) for n, r, c in cells))
-
-
-def test_a_lattice_has_a_slot_per_cell_in_row_order() -> None:
-    lattice = Layout.lattice(2, 3)
-    assert lattice.names == ("r1c1", "r1c2", "r1c3", "r2c1", "r2c2", "r2c3")
-    assert (lattice.n_row_groups, lattice.n_column_groups) == (2, 3)
-    assert lattice.row_group(1) == ("r2c1", "r2c2", "r2c3")
-    assert lattice.column_group(2) == ("r1c3", "r2c3")
-    assert (lattice.slot("r2c3").row, lattice.slot("r2c3").column) == (1, 2)
-    assert lattice.regular
-    with pytest.raises(KeyError):
-        lattice.slot("r3c1")
-
-
-def test_a_layout_with_an_empty_cell_is_not_regular() -> None:
-    ragged = layout(("a", 0, 0), ("b", 0, 1), ("c", 1, 1))
-    assert not ragged.regular
-    assert ragged.row_group(1) == ("c",)
-    assert ragged.column_group(1) == ("b", "c")
 
 
 @pytest.mark.parametrize(
@@ -164,16 +143,6 @@ def terms(**changes: Any) -> Terms:
     return read_terms(session_terms.draw_up("s", proposal())).model_copy(update=changes)
 
 
-def test_terms_hold_the_proposal_and_its_risks() -> None:
-    drawn = read_terms(session_terms.draw_up("s", proposal(about={"title": "T"})))
-    assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (2, "s", "T", 7)
-    assert drawn.protocol.params == {}
-    assert drawn.protocol.version == catalogue.protocol("dummy").version
-    assert drawn.risks == ("dummy.by-design", "house.open-slot")
-    assert drawn.layout == Layout.lattice(2)
-    assert session_terms.check_terms(drawn) == Dummy()
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -200,16 +169,6 @@ def test_an_unfit_proposal_is_refused_with_its_field_name(
         session_terms.draw_up("s", proposal(**changes))
     assert said in refused.value.detail
     assert "secret" not in refused.value.detail
-
-
-def test_a_section_that_is_not_used_is_not_written() -> None:
-    written = json.loads(session_terms.draw_up("s", proposal()))
-    assert written.keys() == {
-        *("coterie", "session", "protocol", "layout", "seed"),
-        *("deadlines", "guards", "risks"),
-    }
-    assert written["protocol"].keys() == {"name", "version"}
-    assert written["layout"]["slots"][0].keys() == {"name", "row", "column"}
 
 
 def test_what_people_read_is_written_where_it_is_said() -> None:
@@ -379,14 +338,6 @@ def test_identities_of_another_form_or_of_no_slot_are_refused(
 ) -> None:
     with pytest.raises(ValidationError):
         Terms.model_validate({**terms().model_dump(), "identities": identities})
-
-
-def test_a_protocol_is_known_by_the_name_of_its_folder() -> None:
-    assert {"dc", "dummy"} <= set(catalogue.catalogue())
-    assert catalogue.name_of(DataCollaboration(n_clusters=2)) == "dc"
-    assert catalogue.name_of(Dummy()) == "dummy"
-    with pytest.raises(TypeError):
-        catalogue.name_of(catalogue.protocol("dc").params.__base__())
 
 
 # Problems and exceptions

@@ -70,29 +70,6 @@ def refused(session: simulation.Session, slot: str, packet: Packet, match: str) 
 # Lines
 
 
-def test_each_transcript_line_names_the_one_before() -> None:
-    session = dummies(void_attempts=1)
-    session.turn()
-    packet = packets.read(session.open.tasks[A])
-    lines = [*packets.read(session.sent[0].payload).history, packet.history[-1]]
-    agreed, opening, greeting = (json.loads(line) for line in lines)
-    assert agreed["agreement"] == session.session.agreement_digest
-    assert opening["previous"] == hash_chain.digest(lines[0])
-    assert greeting["previous"] == hash_chain.digest(lines[1])
-    assert (opening["stage"], opening["asks"]) == ("opening", "sign")
-
-
-def test_all_parties_know_the_same_transcript_after_every_round() -> None:
-    session = dummies(void_attempts=2)
-    seen = set()
-    while not session.is_over:
-        session.turn()
-        known = {journal.transcript for journal in session.journals.values()}
-        assert len(known) == 1, "all were asked"
-        seen |= known
-    assert len(seen) == 7, "three rounds, two of them signed, two attempts void"
-
-
 def test_who_was_left_out_follows_when_it_is_asked_again() -> None:
     session = dummies(quorum=2)
     session.until(messages.Count)

@@ -260,22 +260,3 @@ def test_marks_cover_which_start_won() -> None:
     given["r1c3"] = s.answer("r1c3").contribution
     with pytest.raises(ProtocolFailed, match="do not agree"):
         s.advance(given)
-
-
-def test_only_the_leader_sends_the_quality_measures() -> None:
-    s = at_the_end()
-    read = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
-    leader, *others = [each.read([messages.SizeReport]) for each in read]
-    assert isinstance(leader, messages.SizeReport)
-    for each in others:
-        assert isinstance(each, messages.SizeReport)
-        assert each.figures is None
-    run = s.to_the_end()
-    outcome = run.outcomes["r1c2"]
-    summary = run.trace.summary
-    assert isinstance(summary, messages.Summary)
-    assert leader.figures is not None
-    assert leader.figures.values == run.figures[0].values
-    assert leader.figures.values == outcome.figures[0].round_values().values
-    n_iterations = outcome.report["n_iterations"]
-    assert summary.n_iterations == n_iterations <= len(summary.tolerances)

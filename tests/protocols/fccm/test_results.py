@@ -16,7 +16,6 @@ from support.coclusters import Session, blocks, columns_of, sites
 from support.repeats import thorough
 
 from clustering_protocols import simulation
-from clustering_protocols.algorithms.coincidence import n_alike
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.engine import signatures
 from clustering_protocols.numerics import data_source as sources
@@ -133,44 +132,6 @@ def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:
 
 
 # Equal to the pooled result
-
-SPLITS = [
-    (30, 30, 30),
-    (88, 1, 1),
-    GROUPS,
-    (50, 1, 20, 18, 1),
-    (13, 13, 13, 13, 13, 13, 12),
-    (8, 8, 8, 8, 8, 8, 7, 7, 7, 7, 7, 7),
-]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("widths", SPLITS, ids=str)
-@pytest.mark.quick(2)
-def test_global_equals_pooled_after_every_iteration(widths: Sequence[int]) -> None:
-    params = made(lambda_u=0.001, lambda_w=100.0)
-    session = Session(params, X, widths)
-    equal_after_every_iteration(session)
-    assert len(session.found) >= 8
-
-
-def test_stopping_after_n_iterations_gives_the_nth_iteration() -> None:
-    layout, data = sites(X, GROUPS)
-    for n in range(1, 11):
-        params = made(max_iter=n)
-        run = simulation.run(params, layout, data, SEED)
-        order = run.orders[layout.names[0]]
-        reference = pooled.run(params, X[order], run.trace)
-        outcomes = [run.outcomes[slot] for slot in layout.names]
-        W = np.hstack([each.item_memberships for each in outcomes])
-        numbers = found_numbers(outcomes[0].memberships[order], reference.objects)
-        assert np.abs(W - reference.items.T[numbers]).max() <= CLOSE
-        objects = reference.objects[:, numbers]
-        for each in outcomes:
-            assert np.abs(each.memberships[order] - objects).max() <= CLOSE
-            alike = n_alike(reference.objects, maths.TIE)
-            assert each.report["n_iterations"] == n
-            assert each.report["n_coinciding"] == alike
 
 
 def found_numbers(numbered: FloatArray, found: FloatArray) -> IntArray:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -180,22 +179,6 @@ def test_the_refusal_names_the_updates_that_fit() -> None:
     at_the_end = ended(Session(over, LAYOUT, parts, 3, choices=given))
     assert isinstance(at_the_end, GuardRefused)
     assert f"max_iter {fits} " in str(at_the_end)
-
-
-def refusal_after(n_updates: int) -> str:
-    """Return what a party reads where so many updates would have fitted."""
-    history = RowHistory.of_none(4).after(np.arange(4))
-    here: Any = SimpleNamespace(
-        choices={"sums_limit": 0.0}, session=SimpleNamespace(runs=[None], params=None)
-    )
-    with pytest.raises(GuardRefused) as refused:
-        rows_round.check_history(here, history, 4, n_updates)
-    return str(refused.value)
-
-
-def test_where_no_update_fits_the_refusal_names_none() -> None:
-    assert "max_iter 1 " in refusal_after(1)
-    assert "max_iter" not in refusal_after(0)
 
 
 @pytest.mark.parametrize("n_init", [1, 2, 5])

@@ -23,10 +23,8 @@ from clustering_protocols.common.errors import (
     TaskRefused,
 )
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, maths, messages
 from clustering_protocols.protocols.llf.columns_party import ColumnsParty
-from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.masks import add_all, add_tagged
 from clustering_protocols.simulation import SimulationResult
@@ -128,14 +126,6 @@ def test_quality_of_fuzzy_rows_is_that_of_their_memberships(
     assert report["xie_beni"] == pytest.approx(xie_beni, rel=1e-9)
     told = {of: report[of] for of in expected(Z, labels)}
     assert told == pytest.approx(expected(Z, labels), rel=1e-9)
-
-
-def test_the_summary_says_the_figures_to_six_digits() -> None:
-    run, _, _ = of_rows(load("iris"), n_clusters=3)
-    known = {of: said(run.outcomes["r2c1"])[of] for of in Figures.model_fields}
-    assert dict(run.figures[0]) == dict(Figures(**known).round_values())
-    kept = [memory.get(Figures) for memory in run.trace.memories.values()]
-    assert all(dict(each) == known for each in kept)
 
 
 def test_figures_of_clusters_without_rows_or_of_one() -> None:
@@ -251,21 +241,6 @@ def test_shares_of_the_closing_sums_are_of_these_centroids_alone() -> None:
     assert honest != other
     with pytest.raises(ProtocolFailed, match="not the sum"):
         s.answer("r1c1")
-
-
-def test_nothing_is_gathered_before_it_is_closed() -> None:
-    s = session()
-    s.until(messages.Close)
-    task = packets.read(s.open.tasks["r2c1"]).read([messages.Close])
-    made_up = messages.Gather(
-        **dict(task),
-        closed_in=np.array([s.open.round, 1]),
-        closed_by=np.ones(5, np.uint8),
-        closing=np.zeros(10, np.uint64),
-    )
-    here = s.context("r2c1")
-    with pytest.raises(ProtocolFailed):
-        RowsParty().reply(here, made_up, s.data["r2c1"])
 
 
 # Split columns

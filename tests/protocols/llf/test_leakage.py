@@ -11,7 +11,6 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.datasets import load_digits, load_iris, load_wine
 from support.attacks import (
     affine,
-    determined,
     from_differences,
     looks_like_noise,
     rigid,
@@ -82,14 +81,6 @@ def update_units(session: Session) -> FloatArray:
 
 
 # Rank, and single movers
-
-
-def test_rows_of_one_history_are_determined_together_alone() -> None:
-    """The criterion on rows of which we know it: 2 moves alone, 0 and 1 never."""
-    H = np.array([[0, 0, 0, 1, 1], [0, 0, 1, 1, 1]])
-    assert determined(H, 2) == 1
-    assert determined(H, 2, below=3) == 5
-    assert determined(H[:1], 2) == 0
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5])  # a row moves alone in each

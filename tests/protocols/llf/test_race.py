@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris, load_wine
 from support.tables import cut, within
 
-from clustering_protocols import catalogue, simulation
-from clustering_protocols.common.errors import GuardRefused, InvalidParameters
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
@@ -108,25 +108,6 @@ def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> 
         assert outcome.report == other.report
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"scaling": "standard"},
-        {"scaling": "minmax"},
-        {"output": "memberships", **FUZZY},
-    ],
-)
-def test_it_is_lossless_however_sums_are_added(how: dict[str, Any]) -> None:
-    s = racing(blobs(240, 3, 5), init="random_party", **how)
-    outcomes = s.to_the_end().outcomes
-    assert len({o.centroids.tobytes() for o in outcomes.values()}) == 1
-    V = outcomes["r1c1"].centroids
-    X = np.vstack([np.vstack(list(s.data[slot].batches())) for slot in LAYOUT.names])
-    spread = X.std(axis=0) if how.get("scaling") == "standard" else np.ones(3)
-    labels = np.concatenate([outcomes[slot].labels for slot in LAYOUT.names])
-    assert np.array_equal(cdist(X / spread, V / spread).argmin(axis=1), labels)
-
-
 # What is kept, and what is shown
 
 
@@ -216,18 +197,3 @@ def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> N
                 s.answer("r1c1")
         else:
             s.answer("r1c1")
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"init": "given", "initial_centroids": ((0.0,), (1.0,))},
-        {"quorum": 3},
-        {"participation": 0.5},
-    ],
-)
-def test_what_starts_cannot_race_with_is_refused(params: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameters, match="n_init"):
-        catalogue.protocol("llf").check(
-            Llf(n_clusters=2, n_init=2, **params), Layout.lattice(3)
-        )

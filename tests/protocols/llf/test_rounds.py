@@ -59,19 +59,6 @@ def ends_alike(s: Session, V: FloatArray) -> None:
         assert np.array_equal(cdist(own, V).argmin(axis=1), outcome.labels)
 
 
-def test_nobody_but_the_leader_says_where_the_centroids_are() -> None:
-    s = session()
-    s.until(messages.Update, 2)
-    s.turn()
-    told = {m.sender: packets.read(m.payload) for m in s.received_messages[-5:]}
-    for slot, packet in told.items():
-        said = packet.header.record["values"]
-        leads = slot == "r1c1"
-        assert (said["moved"] is not None) == leads
-        assert not said["stop"]
-        assert not packet.arrays["start"].size
-
-
 # The start
 
 

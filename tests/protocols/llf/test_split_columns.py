@@ -43,17 +43,6 @@ def test_distances_are_measured_at_most_once_after_max_iter() -> None:
     assert s.to_the_end().outcomes["r1c2"].report["n_updates"] == 2
 
 
-def test_split_columns_start_where_the_terms_say() -> None:
-    start = tuple(map(tuple, np.arange(18.0).reshape(3, 6) / 9 - 1))
-    s = columns_session(
-        "cmeans", 1, 9.0, init="given", initial_centroids=start, scaling="none"
-    )
-    s.turn()
-    for place, slot in enumerate(s.session.slots):
-        V = s.recall(slot, messages.OwnCentroids).centroids
-        assert np.array_equal(V, np.array(start)[:, 2 * place : 2 * place + 2])
-
-
 def test_the_bound_of_distances_is_tight() -> None:
     s = columns_session("cmeans", 1, 9.0, scaling="none")
     farthest = 6 * 18.0**2  # from one corner to the other

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.protocols.llf import LosslessFederated, rows_round
 from clustering_protocols.protocols.llf.maths import may_stop, stops
-from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 
 def total(members: list[str], sums: Any, counts: Any) -> rows_round.MemberSums:
@@ -38,31 +36,6 @@ def test_totals_of_the_same_rows_add_up_to_the_same() -> None:
             )
 
 
-def test_totals_of_other_members_are_not_compared() -> None:
-    fewer = total(["a", "b"], BEFORE.sums, BEFORE.counts)
-    start = total([], [], [])
-    assert rows_round.of_same_members([start, fewer, BEFORE], BEFORE) == [BEFORE]
-    assert rows_round.of_same_members([start, BEFORE], fewer) == []
-
-
-def test_rows_that_move_go_to_the_nearer_centroid() -> None:
-    """A row at (1, 0) goes to (0, 0), and one at (3, 0) does not."""
-    nearer = total(ALL, [[4.0, 1.0], [16.0, 0.0]], [7, 3])
-    farther = total(ALL, [[6.0, 1.0], [14.0, 0.0]], [7, 3])
-    rows_round.check_no_farther(BEFORE, nearer, V, SLACK)
-    rows_round.check_no_farther(BEFORE, BEFORE, V, SLACK)
-    with pytest.raises(ProtocolFailed, match="farther"):
-        rows_round.check_no_farther(BEFORE, farther, V, SLACK)
-
-
-def test_the_slack_is_that_of_rounding() -> None:
-    midway = total(ALL, [[5.0, 1.0], [15.0, 0.0]], [7, 3])  # a row at (2, 0)
-    rows_round.check_no_farther(BEFORE, midway, V, SLACK)
-    just = total(ALL, [[5.0 + 1e-5, 1.0], [15.0 - 1e-5, 0.0]], [7, 3])
-    with pytest.raises(ProtocolFailed):
-        rows_round.check_no_farther(BEFORE, just, V, SLACK)
-
-
 @pytest.mark.parametrize(
     ("slack", "most"),
     [
@@ -83,25 +56,11 @@ def test_rows_may_seem_farther_by_the_slack_alone(
         rows_round.check_no_farther(BEFORE, midway(1.04 * most), V, slack)
 
 
-def test_the_slack_covers_rows_rounded_up_once_and_down_once() -> None:
-    encoding = SimpleNamespace(sums=FixedPoint.of(np.array([10.0, 1e6])))
-    scale = SimpleNamespace(square_limit=np.array([3.0, 4.0]))
-    found = rows_round.Slack.of(cast(Any, encoding), cast(Any, scale), 7)
-    assert np.array_equal(found.sums * encoding.sums.unit, [14.0, 14.0])
-    assert found.squares == 7.0
-
-
 def test_sums_of_rows_stand_in_no_log() -> None:
     shown = repr(total(ALL, [[0.125, 0.125]], [375]))
     assert "'b'" in shown
     assert "125" not in shown
     assert "375" not in shown
-
-
-def test_a_cluster_counts_no_fewer_rows_than_own_ones() -> None:
-    rows_round.check_own(np.array([3.0, 0.0]), np.array([3.0, 0.0]))
-    with pytest.raises(ProtocolFailed, match="fewer rows"):
-        rows_round.check_own(np.array([3.0, 1.0]), np.array([2.0, 2.0]))
 
 
 def test_members_allow_the_leader_a_rounding_of_what_moved() -> None:

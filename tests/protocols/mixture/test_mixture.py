@@ -12,14 +12,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidParameters,
-    ProtocolFailed,
-)
+from clustering_protocols.common.errors import CoterieError, ProtocolFailed
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.mixture import (
-    PROTOCOL,
     Mixture,
     bound,
     messages,
@@ -203,27 +198,6 @@ def test_new_rows_get_memberships() -> None:
     placed = outcome.predict(MatrixSource(own, ["a", "b"]))
     np.testing.assert_array_equal(placed.labels, outcome.labels)
     assert placed.memberships == pytest.approx(outcome.memberships, abs=1e-12)
-
-
-REFUSED: list[tuple[dict[str, Any], Layout, str]] = [
-    ({}, Layout.lattice(2), "needs 3 parties"),
-    ({}, Layout.lattice(3, 2), "takes split rows"),
-    ({"init": "given"}, LAYOUT, "go together"),
-    (
-        {"init": "given", "initial_centroids": ((1.0, 2.0),)},
-        LAYOUT,
-        "1 rows for 2 clusters",
-    ),
-]
-
-
-@pytest.mark.parametrize(("more", "layout", "why"), REFUSED)
-def test_terms_that_do_not_fit_are_refused(
-    more: dict[str, Any], layout: Layout, why: str
-) -> None:
-    params = Mixture(n_clusters=2, **more)
-    with pytest.raises(InvalidParameters, match=why):
-        PROTOCOL.check(params, layout)
 
 
 def test_so_few_rows_that_no_update_fits_are_refused() -> None:

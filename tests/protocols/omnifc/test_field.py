@@ -134,10 +134,6 @@ def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) 
         assert sum(w * value(x) for w, x in zip(row, used, strict=True)) % P == 0
 
 
-def test_a_weight_may_be_zero() -> None:
-    assert 0 in maths.build_decoding_weights(2, maths.share_points(6))
-
-
 @given(
     hnp.arrays(
         np.uint64,

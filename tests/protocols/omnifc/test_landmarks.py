@@ -14,11 +14,11 @@ from sklearn.cluster import DBSCAN
 from sklearn.datasets import load_digits, load_iris, load_wine, make_circles
 from support.repeats import thorough
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.algorithms import density
 from clustering_protocols.algorithms.dbscan import dbscan, knee
 from clustering_protocols.common import limits as general_limits
-from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
@@ -149,16 +149,6 @@ def test_every_direction_is_as_likely() -> None:
 
 
 # The same algorithms
-
-
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.quick(7)
-def test_fidelity_is_1(algorithm: str, name: str) -> None:
-    X, k = SETS[name]
-    params = params_of(algorithm, k, n_init=3)
-    parts = simulation.split(X, Layout.lattice(3), 1)
-    assert simulation.evaluate(params, X, parts, 1).fidelity == 1.0
 
 
 @pytest.mark.parametrize("eps", [0.4, 0.7, 1.5])
@@ -313,23 +303,3 @@ def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
     stated -= limits.analyst_bytes(params, 0, 4)
     blocks = 1 << 20  # of figures, of fixed size
     assert limits.upload_bytes(params, len(X), 4) < peak <= stated + blocks
-
-
-# Refused, and not written
-
-
-@pytest.mark.parametrize(
-    ("wrong", "text"),
-    [
-        ({"features": "distance_rows", "n_clusters": 2}, "need distances 'all'"),
-        ({"algorithm": "hdbscan", "n_clusters": 2}, "leave out n_clusters"),
-    ],
-)
-def test_parameters_that_contradict_landmarks(wrong: dict[str, Any], text: str) -> None:
-    with pytest.raises(InvalidParameters, match=text):
-        catalogue.parse_params("omnifc", {"distances": "landmarks"} | wrong)
-
-
-def test_hdbscan_takes_no_rows_of_distances() -> None:
-    with pytest.raises(ValueError, match="needs features 'embedding'"):
-        OmniFC(algorithm="hdbscan", features="distance_rows")

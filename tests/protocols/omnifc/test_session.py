@@ -125,13 +125,6 @@ def test_the_analyst_decodes_the_distances_of_the_scaled_rows(
 # Lossless
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize(("X", "k"), [(IRIS, 3), (DIGITS, 10)], ids=["iris", "digits"])
-@pytest.mark.quick(6)
-def test_fidelity_is_1(name: str, X: Any, k: int) -> None:
-    assert evaluated(params_of(name, k, n_init=3), X).fidelity == 1.0
-
-
 def test_too_few_bits_lose_it() -> None:
     """The control: a resolution of half the data's spread is not lossless."""
     assert (
@@ -253,37 +246,6 @@ def test_without_masks_a_round_goes_on_without_a_party(*, answers_late: bool) ->
 # Refused in time
 
 
-@pytest.mark.parametrize(
-    ("params", "layout", "text"),
-    [
-        (OmniFC(n_clusters=2), Layout.lattice(3, 2), "column groups"),
-        (OmniFC(n_clusters=2), Layout.lattice(2), "takes 3"),
-        (
-            OmniFC(n_clusters=2, segments=2, noise=2),
-            Layout.lattice(5),
-            "need 7 .* has 5. 5 parties suffice for segments . noise of at most 3",
-        ),
-        (
-            OmniFC(n_clusters=2, max_rows=1_000_000),
-            Layout.lattice(3),
-            r"takes 4\d{12} bytes .* max_rows = 2\d{4}",
-        ),
-        (
-            OmniFC(n_clusters=2, algorithm="nmf", features="distance_rows").model_copy(
-                update={"max_rows": 20_000}
-            ),
-            Layout.lattice(3),
-            "room for max_rows",
-        ),
-    ],
-)
-def test_what_cannot_work_is_refused_with_what_would(
-    params: OmniFC, layout: Layout, text: str
-) -> None:
-    with pytest.raises(InvalidParameters, match=text):
-        catalogue.protocol("omnifc").check(params, layout)
-
-
 def test_bits_beyond_the_declared_ranges_are_refused() -> None:
     given = OmniFC(n_clusters=2, bits=25, scaling="none", ranges="declared")
     with pytest.raises(InvalidParameters, match="at most 10"):
@@ -402,23 +364,6 @@ def test_beyond_its_range_or_memory_a_party_sends_no_share() -> None:
         with pytest.raises(error, match=said):
             session.until(messages.Compare)
         assert session.open.stage == "shares"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"algorithm": "kmeans"},
-        {"algorithm": "dbscan", "n_clusters": 2},
-        {"algorithm": "nmf", "n_clusters": 2},
-        {"n_clusters": 2, "bits": 26},
-        {"n_clusters": 2, "segments": 0},
-        {"n_clusters": 2, "scaling": "standard", "ranges": "declared"},
-        {"n_clusters": 2, "scaling": "unit_norm", "ranges": "declared"},
-    ],
-)
-def test_parameters_that_contradict_each_other(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameters):
-        catalogue.parse_params("omnifc", wrong)
 
 
 def by_hand(

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LinearRegression
@@ -128,15 +127,6 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
     assert run.outcomes["r1c1"].report["codes per row"] == 7
     assert run.outcomes["r1c1"].centroids is not None
     assert run.outcomes["r1c1"].centroids.shape == (1, 7)
-
-
-@pytest.mark.parametrize("coordinates", [0, 3, 65])
-def test_more_coordinates_than_subspace_features_are_refused(coordinates: int) -> None:
-    with pytest.raises(ValidationError):
-        several(coordinates, 2)
-
-
-# The budget
 
 
 # What it shows

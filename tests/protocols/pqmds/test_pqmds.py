@@ -11,17 +11,11 @@ from hypothesis import given, strategies as st
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.pqmds import (
-    ProductQuantisation,
-    maths,
-    messages,
-    party,
-)
+from clustering_protocols.protocols.pqmds import ProductQuantisation, maths, party
 from clustering_protocols.protocols.pqmds.params import subspaces_of
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
@@ -160,27 +154,6 @@ def test_a_weight_counts_as_so_many_points() -> None:
     assert np.repeat(found, often, axis=0) == pytest.approx(expected)
 
 
-def test_a_constant_subspace_is_zero() -> None:
-    params = ProductQuantisation(n_clusters=1)
-    X = np.column_stack([np.full((30, 2), 7.0), RNG.normal(size=(30, 2))])
-    for normalise in ("scale", "minmax"):
-        chosen = params.model_copy(update={"normalise": normalise})
-        found = maths.encode(chosen, X, stream())
-        assert not found.codes[:, 0].any()
-        assert found.sizes[0] == 1
-
-
-def test_minmax_codes_run_from_0_to_1_and_scale_keeps_spreads() -> None:
-    X = RNG.normal(size=(400, 4)) * [1.0, 1.0, 9.0, 9.0]
-    params = ProductQuantisation(n_clusters=1, coordinates=1, scaling="none")
-    kept = maths.encode(params, X, stream()).codes
-    assert kept[:, 1].std() / kept[:, 0].std() == pytest.approx(9.0, rel=0.2)
-    minmax = params.model_copy(update={"normalise": "minmax"})
-    codes = maths.encode(minmax, X, stream()).codes
-    assert codes.min(axis=0).tolist() == [0.0, 0.0]
-    assert codes.max(axis=0).tolist() == [1.0, 1.0]
-
-
 def test_scaled_features_have_one_spread_and_a_constant_one_none() -> None:
     X = np.random.default_rng(0).normal(size=(50, 2)) * [1e-3, 1e3] + 7
     X = np.column_stack([X, np.full(50, 5.0)])
@@ -208,36 +181,7 @@ def test_centres_count_by_their_rows_or_alike_as_the_terms_say() -> None:
     assert along["rows"] > along["centres"] + 0.1
 
 
-def test_subspaces_of_one_feature_keep_distances_up_to_cells() -> None:
-    X = RNG.normal(size=(300, 3))
-    params = ProductQuantisation(
-        n_clusters=1, sub_dim=1, codebook_size=256, scaling="none"
-    )
-    codes = maths.encode(params, X, stream()).codes
-    moved = codes - codes.mean(axis=0)
-    centred = X - X.mean(axis=0)
-    assert np.abs(np.abs(moved) - np.abs(centred)).max() < 0.1
-
-
 # Whole sessions
-
-
-def test_parties_send_one_number_per_subspace_and_get_centroids() -> None:
-    run = simulate(PARAMS, WINE, 2).simulated
-    known = catalogue.protocol("pqmds")
-    stage = known.stages(PARAMS, Layout.lattice(1, 2))[-1]
-    sent = [packets.read(m.payload) for m in run.sent if m.sender != "analyst"]
-    codes = [p.read(stage.records) for p in sent if p.address.stage == "upload"]
-    shapes = [messages.RowCodes.narrow(record).codes.shape for record in codes]
-    assert shapes == [(178, 3), (178, 3)]
-    for record, outcome in zip(codes, run.outcomes.values(), strict=True):
-        order = run.orders["r1c1"]
-        labels = outcome.labels[order]
-        own = messages.RowCodes.narrow(record).codes
-        means = np.array([own[labels == k].mean(axis=0) for k in range(3)])
-        assert outcome.centroids == pytest.approx(means, abs=1e-9)
-        assert outcome.cluster_sizes.tolist() == np.bincount(labels).tolist()
-        assert "further round" in outcome.report["new rows"]
 
 
 def test_more_clusters_than_rows_are_refused() -> None:

@@ -204,17 +204,6 @@ def test_ids_are_compared_also_where_rows_align_by_position(ids: str) -> None:
 # Whole sessions
 
 
-def test_the_pooled_reference_uses_the_sent_row_order() -> None:
-    mixed = parties(X, [shuffled(1), shuffled(2)])
-    found = simulation.evaluate(params(), X, mixed, seed=3)
-    assert found.fidelity == 1.0
-    assert adjusted_rand(found.labels, TRUTH) == 1.0
-    orders = found.simulated.orders
-    travelled = [mixed.held[slot][orders[slot]].tolist() for slot in mixed.layout.names]
-    assert travelled[0] == travelled[1]
-    assert sorted(travelled[0]) == IN_ORDER
-
-
 def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:
     rows = {"a": shuffled(1, 40), "b": shuffled(2, 40), "alone": list(range(40, N))}
     data = {

@@ -82,17 +82,6 @@ def test_ranges_of_fields_that_are_clustered_as_they_are() -> None:
     assert found.high.tolist() == [120.0, 1.0, math.inf]
 
 
-def test_a_session_reads_ranges_in_its_terms() -> None:
-    X, layout = np.ones((40, 2)), Layout.lattice(2)
-    parts = simulation.split(X, layout, 1)
-    silent = Session(Dummy(), layout, parts.data, 1).session.bounds("r1c1")
-    assert silent.low.tolist() == [-math.inf] * 2
-    said = numbers(parts.data["r1c1"].columns, [0.0, -1.0], 5.0)
-    known = Session(Dummy(), layout, parts.data, 1, dictionary=[said]).session
-    assert known.bounds("r2c1").low.tolist() == [0.0, -1.0]
-    assert known.bounds("r2c1").high.tolist() == [5.0, 5.0]
-
-
 def test_columns_in_another_order_than_declared_are_refused() -> None:
     """Its ranges would be those of other columns."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)), ["b", "a"])}

@@ -10,24 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from pydantic import ValidationError
 from support.lies import altered, moved
 from support.tables import blobs, names, overlapping, parties
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
-    InvalidParameters,
     OverlapTooSmall,
     RowsNotAligned,
     TaskRefused,
 )
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment import identifiers, intersection
 from clustering_protocols.shared_stages.alignment.common_rows import told_share
@@ -40,7 +35,6 @@ from clustering_protocols.shared_stages.alignment.identifiers import (
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.terms import Layout
 
 ALL = Alignment().normalisation
 TWO, THREE = overlapping(2, 40, 7), overlapping(3, 40, 7)
@@ -146,14 +140,6 @@ def test_an_id_is_compared_alike_alone_and_among_others(
     assert together == [normalise_id(name, steps) for name in names]
 
 
-@pytest.mark.parametrize("steps", [("strip", "strip"), ("nfc", "nfkc"), ("upper",)])
-def test_steps_that_make_no_sense_are_refused(steps: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidParameters):
-        catalogue.parse_params(
-            "pqmds", {"n_clusters": 2, "alignment": {"normalisation": steps}}
-        )
-
-
 def test_ids_of_several_columns_are_compared_part_by_part() -> None:
     assert normal_form(join(["A ", "b"]), ALL) == normal_form(join(["a", "B"]), ALL)
     different = [
@@ -165,10 +151,6 @@ def test_ids_of_several_columns_are_compared_part_by_part() -> None:
     ]
     found = identify([*different, '["abc"]', "[1, 2]", '["a', '["a", 2]'], ALL, "error")
     assert len(set(found.ids)) == 9
-
-
-def test_an_id_of_several_columns_is_their_list_in_json() -> None:
-    assert join(["ä", 'b"']) == '["ä","b\\""]'
 
 
 def test_a_duplicate_id_is_named_by_its_rows_or_first_kept() -> None:
@@ -194,47 +176,7 @@ def test_an_id_that_only_looks_like_a_list_is_one_part(name: str) -> None:
     assert identify([name, "a"], (), "error").ids == [join([name]), join(["a"])]
 
 
-def test_the_minimum_overlap_ranges_from_1_to_2_to_the_40() -> None:
-    assert Alignment().minimum_overlap == 1
-    for least in (1, 2**40):
-        assert Alignment(minimum_overlap=least).minimum_overlap == least
-    for least in (0, 2**40 + 1):
-        with pytest.raises(ValidationError):
-            Alignment(minimum_overlap=least)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "layout"),
-    [
-        ("pqmds", Layout.lattice(1, 1)),
-        ("llf", Layout.lattice(3, 1)),
-        ("dc", Layout.lattice(3, 1)),
-        ("dc", Layout.lattice(1, 1)),
-    ],
-)
-def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -> None:
-    said = {"n_clusters": 2, "alignment": {"method": "ecdh"}}
-    chosen = catalogue.parse_params(protocol, said)
-    with pytest.raises(InvalidParameters, match="needs a row group of two"):
-        catalogue.protocol(protocol).check(chosen, layout)
-
-
 # Who takes part
-
-
-@pytest.mark.parametrize("held", [TWO, THREE], ids=["two parties", "three parties"])
-def test_common_rows_get_labels_and_others_minus_one(held: list[list[int]]) -> None:
-    split = parties(X, held)
-    done = run(params(), split)
-    assert taking_part(split, done) == set(range(40))
-    by_row = [
-        dict(zip(split.held[slot].tolist(), outcome.labels.tolist(), strict=True))
-        for slot, outcome in done.outcomes.items()
-    ]
-    assert all(found[row] == by_row[0][row] for found in by_row for row in range(40))
-    for slot, outcome in done.outcomes.items():
-        told = f"40 of {len(split.held[slot])}"
-        assert outcome.report["rows that took part"] == told
 
 
 def test_spellings_of_two_parties_meet() -> None:
@@ -286,55 +228,6 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
     read = [packets.read(sent.payload) for sent in session.received_messages]
     kinds = {packet.header.record["kind"] for packet in read}
     assert kinds == {"signed", "secrets-shared", "counted", "evaluated", "shown"}
-
-
-def test_row_groups_are_intersected_each_for_itself() -> None:
-    layout = Layout.lattice(2, 2)
-    slots = layout.slots[:-1]  # the last row group has one party
-    ragged = type(layout)(slots=slots)
-    held = {
-        "r1c1": [*range(30), 40],
-        "r1c2": [*range(5, 30), 41, 42],
-        "r2c1": list(range(50, 75)),
-    }
-    data = {
-        slot.name: MatrixSource(
-            X[np.ix_(held[slot.name], [[0, 1, 2], [3, 4, 5]][slot.column])],
-            columns=["abc", "def"][slot.column],
-            ids=names(held[slot.name]),
-        )
-        for slot in ragged.slots
-    }
-    chosen = DataCollaboration(n_clusters=3, alignment=Alignment(method="ecdh"))
-    done = simulation.run(chosen, ragged, data, seed=3)
-    part = {slot: int((o.labels >= 0).sum()) for slot, o in done.outcomes.items()}
-    assert part == {"r1c1": 25, "r1c2": 25, "r2c1": 25}
-
-
-# Equal to the pooled clustering of the common rows
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        ProductQuantisation(n_clusters=3, sub_dim=1, codebook_size=4096),
-        LosslessFederated(n_clusters=3),
-        LosslessFederated(
-            n_clusters=3, algorithm="fuzzy_cmeans", output="memberships", tol=1e-3
-        ),
-        DataCollaboration(n_clusters=3),
-    ],
-    ids=["pqmds", "llf", "llf fuzzy", "dc"],
-)
-def test_labels_are_those_of_the_pooled_common_rows(chosen: Any) -> None:
-    aligned = chosen.model_copy(update={"alignment": Alignment(method="ecdh")})
-    evaluated = simulation.evaluate(aligned, X, parties(X, THREE), seed=3)
-    assert evaluated.fidelity == 1.0
-    assert np.flatnonzero(evaluated.labels >= 0).tolist() == list(range(40))
-    memberships = evaluated.simulated.outcomes["r1c1"].memberships
-    if memberships is not None:
-        outside = evaluated.simulated.outcomes["r1c1"].labels < 0
-        assert (np.isnan(memberships).all(axis=1) == outside).all()
 
 
 # What a party that follows the stage refuses

@@ -19,7 +19,6 @@ from clustering_protocols.common.errors import (
     EnvelopeRefused,
     GuardRefused,
     InvalidArray,
-    Malformed,
     ProtocolFailed,
     TaskRefused,
 )
@@ -188,15 +187,6 @@ def test_tokens_depend_on_agreement_and_row_group() -> None:
     ]
     assert np.array_equal(made[0], made[1])
     assert len({token.tobytes() for tokens in made for token in tokens}) == 3 * len(ids)
-
-
-def test_a_party_has_one_id_at_least() -> None:
-    counted = intersection.IdCount(n_ids=1, tokens=np.empty((0, 32), np.uint8))
-    header = counted.header()
-    assert intersection.IdCount.parse(header, counted.arrays).n_ids == 1
-    header["values"]["n_ids"] = 0
-    with pytest.raises(Malformed, match="n_ids"):
-        intersection.IdCount.parse(header, counted.arrays)
 
 
 def test_tokens_hide_values_and_ids_alike() -> None:

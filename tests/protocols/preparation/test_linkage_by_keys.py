@@ -90,23 +90,6 @@ def test_parties_that_hold_other_people_find_the_common_ones(n_parties: int) -> 
         assert len({held[place][row] for place, row in enumerate(rows)}) == 1
 
 
-def test_the_order_decides_between_keys_that_link_a_row_to_two() -> None:
-    first, second = CROWD[0], CROWD[1]
-    torn = [second._replace(phone=first.phone), *CROWD[2:]]
-    assert (1, 0) in play(CROWD[:], torn)
-    keys = (KEYS[2], *KEYS[:2])
-    assert (0, 0) in play(CROWD[:], torn, match_keys=keys)
-    assert (1, 0) not in play(CROWD[:], torn, match_keys=keys)
-
-
-def test_a_row_that_an_earlier_key_links_is_free_for_no_other() -> None:
-    """Of the second party one row has the name of a person, another the phone."""
-    twice = [CROWD[0]._replace(phone="1"), person(99)._replace(phone=CROWD[0].phone)]
-    found = play(CROWD, [*twice, *CROWD[1:]])
-    assert (0, 0) in found
-    assert all(place != 1 for _, place in found)
-
-
 def test_rows_that_share_a_value_are_not_linked_by_it() -> None:
     twin = CROWD[3]._replace(given="zoe", phone="1")
     twins = [CROWD[3]._replace(phone="2"), twin, *CROWD[4:]]

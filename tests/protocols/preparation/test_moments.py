@@ -14,12 +14,11 @@ from support.repeats import thorough
 from support.tables import cut
 
 from clustering_protocols import session_terms
-from clustering_protocols.common.errors import CoterieError, InvalidData, Malformed
+from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages import statistics
 from clustering_protocols.shared_stages.statistics import moments
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import AddUp
@@ -136,16 +135,6 @@ def test_each_column_group_pools_its_own_way() -> None:
         check(session.recall(slot.name, PooledMoments), X)
 
 
-def test_nothing_is_pooled_where_nothing_is_needed() -> None:
-    assert statistics.stages(Layout.lattice(3), moments=False, ranges=False) == ()
-    names = [
-        s.name for s in statistics.stages(Layout.lattice(3), moments=True, ranges=False)
-    ]
-    assert names == ["moments"]
-    both = statistics.stages(Layout.lattice(3), moments=True, ranges=True)
-    assert [stage.name for stage in both] == ["statistics"]
-
-
 # What is refused
 
 
@@ -208,15 +197,6 @@ def test_totals_that_differ_between_parties_end_the_session(phase: int) -> None:
     lie = altered(session, "r2c1", swapped)
     with pytest.raises(CoterieError):
         session.to_the_end(told={"r2c1": lie})
-
-
-@pytest.mark.parametrize("phase", [-1, 0])
-def test_a_phase_that_there_is_not_is_malformed(phase: int) -> None:
-    task = AddUp(phase=1, total=np.empty(0, np.uint64))
-    header = task.header()
-    header["values"]["phase"] = phase
-    with pytest.raises(Malformed, match="phase"):
-        AddUp.parse(header, task.arrays)
 
 
 def test_groups_of_less_than_three_are_not_summed() -> None:

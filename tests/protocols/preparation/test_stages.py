@@ -166,14 +166,6 @@ def test_a_constant_feature_has_this_mean_and_no_spread_at_all(
         assert (found.mean[0], found.deviations[0]) == (constant, 0.0)
 
 
-@pytest.mark.parametrize(("moments", "ranges"), [(True, False), (False, True)])
-def test_a_party_shows_no_more_than_is_needed(*, moments: bool, ranges: bool) -> None:
-    found = measure(MatrixSource(X), moments=moments, ranges=ranges)
-    assert (found.mean.size, found.deviations.size) == (5 * moments, 5 * moments)
-    assert (found.minimum.size, found.maximum.size) == (5 * ranges, 5 * ranges)
-    assert pool([found, found]).n_rows == 120
-
-
 @pytest.mark.parametrize(
     ("anchor", "moments", "ranges"),
     [(Anchor(), True, False), (Anchor(kind="uniform"), False, True)],

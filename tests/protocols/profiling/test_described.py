@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from clustering_protocols import session_terms, simulation
-from clustering_protocols.common.errors import InvalidParameters, Malformed
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -22,7 +22,7 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.sections import Release
-from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
+from clustering_protocols.terms.terms import Layout, SessionRequest
 
 IRIS: Any = load_iris().data
 NAMES = ("a", "b", "c", "d")
@@ -222,14 +222,6 @@ def test_what_is_left_out_is_named_in_no_terms() -> None:
     drawn = session_terms.draw_up("s", request_of(schema))
     assert b"diary" not in drawn
     assert drawn == session_terms.draw_up("s", request_of(schema_of(*CLUSTERED)))
-
-
-def test_a_release_that_knows_no_roles_refuses_them() -> None:
-    """Earlier models of a field forbid what they do not know, as this one does."""
-    drawn = session_terms.draw_up("s", request_of(schema_of(*CLUSTERED, COST)))
-    read_terms(drawn)
-    with pytest.raises(Malformed):
-        read_terms(drawn.replace(b'"role":"describe"', b'"part":"describe"'))
 
 
 def test_so_many_levels_are_not_described() -> None:

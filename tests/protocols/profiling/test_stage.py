@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
 from clustering_protocols import engine, simulation
@@ -270,29 +269,3 @@ def test_a_singleton_cluster_is_merged_in_the_profile() -> None:
     assert len(rest) + len(profile.others) == 4
     for field in profile.fields:
         assert field.mean[-1] != pytest.approx(row[NAMES.index(field.name)], abs=1e-6)
-
-
-@pytest.mark.unused_seam("_check_opening")
-@pytest.mark.threat(107)
-def test_no_linear_programme_narrows_a_rare_level_down() -> None:
-    """What is told outside, with the sizes of lines and the shares of all rows."""
-    counts = np.array([[40, 17, 3], [30, 25, 5]])
-    shares = np.rint(SHARES * np.where(counts < 10, 0, counts) / 60) / SHARES
-    unknown = counts.size
-    rows = np.kron(np.eye(2), np.ones(3))  # levels of a line are all its rows
-    whole = np.tile(np.eye(3), 2)  # and all lines' together the margin
-    most = [
-        (60 * (s - 1 / SHARES / 2), 60 * (s + 1 / SHARES / 2)) if s else (0, 9)
-        for s in shares.ravel()
-    ]
-
-    def end(sign: int, *, margins: bool) -> float:
-        A, b = [*rows, *whole[:, :]] if margins else [*rows], [60, 60]
-        b = [*b, *counts.sum(axis=0)] if margins else b
-        found = linprog(sign * np.eye(unknown)[2], A_eq=A, b_eq=b, bounds=most)
-        return float(sign * found.fun)
-
-    told = (end(1, margins=False), end(-1, margins=False))
-    assert told[1] - told[0] >= 3  # 60 / 20: rounding alone leaves that much
-    with_margin = (end(1, margins=True), end(-1, margins=True))
-    assert with_margin[1] - with_margin[0] >= 3

@@ -54,23 +54,12 @@ def test_near_centroids_become_the_first_of_their_chain(
     assert np.array_equal(equalise_coordinates(found, unit), found)
 
 
-def test_what_does_not_coincide_keeps_all_its_bits() -> None:
-    V = np.random.default_rng(0).normal(size=(50, 4))
-    assert equalise_coordinates(V, np.ones(4)).tobytes() == V.tobytes()
-
-
 def test_near_is_measured_in_the_unit_of_each_feature() -> None:
     V = np.array([[0.0, 0.0], [NEAR, NEAR]])
     found = equalise_coordinates(V, np.array([1.0, 1e-3]))
     assert found.tolist() == [[0.0, 0.0], [0.0, NEAR]]
     assert n_coinciding(found) == 0
     assert n_coinciding(equalise_coordinates(V, np.ones(2))) == 1
-
-
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
-def test_a_chain_is_one_run_and_takes_the_lowest_number(order: list[int]) -> None:
-    V = np.array([[0.0], [0.8], [1.6]])[order] * COINCIDENCE
-    assert (equalise_coordinates(V, np.ones(1)) == V[0]).all()
 
 
 def test_of_equal_degrees_the_lowest_number_gets_the_row() -> None:

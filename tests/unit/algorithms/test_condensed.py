@@ -150,14 +150,6 @@ def test_rows_on_a_centroid_and_extreme_exponents_stay_finite() -> None:
     assert found.labels[0] == found.labels[1] != found.labels[3]
 
 
-def test_fallen_together_centroids_give_the_lower_number() -> None:
-    u = np.array([[0.5, 0.5 + 1e-12], [0.2, 0.8]])
-    found = fuzzy_cmeans.FuzzyClustering(
-        memberships=u, centroids=np.zeros((2, 1)), objective=0.0
-    )
-    assert found.labels.tolist() == [0, 1]
-
-
 def test_nmf_finds_blocks() -> None:
     rng = np.random.default_rng(0)
     blocks = np.kron(np.eye(3), np.ones((20, 5))) + 0.01 * rng.random((60, 15))

@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.datasets import make_circles
 
 from clustering_protocols.algorithms import lloyd
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.representatives import Representatives
-from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.numerics.scores import adjusted_rand
 
 
 def drawn(X: Any, most: int, **others: Any) -> Representatives:
@@ -52,16 +48,3 @@ def test_equal_rows_share_one_representative() -> None:
     assert np.array_equal(some.V, X[some.drawn])
     assert len(np.unique(some.nearest)) == 3
     assert np.array_equal(some.V[some.nearest], X)
-
-
-def test_rings_are_told_apart_by_a_hundredth_of_their_rows() -> None:
-    X, y = make_circles(20_000, factor=0.4, noise=0.05, random_state=0)
-    some = drawn(X, 200)
-    rng = np.random.default_rng(0)
-    Z = spectral_embedding(some.V, 2, rng)
-    found = some.spread(kmeans(Z, draw_starts(Z, 2, 10, rng), 300))
-    assert adjusted_rand(y, found.labels) == 1.0
-    assert np.isin(found.starts, some.drawn).all()
-    of_rows = some.repeat(row_blocks.of(Z))
-    assert of_rows.shape == (20_000, 2)
-    assert np.array_equal(of_rows.take(np.array([5, 3])), Z[some.nearest[[5, 3]]])

@@ -13,23 +13,12 @@ import click
 import pytest
 
 from party_sdk.cli import main
-from tests.unit.docs.pages import (
-    PAGES,
-    PYTHON,
-    REASONS,
-    ROOT,
-    Block,
-    Command,
-    alike,
-    blocks,
-    words,
-)
+from tests.unit.docs.pages import PAGES, PYTHON, REASONS, ROOT, blocks, words
 
 every_page = pytest.mark.parametrize(
     "page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES]
 )
 _INLINE = re.compile(r"(?<!`)`((?:coterie|make|python -m) [^`\n]+)`(?!`)")
-_LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _TARGETS = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -66,12 +55,6 @@ def test_no_command_stands_outside_a_block(page: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^<!-- setup.*?^-->$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert not re.findall(r"^ {4,}(?:coterie|make|pip|docker) .*", text, re.MULTILINE)
-
-
-@every_page
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in _LINK.findall(page.read_text()):
-        assert (page.parent / target).exists(), target
 
 
 @every_page
@@ -128,53 +111,3 @@ def test_the_unit_of_systemd_names_a_command_that_there_is() -> None:
     program, *rest = shlex.split(unit["Service"]["ExecStart"])
     assert program.endswith("/bin/coterie")
     check_form(shlex.join(["coterie", *rest]))
-
-
-def test_a_transcript_is_read(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "<!-- setup\nx=1\n-->\n\n<!-- continues -->\n```console\n$ echo a \\\n  b\na b\n"
-        "north$ sleep 1\n```\n<!-- not run: needs Docker -->\n```sh\ndocker ps  # all\n"
-        "```\n```python\nprint()\n```\n"
-    )
-    assert list(blocks(page)) == [
-        Block((Command("x=1"),)),
-        Block(
-            (
-                Command("echo a    b", "", "a b"),
-                Command("sleep 1", "north", "", goes_on=True),
-            )
-        ),
-        Block((Command("docker ps  # all"),), "needs Docker"),
-    ]
-
-
-def test_dots_stand_for_anything() -> None:
-    assert alike("a … c\n…", "a b c\nd\n")
-    assert alike("a\n…\nc", "a\nc")
-    assert alike("a\n…\nc", "a\nb\nb\nc")
-    assert alike("…\nc", "c")
-    assert alike("…\nc", "a\nb\nc")
-    assert not alike("…\nc", "bc")
-    assert not alike("a … c", "a b d")
-    assert not alike("a\n…\nc", "a\nb")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "coterie nonsense",
-        "coterie session list --nonsense",
-        "make nonsense",
-        "python -m benchmarks.nonsense",
-        "python -m benchmarks.papers.dc_tables --nonsense",
-    ],
-)
-def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:
-    with pytest.raises(AssertionError):
-        check_form(text)
-
-
-def test_words_end_where_the_shell_begins() -> None:
-    assert words("coterie serve > log 2>&1 &") == ["coterie", "serve"]
-    assert words(shlex.join(["a", "b c"])) == ["a", "b c"]

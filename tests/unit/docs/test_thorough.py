@@ -17,10 +17,6 @@ REPEATING = [
 ]
 
 
-def test_files_that_repeat_are_found() -> None:
-    assert TESTS / "system" / "http" / "test_crashes.py" in REPEATING
-
-
 @pytest.mark.parametrize(
     "path", REPEATING, ids=lambda path: f"{path.parent.name}-{path.stem}"
 )

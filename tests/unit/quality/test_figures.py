@@ -12,7 +12,6 @@ from sklearn.preprocessing import StandardScaler
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.rows import of_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.records.record import Record
 
 SETS = {
     "iris": datasets.load_iris().data,
@@ -126,18 +125,3 @@ def test_more_rows_than_fit_a_block() -> None:
     assert found.silhouette == pytest.approx(
         sk.silhouette_score(X - 1e4, labels), rel=1e-9
     )
-
-
-def test_figures_travel_alone_and_inside_a_record() -> None:
-    class Holder(Record):
-        kind = "holder"
-
-        figures: Figures | None = None
-
-    figures = Figures(n_clusters=2, inertia=1.23456789, n_iter=7, converged=True)
-    assert dict(Figures.decode(figures.encode())) == dict(figures)
-    held = Holder.decode(Holder(figures=figures).encode()).figures
-    assert held is not None
-    assert dict(held) == dict(figures)
-    told = figures.round_values()
-    assert (told.inertia, told.n_iter, told.converged) == (1.23457, 7, True)

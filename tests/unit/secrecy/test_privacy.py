@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 from support.tables import within
 
-from clustering_protocols import catalogue, simulation
-from clustering_protocols.common.errors import GuardRefused, InvalidParameters
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.numerics.randomness import KeyedStream, derive_key
 from clustering_protocols.numerics.scores import adjusted_rand
@@ -142,15 +142,6 @@ def test_laplace_noise_is_no_larger_than_it_needs_to_be() -> None:
     assert scale == pytest.approx(102_400.0, rel=1e-6)
 
 
-def test_a_scale_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ("laplace", 1024, PrivacyCost(0.02, 0.0))
-    first = budget.noise_scale(*asked)
-    monkeypatch.setattr("opendp.prelude.binary_search_param", None)
-    assert budget.noise_scale(*asked) == first
-    with pytest.raises(TypeError):
-        budget.noise_scale("laplace", 1024, PrivacyCost(0.03, 0.0))
-
-
 def test_a_cached_scale_is_refused_without_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -223,16 +214,3 @@ def test_another_agreement_draws_other_noise() -> None:
         for each in (view(), other)
     ]
     assert abs(np.corrcoef(drawn[0].ravel(), drawn[1].ravel())[0, 1]) < 0.2
-
-
-@pytest.mark.parametrize(
-    "privacy",
-    [
-        {"mechanism": "laplace", "delta": 1e-5},
-        {"mechanism": "gaussian"},
-        {"mechanism": "laplace", "epsilon": 0.0},
-    ],
-)
-def test_budgets_that_make_no_sense_are_refused(privacy: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameters):
-        catalogue.parse_params("pqmds", {"n_clusters": 2, "privacy": privacy})

@@ -33,18 +33,6 @@ def test_an_oprf_result_does_not_depend_on_the_blinding() -> None:
     assert len(set(key.values(IDS))) == 3
 
 
-def test_a_key_follows_from_its_stream() -> None:
-    first, again = (RistrettoKey(stream(1), HERE) for _ in range(2))
-    other = RistrettoKey(stream(2), HERE)
-    assert first.values(IDS) == again.values(IDS)
-    assert not set(first.values(IDS)) & set(other.values(IDS))
-
-
-def test_another_context_has_other_values() -> None:
-    here, there = (RistrettoKey(stream(1), place) for place in (HERE, THERE))
-    assert not set(here.values(IDS)) & set(there.values(IDS))
-
-
 def test_blinded_ids_follow_from_the_stream_and_no_two_are_alike() -> None:
     asker = RistrettoAsker(HERE)
     one, same, other = (asker.blind([b"ada", b"ada"], stream(n)) for n in (5, 5, 6))

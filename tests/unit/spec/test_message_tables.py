@@ -68,37 +68,3 @@ def test_nothing_is_listed_that_no_stage_sends(table: MessageTable) -> None:
     listed = {(m.role, m.stage, m.kind) for m in table.messages}
     assert {each for each in listed - sent if each[1] not in shared} == set()
     assert shared & {stage for _, stage, _ in listed} >= {"opening", "closing"}
-
-
-def test_a_table_names_dtype_shape_bounds_and_who_reads() -> None:
-    table = build_message_table("dummy")
-    (counted,) = listed_as(table, "contribution", "count", "counted")
-    (positions,) = counted.arrays
-    assert positions.model_dump() == {
-        "name": "positions",
-        "dtype": "int64",
-        "shape": ["n"],
-        "bounds": (0, None),
-    }
-    assert (counted.sender, counted.reader) == ("party", "analyst")
-    (word,) = listed_as(table, "envelope", "greeting", "word")
-    assert (word.sender, word.reader) == ("party", "party")
-    (confirm,) = listed_as(table, "task", "count", "confirm")
-    assert confirm.values["required"] == ["total"]
-
-
-def test_sessions_have_an_opening_and_a_closing(table: MessageTable) -> None:
-    assert table.sessions
-    for session in table.sessions:
-        names = [stage.name for stage in session.stages]
-        assert (names[0], names[-1]) == ("opening", "closing")
-        assert session.slots
-
-
-def test_orders_say_how_often_and_to_whom_a_task_is_told() -> None:
-    table = build_message_table("llf")
-    updates = table.sessions[0].stages[-2]
-    loop = updates.rounds[0]
-    assert (loop.task, loop.contribution) == ("update", "sums")
-    assert (loop.least, loop.most) == (1, 100)
-    assert loop.audience in {"slot", "row", "column", "all"}

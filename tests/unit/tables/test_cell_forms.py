@@ -92,11 +92,6 @@ def test_limits_are_read_by_a_declared_rule(
     np.testing.assert_array_equal(doubled, 2 * np.array(expected))
 
 
-def test_without_a_rule_a_limit_is_no_number(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="is no number"):
-        read_as("csv", tmp_path, ["<0.1", "0.3"], "number")
-
-
 def test_another_rule_makes_no_other_rows() -> None:
     marks = []
     for rule in ("half", "missing"):

@@ -17,7 +17,6 @@ from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import LongForm, ReadOptions, examine, open_long
 from party_sdk.tables.mapping import (
     MOST_BYTES,
-    ColumnMapping,
     TableMapping,
     parse_mapping,
     read_mapping,
@@ -189,20 +188,6 @@ def test_lines_that_are_no_rows_shift_no_others(
         assert number not in omitted
 
 
-def test_a_footer_is_left_out_by_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv"
-    path.write_text("n;a\na;1\nb;2;2\nd;4\nSumme\ne;x\n")
-    schema = Schema.model_validate({"fields": [{"name": "a"}]})
-    for out, lines in (((3, 5), [6]), ((3, 5, 6), [])):
-        mapping = TableMapping.model_validate({"leave_out": {"lines": out}})
-        how = ReadOptions(id_column="n", schema=schema, mapping=mapping)
-        report, table = examine(path, how)
-        assert [each.line for each in report.problems] == lines
-    assert table is not None
-    assert table.locations.lookup(range(table.n_rows)) == [2, 4]
-    assert list(table.ids or ()) == ["a", "d"]
-
-
 def test_quotation_marks_inside_cells_leave_out_no_other_row(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('n;a\na;1\nb"x;2\nc;3\nd"x;4\ne;5\nf;6\ng;9\n')
@@ -301,11 +286,3 @@ def test_a_command_says_a_wrong_mapping_in_a_sentence(terminal: Terminal) -> Non
     said = terminal("table", rows, "--mapping", given, expect=5).stderr
     assert "columns.a: a factor of 0 makes all values alike" in said
     assert "Traceback" not in said
-
-
-def test_a_column_says_its_unit_once() -> None:
-    named = ColumnMapping(convert="glucose, mg/dl to mmol/l")
-    assert named.unit is not None
-    assert named.unit[0] == pytest.approx(1 / 18.016)
-    assert ColumnMapping(offset=2.0).unit == (1.0, 2.0)
-    assert ColumnMapping(source="x").unit is None

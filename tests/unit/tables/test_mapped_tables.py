@@ -12,12 +12,11 @@ import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from clustering_protocols.numerics.data_source import matrix, order_rows, original_of
+from clustering_protocols.numerics.data_source import matrix, order_rows
 from clustering_protocols.terms.schema import Schema
 from party_sdk.disclosures.known_rows import cell_words
 from party_sdk.tables import (
     ReadOptions,
-    Table,
     column_names,
     examine,
     open_table,
@@ -275,39 +274,6 @@ def test_other_levels_make_no_other_rows() -> None:
         read = read_table(frame, how)
         marks.append(cell_words(KEY, read)[0])
     np.testing.assert_array_equal(*marks)
-
-
-def test_a_table_without_a_mapping_is_its_own_original(tmp_path: Path) -> None:
-    table = open_table(as_csv(frame_of(), tmp_path), columns=["HbA1c", "Alter"])
-    assert isinstance(table, Table)
-    assert original_of(table) is table
-
-
-def test_marks_are_of_the_table_before_it_was_mapped() -> None:
-    rng = np.random.default_rng(7)
-    values = rng.integers(0, 50, (60, 2)) / 4
-    frame = pd.DataFrame(values, columns=["u", "v"])
-    frame.insert(0, "tot", rng.choice(["ja", "nein"], 60))
-    said = {
-        "columns": {
-            "a": {"from": "u", "factor": 18.016},
-            "b": {"from": "v"},
-            "died": {"from": "tot", "levels": {"ja": "yes", "nein": "no"}},
-        }
-    }
-    fields = [
-        {"name": "died", "type": "boolean", "role": "describe"},
-        {"name": "a"},
-        {"name": "b"},
-    ]
-    how = ReadOptions(
-        schema=Schema.model_validate({"fields": fields}),
-        mapping=TableMapping.model_validate(said),
-    )
-    found, names = cell_words(KEY, read_table(frame, how))
-    expected, _ = cell_words(KEY, open_table(frame, columns=["u", "v"]))
-    np.testing.assert_array_equal(found[1:], expected)
-    assert len(names) == 3, "the outcome is shown too"
 
 
 def test_levels_are_known_in_whichever_order_they_come() -> None:
