@@ -214,19 +214,6 @@ def test_a_result_says_when_small_groups_of_rows_were_clustered(n: int) -> None:
         assert adjusted_rand(y[parts.held[name]], outcome.labels) == 1.0
 
 
-@pytest.mark.unused_seam("draw")
-def test_up_to_the_limit_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(*_: object) -> None:
-        raise AssertionError("rows were drawn")
-
-    monkeypatch.setattr(analyst.Representatives, "draw", nothing)
-    assert not SPECTRAL.samples_rows(limits.MANY_IN_A_GRAPH)
-    assert SPECTRAL.samples_rows(limits.MANY_IN_A_GRAPH + 1)
-    assert not DataCollaboration(n_clusters=2).samples_rows(10**9)
-    parts = simulation.split(load_wine().data, LAYOUT, SEED)
-    simulation.run(SPECTRAL, parts.layout, parts.data, SEED)
-
-
 @pytest.mark.usefixtures("few")
 def test_coordinates_are_those_of_a_rows_group() -> None:
     X, _ = make_circles(1_500, factor=0.4, noise=0.05, random_state=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -166,15 +165,6 @@ def test_the_safetensors_library_reads_our_files(content: codec.Arrays) -> None:
     for name, array in content.items():
         assert (read[name].dtype, read[name].shape) == (array.dtype, array.shape)
         assert read[name].tobytes() == array.tobytes()
-
-
-def test_the_safetensors_library_reads_our_header(tmp_path: Path) -> None:
-    path = tmp_path / "ours.safetensors"
-    path.write_bytes(codec.encode(HEADER, ARRAYS))
-    with safetensors.safe_open(path, framework="numpy") as opened:
-        metadata = opened.metadata()
-    assert list(metadata) == ["coterie"]
-    assert json.loads(metadata["coterie"]) == HEADER
 
 
 @given(content=contents)

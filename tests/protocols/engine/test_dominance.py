@@ -15,7 +15,6 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.dominance import ComparedColumns
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import Preparation, Treatment
@@ -153,23 +152,6 @@ def test_fields_of_others_in_0_to_1_are_taken_as_uniform() -> None:
     coin = Session(params, COLUMNS, parts, 0, dictionary=dictionary)
     asks, _ = asked(coin)
     assert "Field 'coin' makes up 60%" in asks
-
-
-@pytest.mark.parametrize(("width", "n_notes"), [(1_000, 1), (1_001, 0)])
-def test_directions_are_looked_at_up_to_a_thousand_columns(
-    width: int, n_notes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check, contexts = dominance.check, []
-
-    def seen(context: Any, *given: Any) -> dominance.DominanceQuestion:
-        contexts.append(context)
-        return check(context, *given)
-
-    monkeypatch.setattr(dominance, "check", seen)
-    session(OmniFC(n_clusters=3), load_iris().data).to_the_end()
-    rows = np.random.default_rng(1).normal(size=(3, width))
-    found = check(contexts[0], [f"f{each}" for each in range(width)], lambda: [rows])
-    assert len(found.notes) == n_notes
 
 
 def test_an_operator_may_let_one_field_dominate() -> None:

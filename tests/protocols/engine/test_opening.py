@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
+from support import drawn_terms
 
 from clustering_protocols import catalogue
-from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.disclosures import (
@@ -33,7 +33,7 @@ from clustering_protocols.session_terms import (
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.sections import Release
-from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from clustering_protocols.terms.terms import Layout, Terms, read_terms
 from party_sdk.home.policy import Policy
 
 Earlier = Callable[[], AbstractContextManager[None]]
@@ -43,14 +43,9 @@ NAMES = ("a", "b")
 
 def drawn(params: Params, *columns: int, readers: Any = "everybody") -> Terms:
     layout = Layout.lattice(3, *columns)
-    proposal = SessionRequest(
-        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
-        layout=layout,
-        dictionary=(numbers(NAMES, -9, 9),) * layout.n_column_groups,
-        release=Release(profiles=readers) if readers else None,
-        seed=0,
-    )
-    return read_terms(draw_up("s", proposal))
+    dictionary = (numbers(NAMES, -9, 9),) * layout.n_column_groups
+    release = Release(profiles=readers) if readers else None
+    return drawn_terms.drawn(params, layout, dictionary=dictionary, release=release)
 
 
 CLASHING = [
@@ -128,17 +123,12 @@ def test_what_is_the_papers_alone_is_simulated_and_not_opened() -> None:
 
 
 def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:
-    proposal = SessionRequest(
-        protocol={
-            "name": "llf",
-            "params": LosslessFederated(n_clusters=3).model_dump(mode="json"),
-        },
-        layout=Layout.lattice(3),
+    plans = drawn_terms.drawn(
+        LosslessFederated(n_clusters=3),
+        Layout.lattice(3),
         dictionary=(numbers(NAMES, -9, 9),),
         preparation=(Preparation(fields=(Treatment(name="a", missing="mean"),)),),
-        seed=0,
-    )
-    plans = read_terms(draw_up("s", proposal)).plans
+    ).plans
     assert of_preparation(plans, Layout.lattice(2)) == to(
         Reader.GROUP, Kind.MEANS, Kind.SUMS
     )

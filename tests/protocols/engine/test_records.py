@@ -170,12 +170,6 @@ def test_an_array_too_few_or_too_many_is_refused() -> None:
         parse(arrays=arrays)
 
 
-def test_an_array_in_the_place_of_a_value_is_refused() -> None:
-    values = {"ratio": 0.5, "mode": "plain"}
-    with pytest.raises(InvalidArray, match="count"):
-        parse(values, arrays=sized(3) | {"count": np.zeros(1)})
-
-
 @pytest.mark.parametrize("kind", ["other", "", None, 1, ["example"], {}])
 def test_another_kind_or_other_keys_are_malformed(kind: Any) -> None:
     header = example().header()

@@ -75,20 +75,6 @@ def test_signatures_are_kept_until_all_have_passed_the_opening(
     assert len(after.signatures) == kept
 
 
-def test_opening_signatures_go_only_to_those_who_lack_them() -> None:
-    whole = session()
-    opened, after = 2, 3  # lines of the transcript
-    ongoing = OngoingSession(
-        session=whole.session,
-        stages=(),
-        lines=[],
-        reached={A: opened, B: after, C: 0},
-        signatures=np.ones((3, 64), np.uint8),
-    )
-    unseen = {slot: len(ongoing.list_unseen_signatures(slot)) for slot in (A, B, C)}
-    assert unseen == {A: 3, B: 0, C: 0}
-
-
 @pytest.mark.parametrize(
     "changes",
     [

@@ -30,7 +30,6 @@ from clustering_protocols.protocols.fccm import (
     maths,
     messages,
     reference as pooled,
-    site_state,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
@@ -197,17 +196,6 @@ def rounds_of_sums(session: Session) -> int:
     return session.kinds().count("share") // len(session.data)
 
 
-@pytest.mark.parametrize("lambda_w", [0.05, 0.3, 0.5])
-def test_a_share_that_overflows_is_asked_for_again(
-    lambda_w: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No more room than all items need with the safe shift."""
-    monkeypatch.setattr(site_state, "HEADROOM", 1.0)
-    session = Session(made(lambda_w=lambda_w), X, GROUPS)
-    equal_after_every_iteration(session)
-    assert session.overflowed() > 0
-
-
 # Sparse data
 
 
@@ -338,18 +326,6 @@ def test_everybody_gets_the_objects_in_the_order_of_its_own_rows(
         else:
             assert (sums < 0.9).all()
     np.testing.assert_allclose(W.sum(axis=0), 1.0 if session.params.is_global else 4.0)
-
-
-@pytest.mark.parametrize("minimum", [1, 20, 30, 101])
-def test_the_summary_hides_small_clusters(minimum: int) -> None:
-    uneven = np.vstack([X[:50], np.tile(X[0], (50, 1))])
-    session = Session(made(min_cluster_rows=minimum), uneven, GROUPS).follow()
-    sizes = next(iter(session.outcomes().values())).cluster_sizes
-    told = summary(session)
-    large = np.flatnonzero(sizes >= minimum)
-    assert told.clusters.tolist() == large.tolist()
-    assert told.sizes.tolist() == sizes[large].tolist()
-    assert sizes.sum() == 100
 
 
 def test_progress_says_how_far_it_has_come() -> None:

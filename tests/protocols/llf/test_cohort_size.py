@@ -57,16 +57,6 @@ def test_as_many_rows_of_others_as_it_takes_are_enough(
         begun(fewer, max_iter=3, **params)
 
 
-def test_the_text_says_what_would_fit() -> None:
-    with pytest.raises(
-        ProtocolFailed, match=r"takes 612 rows .* max_iter of at most 4"
-    ):
-        begun([20, 20, 20])
-    begun([20, 20, 20], max_iter=4)
-    with pytest.raises(ProtocolFailed, match="or fewer clusters"):
-        begun([20, 20, 20], n_clusters=14)
-
-
 @pytest.mark.threat(99)
 def test_starts_that_race_count_as_further_rounds() -> None:
     begun([20, 20, 20], max_iter=1, n_init=4)

@@ -131,14 +131,6 @@ class Compared:
             np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
-@both
-def test_two_parties_are_lossless_where_terms_allow_them(algorithm: Any) -> None:
-    X = SETS["wine"]
-    params = Llf(n_clusters=3, algorithm=algorithm, **SMALL, allow_two_parties=True)
-    Compared(params, cut(X, Layout.lattice(2), [10, 168]), Layout.lattice(2)).lossless()
-    Compared(params, by_columns(X, [1, 12]), Layout.lattice(1, 2)).lossless()
-
-
 # Lossless, on made data
 
 WIDEST = 60.0

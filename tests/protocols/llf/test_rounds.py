@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from support.lies import alter, altered
 from support.tables import cut
 
-from clustering_protocols import engine, simulation
+from clustering_protocols import engine
 from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidArray,
@@ -24,7 +24,7 @@ from clustering_protocols.protocols.llf import LosslessFederated as Llf, message
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
-from tests.protocols.llf.llf_sessions import START, blobs, plus, rows, session, start_of
+from tests.protocols.llf.llf_sessions import START, plus, rows, session
 
 
 def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
@@ -316,22 +316,6 @@ def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
     s.advance(given)
     with pytest.raises(ProtocolFailed):
         s.answer("r1c1")
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-def test_a_party_that_no_update_asked_closes_with_the_others(seed: int) -> None:
-    X = blobs(100, 2)
-    params = Llf(
-        n_clusters=2,
-        init="given",
-        initial_centroids=start_of(X, 2),
-        participation=0.5,
-        max_iter=2,
-    )
-    run = simulation.run(
-        params, Layout.lattice(5), cut(X, Layout.lattice(5), [20] * 5), seed
-    )
-    assert len(run.outcomes) == 5
 
 
 def test_a_party_that_was_away_for_every_update_reads_its_result() -> None:

@@ -10,6 +10,7 @@ from sklearn import datasets
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
+from support.repeats import in_turn
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import CoterieError, ProtocolFailed
@@ -63,8 +64,10 @@ def many_updates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("many_updates")
-@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("name", "kind"), in_turn(list(SETS), ["full", "tied", "diag", "spherical"])
+)
 def test_components_are_those_of_scikit_learn(name: str, kind: Any) -> None:
     X, k = SETS[name]
     X = X + np.random.default_rng(0).normal(size=X.shape) * 0.05 * X.std(axis=0)

@@ -170,15 +170,6 @@ def test_density_of_rows_is_that_of_their_distances(
 # What travels
 
 
-def uploads(run: simulation.SimulationResult) -> dict[str, Any]:
-    """Return each party's answer."""
-    return {
-        message.sender: packet.arrays["distances"]
-        for message in run.sent
-        if (packet := packets.read(message.payload)).header.record["kind"] == "answer"
-    }
-
-
 @pytest.mark.parametrize("n", [500, 501])
 def test_spectral_of_many_rows_uses_representatives(
     n: int, monkeypatch: pytest.MonkeyPatch
@@ -198,19 +189,6 @@ def test_spectral_of_many_rows_uses_representatives(
     assert summary.starts.max() >= 200  # numbers of rows, not of groups
     assert params.samples_rows(n) == (n > 500)
     assert not params.model_copy(update={"distances": "all"}).samples_rows(n)
-
-
-def test_an_upload_is_a_word_per_row_and_landmark() -> None:
-    X = np.random.default_rng(2).normal(size=(900, 3))
-    parts = simulation.split(X, Layout.lattice(3), seed=0)
-    params = params_of("kmeans")
-    run = simulation.run(params, parts.layout, parts.data, 0)
-    pairs = 900 * 4 + 6
-    for answer in uploads(run).values():
-        assert answer.nbytes == 8 * pairs == limits.upload_bytes(params, 900, 3)
-    sizes = sorted(len(message.payload) for message in run.sent)
-    assert sizes[-1] < 8 * pairs + 4096
-    assert limits.upload_bytes(params, 1_000_000, 16) < 137 * 10**6
 
 
 def test_the_analyst_sees_no_landmark_and_no_share_of_one(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import AgglomerativeClustering, KMeans
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_iris
 from support.tables import within
 
 from clustering_protocols import catalogue, engine, simulation
@@ -42,7 +42,6 @@ from clustering_protocols.terms.terms import Layout
 from tests.protocols.omnifc.shares import answers, integer_distances, shares, stream
 
 IRIS = load_iris().data
-DIGITS = load_digits().data[:400]
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "kmeans": {},
     "fuzzy_cmeans": {"algorithm": "fuzzy_cmeans", "fuzziness": 1.1},
@@ -123,14 +122,6 @@ def test_the_analyst_decodes_the_distances_of_the_scaled_rows(
 
 
 # Lossless
-
-
-def test_too_few_bits_lose_it() -> None:
-    """The control: a resolution of half the data's spread is not lossless."""
-    assert (
-        evaluated(OmniFC(n_clusters=10, bits=0, scaling="standard"), DIGITS).fidelity
-        < 1
-    )
 
 
 @pytest.mark.parametrize("algorithm", ["kmeans", "hierarchical"])

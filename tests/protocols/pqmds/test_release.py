@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 from scipy import stats
+from support import drawn_terms
 from support.tables import within
 
-from clustering_protocols import session_terms, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import PartyContext, PrivacySpending
 from clustering_protocols.contract.party import Memory
@@ -32,7 +33,7 @@ from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import Preparation, Ranges, Treatment
 from clustering_protocols.terms.schema import Field, Schema, numbers
-from clustering_protocols.terms.terms import Layout, SessionRequest
+from clustering_protocols.terms.terms import Layout, Terms
 
 N_ROWS, TRIALS = 6, 1000
 WIDEST = 3.0
@@ -262,15 +263,10 @@ def test_one_row_moves_its_own_codes_alone() -> None:
 # What is declared, and what it costs
 
 
-def drawn(schema: Schema, *treated: Treatment) -> bytes:
-    proposal = SessionRequest(
-        protocol={"name": "pqmds", "params": noisy(1.0).model_dump(mode="json")},
-        layout=Layout.lattice(1, 1),
-        seed=1,
-        dictionary=(schema,),
-        preparation=(Preparation(fields=treated),) if treated else None,
-    )
-    return session_terms.draw_up("s", proposal)
+def drawn(schema: Schema, *treated: Treatment) -> Terms:
+    preparation = (Preparation(fields=treated),) if treated else None
+    prepared = {"dictionary": (schema,), "preparation": preparation}
+    return drawn_terms.drawn(noisy(1.0), Layout.lattice(1, 1), **prepared)
 
 
 def test_a_range_of_one_value_is_none() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.drawn_terms import drawn
 from support.tables import blobs, names, parties
 
-from clustering_protocols import catalogue, session_terms, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, InvalidData, RowsNotAligned
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -19,7 +20,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.row_selection import Arrival, arrive
-from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from clustering_protocols.terms.terms import Layout
 
 N = 60
 X, TRUTH = blobs(N), np.arange(N) % 3
@@ -48,25 +49,13 @@ def params(**said: Any) -> DataCollaboration:
     return DataCollaboration(n_clusters=3, alignment=Alignment.model_validate(said))
 
 
-def terms(chosen: DataCollaboration | Dummy, layout: Layout) -> Terms:
-    proposal = SessionRequest(
-        protocol={
-            "name": catalogue.name_of(chosen),
-            "params": chosen.model_dump(mode="json"),
-        },
-        layout=layout,
-        seed=0,
-    )
-    return read_terms(session_terms.draw_up("s", proposal))
-
-
 def arrived(
     ids: Sequence[str] | None, layout: Layout = SHARED, slot: str = "r1c1", **said: Any
 ) -> Arrival:
     """Return what arrives of a table with one column, the number of the row."""
     n_rows = 4 if ids is None else len(ids)
     own = MatrixSource(np.arange(float(n_rows))[:, None], ids=ids)
-    return arrive(terms(params(**said), layout), params(**said), slot, own)
+    return arrive(drawn(params(**said), layout), params(**said), slot, own)
 
 
 def rows_of(arrival: Arrival) -> list[int]:
@@ -121,7 +110,7 @@ def test_a_party_with_unshared_rows_needs_no_ids(
 
 def test_a_protocol_that_aligns_no_rows_takes_them_as_they_are() -> None:
     own = MatrixSource(np.eye(2), ids=["b", "a"])
-    found = arrive(terms(Dummy(), SHARED), Dummy(), "r1c2", own)
+    found = arrive(drawn(Dummy(), SHARED), Dummy(), "r1c2", own)
     assert found == Arrival(data=own)
 
 

@@ -15,8 +15,6 @@ from clustering_protocols.numerics.outcomes import (
     OutcomeTable,
     outcome_table,
     outcome_tables,
-    t_interval,
-    wilson_interval,
 )
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.shared_stages.profiles.profile import profile_of
@@ -175,12 +173,6 @@ def test_where_nothing_can_be_compared_there_is_no_p(
     assert found.fields[0].p is None
     assert found.fields[0].statistic is None
     assert outcome_table(told, ["x"]).model_validate_json(found.model_dump_json())  # type: ignore[union-attr]  # there is one
-
-
-def test_intervals_of_the_ends() -> None:
-    assert wilson_interval(0.0, 20)[0] == 0.0
-    assert wilson_interval(1.0, 20)[1] == 1.0
-    assert t_interval(1.0, 0.0, 1) is None
 
 
 def test_sums_of_described_variables_that_cannot_be_are_refused() -> None:

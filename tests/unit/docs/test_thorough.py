@@ -11,19 +11,6 @@ from support.repeats import NEVER_RUN
 from benchmarks.mutation import MODULES
 
 TESTS = Path(__file__).parents[2]
-REPEATS = re.compile(r"\bthorough\(ci=|\bsome\(|\bin_turn\(|\beach_on_a_database\(")
-REPEATING = [
-    path for path in TESTS.rglob("test_*.py") if REPEATS.search(path.read_text())
-]
-
-
-@pytest.mark.parametrize(
-    "path", REPEATING, ids=lambda path: f"{path.parent.name}-{path.stem}"
-)
-def test_a_file_that_repeats_more_often_has_tests_with_the_mark(path: Path) -> None:
-    """Properties get it from conftest."""
-    text = path.read_text()
-    assert "@pytest.mark.thorough\n" in text or "@given(" in text
 
 
 def test_what_runs_on_command_alone_has_a_case_that_always_runs(
@@ -31,12 +18,6 @@ def test_what_runs_on_command_alone_has_a_case_that_always_runs(
 ) -> None:
     """Of what was collected with this test: all, where all tests run."""
     assert not request.config.stash[NEVER_RUN]
-
-
-def test_the_makefile_runs_the_mark() -> None:
-    lines = (TESTS.parent / "Makefile").read_text().split("\nthorough:")[1].splitlines()
-    assert "COTERIE_HYPOTHESIS=nightly" in lines[1]
-    assert " -m thorough" in lines[1]
 
 
 def test_make_test_runs_every_folder_but_that_of_real_processes() -> None:

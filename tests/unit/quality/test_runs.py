@@ -12,7 +12,6 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks import datasets
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.metrics import Figures
@@ -90,17 +89,6 @@ def test_rows_without_structure_are_one_cluster(kind: str) -> None:
         X = X @ draw.normal(size=(3, 3)) if kind == "correlated" else X
         said.append(says_one(runs_of(gaps(X, [2], rng(100 + seed)))))
     assert said.count(True) >= 19
-
-
-@pytest.mark.parametrize("name", ["iris", "xclara"])
-def test_rows_with_clusters_are_not_one(name: str) -> None:
-    try:
-        X, _ = datasets.load(name)
-    except datasets.MissingDataError as missing:
-        pytest.skip(str(missing))
-    X = X[rng().permutation(len(X))[:600]]
-    found = gaps((X - X.mean(axis=0)) / X.std(axis=0), [2, 3, 4], rng())
-    assert says_one(runs_of(found)) is False
 
 
 def runs_of(found: list[Gap]) -> list[Figures]:

@@ -12,15 +12,9 @@ from pydantic import ValidationError
 
 from clustering_protocols.common.errors import EnvelopeRefused, KeyNotAuthentic
 from clustering_protocols.secrecy.envelopes import Binding, open_envelope, seal
-from clustering_protocols.secrecy.keys import (
-    PartyKeys,
-    PublicKeys,
-    check_mark,
-    safety_number,
-)
+from clustering_protocols.secrecy.keys import PartyKeys, PublicKeys, safety_number
 
 ENTROPY = bytes(range(32))
-SECRET = sha256(b"session secret").digest()
 
 
 def keys(slot: str, session: str = "s", entropy: bytes = ENTROPY) -> PartyKeys:
@@ -75,15 +69,6 @@ def test_a_repr_of_private_keys_shows_nothing() -> None:
     for half in (own.opening.private_bytes_raw(), own.signing.private_bytes_raw()):
         assert half.hex() not in shown
         assert repr(half) not in shown
-
-
-# Marks
-
-
-@pytest.mark.parametrize("forged", ["", "0" * 64, "é"])
-def test_a_forged_mark_is_refused(forged: str) -> None:
-    with pytest.raises(KeyNotAuthentic):
-        check_mark(SECRET, "a", b"line", forged)
 
 
 # The safety number
