@@ -83,14 +83,12 @@ def play(
 
 
 def completed(outcome: Outcome) -> dict[str, Result]:
-    """Return the results of a session that no party stopped."""
     if isinstance(outcome, CoterieError):
         raise outcome
     return outcome
 
 
 def sum_of_rows(result: Result) -> FloatArray:
-    """Return the sum of all rows that follows from what one party is given."""
     sums: FloatArray = (
         np.asarray(result.centroids) * np.asarray(result.cluster_sizes)[:, None]
     ).sum(axis=0)

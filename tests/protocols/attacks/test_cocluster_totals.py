@@ -82,7 +82,6 @@ def reading(slot: str) -> Iterator[tuple[list[FloatArray], list[FloatArray]]]:
 def played(
     n: int, m: int, **params: Any
 ) -> tuple[FloatArray, list[IntArray], simulation.SimulationResult]:
-    """Play a session of items (n, m) of zeros and ones; return them, by site, and it."""
     rng = np.random.default_rng(0)
     p, groups = rng.uniform(0.03, 0.5, m), rng.integers(3, size=n)
     raised = 0.3 * ((np.arange(m) % 3)[None] == groups[:, None])
@@ -98,7 +97,6 @@ def played(
 
 
 def totals_of(n: int, m: int, **params: Any) -> Totals:
-    """Return what the first site reads in a session whose sites have accepted it."""
     with reading("r1c1") as (sums, weights):
         X, parts, run = played(n, m, small_cohorts="allow", **params)
     rows = X[run.orders["r1c1"]]
@@ -106,7 +104,6 @@ def totals_of(n: int, m: int, **params: Any) -> Totals:
 
 
 def refusal(n: int, m: int, **params: Any) -> CoterieError:
-    """Return the error that ends a session."""
     with pytest.raises(CoterieError) as error:
         played(n, m, **params)
     return error.value

@@ -40,7 +40,6 @@ Moves = list[tuple[FloatArray, FloatArray]]
 
 @contextmanager
 def moves_of(slot: str) -> Iterator[Moves]:
-    """Keep the centroids before and after each total that a party's software reads."""
     moves: Moves = []
     honest = rows_round.RowsRound._move_centroids
 

@@ -118,8 +118,6 @@ _THOROUGH = pytest.mark.thorough(only=True)  # six sessions each
 
 
 class Series(NamedTuple):
-    """Sessions that take out one person each, of one table."""
-
     ids: bool
     same_fields: bool
     limit: float

@@ -37,7 +37,6 @@ def session(*held: Sequence[Person], keys: bool = False, step: int = 10) -> Sess
 
 
 def told(ran: Session) -> int:
-    """Return the number that everybody reads: the same one."""
     simulated = ran.to_the_end()
     summary = simulated.summary
     assert isinstance(summary, Counted)
@@ -68,9 +67,6 @@ def test_rows_without_a_value_of_any_key_are_common_to_nobody() -> None:
     unknown = person(200)._replace(given="", surname="", birth="", phone="")
     held = [[*CROWD[:29], unknown]] * 2
     assert told(session(*held, keys=True)) == 20
-
-
-# Who learns which rows these are
 
 
 def suspected(ran: Session, slot: str) -> IntArray:
@@ -127,9 +123,6 @@ def test_parties_read_the_number_alone() -> None:
     for ran in (first, other):
         tasks = [each for each in ran.sent if each.sender == ANALYST]
         assert not any(packets.read(each.payload).arrays for each in tasks)
-
-
-# Who lies
 
 
 @pytest.mark.parametrize("told", [{"r1c1": 31}, {"r1c1": 70}, {"r1c1": -10}, {}])

@@ -35,7 +35,6 @@ def upload_of(name: str, **params: Any) -> Upload:
 
 @every_set
 def test_uniform_anchors_are_unmixed_by_source_separation(name: str) -> None:
-    """Threat 85 without the control: every feature comes out."""
     upload = upload_of(name, anchor=Anchor(kind="uniform", n_rows=3000))
     found = correlations(unmixed(upload, SEED), upload.truth)
     assert np.median(found) >= 0.95
@@ -50,7 +49,6 @@ def test_uniform_anchors_are_unmixed_by_source_separation(name: str) -> None:
 def test_source_separation_does_no_better_than_a_guess(
     name: str, kind: Any, n_rows: int | None
 ) -> None:
-    """Threat 85 with the control: no further than a random mixture, plus 0.10."""
     upload = upload_of(name, anchor=Anchor(kind=kind, n_rows=n_rows))
     found = correlations(unmixed(upload, SEED), upload.truth).mean()
     guesses = [correlations(mixed(upload, s), upload.truth).mean() for s in range(10)]
@@ -84,7 +82,6 @@ def test_anchors_with_standard_deviations_would_reveal_features(
 
 @every_set
 def test_the_self_check_reports_the_known_anchor_attack(name: str) -> None:
-    """Threat 86: the attacker's numbers, from the upload and the colluder's anchors."""
     X = SETS[name]().data
     parts = simulation.split(X, Layout.lattice(2, 1), SEED)
     notes, anchors = eavesdrop(parts)
@@ -100,7 +97,6 @@ def test_the_self_check_reports_the_known_anchor_attack(name: str) -> None:
 
 
 def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
-    """Return a party's notes, and the anchors that a colluder would hand over."""
     kept: dict[str, Any] = {}
     rebuild, notes = party.rebuild, party.Rebuilt.notes
 

@@ -47,9 +47,6 @@ def split(name: str, layout: str) -> Split:
     return simulation.split(SETS[name], LAYOUTS[layout], SEED)
 
 
-# With all dimensions nothing is lost
-
-
 @pytest.mark.parametrize("reduction", ["pca", "svd", "lpp", "random"])
 @pytest.mark.parametrize("layout", ["horizontal", "mixed"])
 def test_distances_are_those_of_the_standardised_pooled_rows(
@@ -75,9 +72,6 @@ def test_a_single_column_takes_terms_that_say_so() -> None:
         simulation.run(params("all_but_one"), parts.layout, parts.data, SEED)
     outcomes = simulation.run(params(), parts.layout, parts.data, SEED).outcomes
     assert "one dimension" in str(outcomes["r1c1"].report["warning"])
-
-
-# What it costs
 
 
 def at_the_upload(given: DataCollaboration, parts: Split, **more: Any) -> Session:
@@ -166,11 +160,7 @@ def constant_column(dimensions: str) -> float:
     return float(abs(np.corrcoef(guess, varied.truth[:, 4])[0, 1]))
 
 
-# Who is asked
-
-
 def told(given: DataCollaboration, parts: Split, **choices: Any) -> tuple[str, str]:
-    """Return the sentence about the dial, and what the operator is asked."""
     answer = at_the_upload(given, parts, choices={"r1c1": choices}).answer("r1c1")
     return answer.notes.get("  left out", ""), answer.asks
 

@@ -89,9 +89,6 @@ def test_a_transformer_that_adds_columns_is_refused_at_home() -> None:
         party.reply(*known, running.open.tasks[FIRST], DATA[FIRST])
 
 
-# One dimension
-
-
 def run(
     data: dict[str, MatrixSource], choices: Any = None
 ) -> simulation.SimulationResult:
@@ -122,11 +119,7 @@ def test_data_of_one_dimension_need_explicit_permission(name: str) -> None:
     assert "warning" not in outcomes["r1c2"].report
 
 
-# What comes back
-
-
 def model(coordinates: list[float], labels: list[int]) -> messages.RowGroupModel:
-    """Rows and three centroids on a line."""
     return messages.RowGroupModel(
         labels=np.array(labels),
         cluster_sizes=np.array([1, 1, 1]),
@@ -151,9 +144,6 @@ def test_a_label_of_a_centroid_further_off_is_refused(row: float, label: int) ->
         party._check_nearest(model([2.0, row], [1, label]))
 
 
-# Anchors that the leader makes
-
-
 @pytest.mark.parametrize("called", ["abc", "cba"])
 def test_the_first_slot_makes_the_anchors_whatever_it_is_called(called: str) -> None:
     layout = Layout(
@@ -167,9 +157,6 @@ def test_the_first_slot_makes_the_anchors_whatever_it_is_called(called: str) -> 
     running.turn()
     made = [running.recall(slot, AnchorRows).rows for slot in called]
     assert all(np.array_equal(rows, made[0]) for rows in made)
-
-
-# A limit on what comes out
 
 
 def test_the_limit_counts_the_feature_that_comes_out_best() -> None:

@@ -41,9 +41,6 @@ def of_wine(
     return parts, run.outcomes
 
 
-# New rows
-
-
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
 def test_predicted_labels_of_training_rows_are_their_labels(load: Any) -> None:
     X = load().data
@@ -88,9 +85,6 @@ def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
     assert outcome.centroids is None
 
 
-# Coordinates
-
-
 def labels_are_nearest(outcome: Outcome) -> bool:
     assert outcome.coordinates is not None
     assert outcome.centroids is not None
@@ -105,11 +99,7 @@ def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
     assert labels_are_nearest(outcomes["r2c1"])
 
 
-# What a party chooses alone
-
-
 def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
-    """Run a session of two parties whose first has choices of its own."""
     parts = simulation.split(load_wine().data, Layout.lattice(2), SEED)
     session = simulation.Session(
         DataCollaboration(**params),
@@ -144,9 +134,6 @@ def test_a_full_width_transformer_needs_permission() -> None:
     with pytest.raises(GuardRefused, match="allow_full_width"):
         answer(full, {"n_clusters": 3})
     assert answer({**full, "allow_full_width": True}, {"n_clusters": 3}).labels.size
-
-
-# Memory
 
 
 def test_the_analyst_holds_no_copy_of_the_common_space(
@@ -226,13 +213,10 @@ def test_coordinates_are_those_of_a_rows_group() -> None:
 
 
 class Traced(simulation.Session):
-    """Notes the most memory that a step of the analyst takes."""
-
     most = 0
 
     @contextmanager
     def clock(self, role: str) -> Iterator[None]:
-        """Trace the analyst."""
         if role != simulation.ANALYST:
             yield
             return

@@ -34,7 +34,6 @@ NUMBERS = ("age", "crp")
 
 @pytest.fixture(scope="module")
 def session() -> simulation.Session:
-    """Return a session of the example after its end."""
     data = dealt(EXAMPLE, 0).data
     played = simulation.Session(
         EXAMPLE.params, EXAMPLE.layout, data, 0, **EXAMPLE.sections

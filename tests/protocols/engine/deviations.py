@@ -52,12 +52,10 @@ class Drawn:
 
     @property
     def session(self) -> Recorded:
-        """Return the honest session."""
         return honest(self.protocol, self.example)
 
     @property
     def at(self) -> Standing:
-        """Return where the party stood, and what an honest analyst asks there."""
         return self.session.standings[self.slot][self.index]
 
     @property
@@ -83,7 +81,6 @@ class Drawn:
 
 
 def draw(protocol: str, examples: list[int], seed: str) -> Drawn:
-    """Return the deviation of a seed; another one where it comes to nothing."""
     rng = random.Random(seed)
     while True:
         example = rng.choice(examples)
@@ -108,7 +105,6 @@ def _attempt(task: bytes) -> int:
 
 
 def _beside(packet: Packet) -> tuple[Any, ...]:
-    """Return all of a task but its attempt and what its record says."""
     record = {k: v for k, v in packet.header.record.items() if k != "values"}
     address = packet.address.model_copy(update={"attempt": 1})
     sealed = [envelope.sealed for envelope in packet.envelopes]
@@ -140,7 +136,6 @@ class _Context(NamedTuple):
 
 
 def sealed_in(packet: Packet, envelopes: list[Envelope]) -> bytes:
-    """Return a packet with other envelopes beside it."""
     labels = [envelope.label for envelope in envelopes]
     header = packet.header.model_copy(update={"envelopes": labels})
     return packets.encode(replace(packet, header=header, envelopes=envelopes))

@@ -29,8 +29,6 @@ NOBODY = "r9c9"
 
 
 class Spoiling(NamedTuple):
-    """What a liar does to what it sends, and to what it seals."""
-
     told: str
     packet: Callable[[Packet], bytes] | None = None
     sealed: Callable[[bytes], bytes] | None = None
@@ -38,7 +36,6 @@ class Spoiling(NamedTuple):
 
 
 def lying(session: Recorded, slot: str, how: Spoiling) -> engine.TaskOutcome:
-    """Return what a liar sends in the open round, and what it remembers."""
     with sealing_otherwise(session, slot, how):
         answer = session.ask(slot, session.open.tasks[slot])
     if how.packet is None:
@@ -248,7 +245,6 @@ def _an_envelope(rng: random.Random, own: Packet, session: Recorded) -> Spoiling
 
 
 def _content(rng: random.Random, own: Packet, session: Recorded) -> Spoiling:
-    """Seal something else, as the envelopes' rules want it."""
     del own, session
     how, seed = rng.choice(["bytes", "value", "array", "kind"]), rng.randrange(2**32)
     told, made = rng.choice(ARRAYS)

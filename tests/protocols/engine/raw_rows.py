@@ -21,13 +21,11 @@ def tell_tales(X: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 def contains(
     found: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Return for each row whether all of its numbers occur among those found."""
     places = np.searchsorted(found, rows - 1e-9 * np.abs(rows))
     return np.all(np.abs(found[places] - rows) <= 2e-9 * np.abs(rows), axis=1)
 
 
 def numbers(payload: bytes) -> np.ndarray[Any, Any]:
-    """Return all floating-point numbers in a payload, wherever they stand."""
     header, arrays = codec.decode(payload)
     inside = [
         numbers(arrays[name].tobytes()) for name in ("content", "own") if name in arrays

@@ -17,16 +17,12 @@ SEED = 3
 
 
 class Standing(NamedTuple):
-    """Where a party stood when a task came, and the task."""
-
     journal: Journal
     memory: Memory
     task: bytes
 
 
 class _Before(NamedTuple):
-    """Where all roles stood before a round."""
-
     move: engine.Opened
     memories: dict[str, Memory]
     journals: dict[str, Journal]
@@ -54,23 +50,19 @@ class Recorded(simulation.Session):
 
     @property
     def n_rounds(self) -> int:
-        """Return how many rounds there were so far, new attempts counted."""
         return len(self._before)
 
     def turn(self, *args: Any, **kwargs: Any) -> None:
-        """Go on, and keep where it stood."""
         now = _Before(self.open, dict(self.memories), dict(self.journals))
         self._before.append(now)
         super().turn(*args, **kwargs)
 
     def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        """Tell a party a task, and keep where it stood."""
         known = Standing(self.journals[slot], self.memories[slot], task)
         self.standings[slot].append(known)
         return super().ask(slot, task)
 
     def answered(self, slot: str, opened: engine.Opened) -> bytes:
-        """Return what a party sent in a round."""
         when = (slot, opened.round, opened.attempt)
         return next(
             m.payload
@@ -79,7 +71,6 @@ class Recorded(simulation.Session):
         )
 
     def branch(self, index: int) -> Recorded:
-        """Return the session as it stood before a round: it may continue otherwise."""
         at, other = self._before[index], copy(self)
         other.move = other.last = at.move
         other.memories, other.journals = dict(at.memories), dict(at.journals)
@@ -90,7 +81,6 @@ class Recorded(simulation.Session):
 
 @cache
 def honest(name: str, number: int = 0, session: str = "simulation") -> Recorded:
-    """Return an example of a protocol that went to its end."""
     recorded = Recorded(
         catalogue.protocol(name).reference().examples()[number], session
     )

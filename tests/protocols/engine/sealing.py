@@ -12,15 +12,12 @@ from clustering_protocols.secrecy.envelopes import Binding
 
 
 class Sealed(NamedTuple):
-    """The content of an envelope, and what it is bound to."""
-
     binding: Binding
     content: bytes
 
 
 @contextmanager
 def read_before_sealing() -> Iterator[list[Sealed]]:
-    """Collect what is sealed meanwhile, in order."""
     found: list[Sealed] = []
     seal = envelopes.seal
 

@@ -207,8 +207,6 @@ def test_arrays_side_by_side_are_the_array_that_they_are(n: int, items: int) -> 
 
 
 class Elsewhere:
-    """An engine that sends kernels and blocks as bytes, last block first."""
-
     def __init__(self) -> None:
         self.bound = 0
 

@@ -56,7 +56,6 @@ class Otherwise(Session):
         return list(slots)[::-1]
 
     def turn(self, *args: Any, **kwargs: Any) -> None:
-        """Go on as roles that have nothing but their bytes."""
         self.kill()
         super().turn(*args, **kwargs)
 
@@ -77,7 +76,6 @@ def finished(example: Example[Any]) -> Finished:
 
 @cache
 def otherwise(example: Example[Any]) -> simulation.SimulationResult:
-    """A second run, of roles that forget all but their bytes, in the reverse order."""
     session = begun(example, SEED, Otherwise)
     session.to_the_end()
     session.kill()
@@ -100,7 +98,6 @@ def test_forgotten_state_and_order_change_no_label(
 
 
 def senders(simulated: simulation.SimulationResult) -> list[str]:
-    """Return the slots in the order in which they answered the first round."""
     answers = (m for m in simulated.sent if m.receiver == simulation.ANALYST)
     return [m.sender for m in answers if m.round == 1]
 

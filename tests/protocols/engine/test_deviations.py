@@ -54,8 +54,6 @@ class Sent(NamedTuple):
 
 
 class Stand(NamedTuple):
-    """A party between two rounds."""
-
     journal: engine.Journal
     memory: Memory
 
@@ -143,7 +141,6 @@ def differing(found: Sent, expected: Sent, *, bound: bool) -> list[str]:
 
 
 def unbound(sent: Sent) -> Sent:
-    """Return what of an answer does not depend on the past."""
     values = {**sent.header.record["values"]}
     values.pop("signature", None)
     header = sent.header.model_copy(
@@ -154,7 +151,6 @@ def unbound(sent: Sent) -> Sent:
 
 
 def run(name: str, examples: list[int], seed: str, count: int) -> dict[str, int]:
-    """Try deviations; return how often parties met them in which way."""
     if REPEAT:
         protocol, seed, number = REPEAT.split(":")
         numbers = [int(number)] if protocol == name else []

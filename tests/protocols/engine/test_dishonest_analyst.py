@@ -40,7 +40,6 @@ def last_slot(session: Recorded) -> str:
 def refuses(
     party: engine.PartyEngine, at: Standing, task: bytes, data: DataSource
 ) -> bool:
-    """Return whether a party stops before it has anything to send."""
     try:
         party.reply(at.journal, at.memory, task, data)
     except CoterieError:
@@ -49,7 +48,6 @@ def refuses(
 
 
 def near(index: int, count: int) -> Iterator[int]:
-    """Yield other rounds: the first, the neighbours and the last."""
     yield from sorted(
         {0, index - 1, index + 1, count - 1} & set(range(count)) - {index}
     )

@@ -49,7 +49,6 @@ SAYING_REALS = {("dc", 0), ("llf", 0), ("pqmds", 0)}
 
 
 def lied(session: Recorded, liar: str, how: Spoiling) -> None:
-    """Go on by a round in which one party lies; the analyst checks what it stores."""
     opened = session.open
     answers: dict[str, engine.TaskOutcome] = {
         slot: lying(session, slot, how) if slot == liar else session.ask(slot, task)
@@ -72,7 +71,6 @@ def as_in_production() -> Iterator[None]:
 
 
 def met(session: Recorded, liar: str, how: Spoiling) -> str:
-    """Return how the session continued after a lie."""
     try:
         with as_in_production():
             lied(session, liar, how)
@@ -96,7 +94,6 @@ def nothing_leaked(session: Recorded, liar: str) -> None:
 
 
 def run(name: str, example: int, seed: str, count: int) -> Mapping[str, int]:
-    """Try lies; return how often sessions met them in which way."""
     numbers_ = list(range(count))
     if REPEAT:
         protocol, wanted, seed, number = REPEAT.split(":")
@@ -116,7 +113,6 @@ def run(name: str, example: int, seed: str, count: int) -> Mapping[str, int]:
 
 
 def drawn(rng: random.Random, whole: Recorded) -> tuple[Spoiling, Recorded, str]:
-    """Return a lie, the session in whose open round it is told, and who tells it."""
     while True:
         session = whole.branch(rng.randrange(whole.n_rounds))
         liar = rng.choice(sorted(session.open.tasks))

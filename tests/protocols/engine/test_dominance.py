@@ -26,7 +26,6 @@ ROWS, COLUMNS = Layout.lattice(3), Layout.lattice(1, 3)
 
 
 def asked(session: Session) -> tuple[str, str]:
-    """Play a session; return what its first party is asked, and its preview."""
     answers = []
     while not session.is_over:
         answers.append(session.answer("r1c1"))
@@ -161,9 +160,6 @@ def test_an_operator_may_let_one_field_dominate() -> None:
     asks, shown = asked(heavy)
     assert asks == ""
     assert "'f0', to |r| 1.00" in shown
-
-
-# The numbers
 
 
 def compared(rows: FloatArray, fields: list[str], *others: float) -> ComparedColumns:

@@ -49,7 +49,6 @@ SUM, MASKED = PLACES[-5], PLACES[-2]  # of an earlier and of a later round
 
 
 def made(mean: str, words: str, labels: str = "int64[40] 0123456789ab") -> Golden:
-    """Return a session of which one record holds a mean, and a later one words."""
     golden = deepcopy(played())
     golden["records"][SUM] = {"mean": f"float64[2] {mean}"}
     golden["records"][MASKED] = {"words": f"uint64[9] {words}", "labels": labels}

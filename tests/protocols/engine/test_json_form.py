@@ -85,9 +85,6 @@ def test_what_is_not_the_form_is_refused(what: str) -> None:
         json_form.to_bytes(text.encode())
 
 
-# Over HTTP
-
-
 @pytest.fixture
 def session(api: Api) -> ByHand:
     return api.open(Dummy(), PARTS).join()

@@ -119,7 +119,6 @@ def calls_of_residues() -> Iterator[Call]:
 
 
 def written(function: Callable[..., Any], given: list[Any]) -> list[Any]:
-    """Return what a function returns and what it leaves in its arrays."""
     copies = [each.copy() if isinstance(each, np.ndarray) else each for each in given]
     return [function(*copies), *copies]
 

@@ -38,8 +38,6 @@ every_protocol = pytest.mark.parametrize("name", catalogue.catalogue(), scope="m
 
 
 class Measured(NamedTuple):
-    """One example, and what its roles read."""
-
     example: Example[Any]
     shown: frozenset[Disclosure]
     equations: list[Equations]
@@ -69,7 +67,6 @@ def readers(of: Equations) -> frozenset[Reader]:
 
 
 def lacking(of: Equations, shown: frozenset[Disclosure]) -> frozenset[Kind]:
-    """Return the kinds that a role gets and nobody declares."""
     if 2 * of.count <= of.unknowns:
         return frozenset()
     declared = frozenset().union(*(kinds_of(shown, each) for each in readers(of)))

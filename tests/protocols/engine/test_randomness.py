@@ -45,9 +45,6 @@ def prefixed(*parts: bytes) -> bytes:
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
-# Known answers
-
-
 @given(secret=st.binary(min_size=1), label=st.text(), number=st.integers(0, 2**64 - 1))
 def test_a_derived_key_is_hkdf_of_the_labels(
     secret: bytes, label: str, number: int
@@ -68,9 +65,6 @@ def test_a_key_of_another_length_is_refused(size: int) -> None:
         KeyedStream(bytes(size))
 
 
-# Labels
-
-
 @given(
     one=st.lists(st.binary(max_size=12), max_size=4),
     other=st.lists(st.binary(max_size=12), max_size=4),
@@ -81,17 +75,11 @@ def test_two_lists_of_parts_never_give_the_same_bytes(
     assert (length_prefixed(*one) == length_prefixed(*other)) == (one == other)
 
 
-# The stream
-
-
 @given(sizes=st.lists(st.integers(0, 40), max_size=8))
 def test_a_stream_is_the_same_whatever_the_pieces(sizes: list[int]) -> None:
     stream = KeyedStream(KEY)
     pieces = b"".join(stream.take(size) for size in sizes)
     assert pieces == KeyedStream(KEY).take(sum(sizes))
-
-
-# Distributions, under fixed keys: these do not change from run to run
 
 
 @pytest.mark.parametrize("word", [0, 1, 2**63, 2**64 - 2**11, 2**64 - 1])
@@ -128,9 +116,6 @@ def test_rotations_have_the_distribution_of_haar() -> None:
     traces = np.trace(drawn, axis1=1, axis2=2)
     assert stats.ks_2samp(turned, traces).pvalue > 0.01
     assert stats.binomtest(int((np.linalg.det(drawn) > 0).sum()), 3000).pvalue > 0.01
-
-
-# The stream that everybody draws alike
 
 
 def test_a_public_stream_is_hkdf_of_seed_and_labels() -> None:

@@ -68,7 +68,6 @@ def parse(
 
 
 def shown(error: BaseException) -> str:
-    """Return what a log shows of an error, with all that it was raised from."""
     causes = [error.__cause__] if error.__cause__ else []
     if error.__context__ and not error.__suppress_context__:
         causes.append(error.__context__)

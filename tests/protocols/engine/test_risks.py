@@ -84,7 +84,6 @@ def test_no_other_value_avoids_a_risk_of_the_defaults(name: str, split: str) -> 
 
 
 def brought_by(params: Params, split: str) -> set[str]:
-    """The codes that a new session of these parameters brings."""
     layout, known = LAYOUTS[split], catalogue.protocol_of(params)
     known.check(params, layout)
     known.check_opening(params, layout)

@@ -40,7 +40,6 @@ def memberships(partitions: list[IntArray], n_rows: int) -> FloatArray:
 
 
 def solved(partitions: list[IntArray], n_rows: int) -> int:
-    """Return how many rows e_i are combinations of sums: by least squares."""
     M = memberships(partitions, n_rows)
     errors = [
         np.abs(M.T @ np.linalg.lstsq(M.T, e, rcond=None)[0] - e).max()
@@ -178,13 +177,6 @@ def test_a_history_beyond_its_bytes_is_counted(monkeypatch: pytest.MonkeyPatch) 
     assert not beyond.whole
     assert (at_limit.n_following(), beyond.n_following()) == (0, beyond.n_sums)
     assert beyond.n_sums == at_limit.n_sums + 3 == 13
-
-
-def test_a_history_is_read_as_it_was_written() -> None:
-    found = history([np.arange(12) // 4, np.arange(12) // 5], 12)
-    again = RowHistory.decode(found.encode())
-    assert again.n_following() == found.n_following() == 1
-    np.testing.assert_array_equal(again.labels, found.labels)
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,6 @@ def selection(rows: Sequence[int], **n_rows: int) -> Selection:
     return Selection(rows=np.array(rows), n_rows=n_rows)
 
 
-# Rows of a source
-
-
 def test_kept_rows_come_in_batches_also_where_a_batch_keeps_none() -> None:
     n = 3 * BATCH_ROWS
     source = MatrixSource(np.arange(float(n))[:, None])
@@ -48,8 +45,6 @@ def test_kept_rows_come_in_batches_also_where_a_batch_keeps_none() -> None:
 
 
 class Forward:
-    """A source that is read from its beginning alone."""
-
     def __init__(self, source: MatrixSource) -> None:
         self.source = source
         self.n_rows, self.columns = source.n_rows, source.columns
@@ -97,9 +92,6 @@ def test_rows_in_another_order_come_in_batches_that_fit_memory() -> None:
     ]
 
 
-# What comes back
-
-
 def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
     outcome = Outcome(
         labels=np.array([7, 8]),
@@ -115,9 +107,6 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
     assert whole.coordinates is not None
     assert np.isnan(whole.coordinates[:, 0]).tolist() == [True, False, True, False]
     assert whole.report == {"kept": 1, "rows that took part": "2 of 4"}
-
-
-# The chain
 
 
 def selecting(inner: Stage) -> Stage:

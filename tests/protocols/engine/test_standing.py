@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clustering_protocols import engine, simulation
-from clustering_protocols.common.errors import EnvelopeRefused, Malformed, TaskRefused
+from clustering_protocols.common.errors import EnvelopeRefused, Malformed
 from clustering_protocols.engine import Journal, packets, signatures, transcript
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.session_state import AnalystState, OngoingSession
@@ -29,14 +29,10 @@ def session(**params: Any) -> Session:
 
 
 def relabelled(packet: Packet, **changes: Any) -> bytes:
-    """Return a packet whose first envelope has another label."""
     first, *others = packet.header.envelopes
     labels = [first.model_copy(update=changes), *others]
     header = packet.header.model_copy(update={"envelopes": labels})
     return packets.encode(replace(packet, header=header))
-
-
-# The analyst
 
 
 def test_no_result_is_kept_before_the_protocol_has_ended() -> None:
@@ -98,9 +94,6 @@ def test_an_envelope_for_another_round_or_slot_is_refused(
         engine.check_contribution(whole.agreement, task, lie)
 
 
-# A party
-
-
 @pytest.mark.parametrize("changes", [{"peer": "r9c9"}, {"kind": "no-such-kind"}])
 def test_an_envelope_of_no_known_sender_or_kind_is_refused(
     changes: dict[str, Any],
@@ -123,15 +116,6 @@ def entry(round_: int, attempt: int, stage: str = "count") -> Entry:
         left_out=(),
         told=(),
     )
-
-
-@pytest.mark.parametrize(("round_", "attempt"), [(1, 2), (2, 1), (3, 2)])
-def test_a_session_must_begin_with_its_first_round(round_: int, attempt: int) -> None:
-    known = Journal().append_entries([(entry(1, 1), "0" * 64)]).transcript_by_attempt
-    assert known == {(1, 1): "0" * 64}
-    refused = rf"Attempt {attempt} of round {round_} is no next\."
-    with pytest.raises(TaskRefused, match=refused):
-        Journal().append_entries([(entry(round_, attempt), "0" * 64)])
 
 
 def test_rounds_that_were_told_are_counted_in_the_stage_in_hand() -> None:

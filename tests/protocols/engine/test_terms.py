@@ -74,15 +74,6 @@ def test_a_slot_with_a_name_that_is_no_name_is_refused(name: str) -> None:
         Slot(name=name, row=0, column=0)
 
 
-@pytest.mark.parametrize(("rows", "none"), [((0, 2), 2), ((1, 2), 1), ((0, 1, 5), 3)])
-def test_the_group_that_is_missing_is_counted_from_one(
-    rows: tuple[int, ...], none: int
-) -> None:
-    slots = tuple(Slot(name=f"s{row}", row=row, column=0) for row in rows)
-    with pytest.raises(ValueError, match=f"row groups .* none is {none} "):
-        Layout(slots=slots)
-
-
 # Canonical JSON
 
 

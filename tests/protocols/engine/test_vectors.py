@@ -33,13 +33,11 @@ ROOT = Path(clustering_protocols.__path__[0])
 
 
 def home_of(record: type[Record]) -> str:
-    """Return the folder, below the package, of the module that declares a record."""
     module = Path(str(sys.modules[record.__module__].__file__))
     return module.parent.relative_to(ROOT).as_posix()
 
 
 def all_records() -> dict[str, dict[str, type[Record]]]:
-    """Return every record that a stage of an example writes, by home and kind."""
     found: dict[str, dict[str, type[Record]]] = defaultdict(dict)
     for known in catalogue.catalogue().values():
         for example in known.reference().examples():
@@ -76,7 +74,6 @@ def sample(record: type[Record]) -> Record:
 
 
 def accepted(annotation: Any, metadata: list[Any]) -> Any:
-    """Return a sample of a record inside, or the first of some plain values that fit."""
     for kind in (annotation, *get_args(annotation)):
         if isinstance(kind, type) and issubclass(kind, Record):
             found = sample(kind)

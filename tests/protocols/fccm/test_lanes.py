@@ -40,11 +40,7 @@ def lane_of(array: FloatArray, lane: int, k: int = 4) -> FloatArray:
     return array[:, lane * k : (lane + 1) * k]
 
 
-# Each start beside equations 2 and 3, dense
-
-
 def alone(s: Session, lane: int, taken: int) -> tuple[FloatArray, FloatArray]:
-    """Return U and W of a start after so many iterations."""
     U = start(s.session.public_stream("fccm", "start", lane), len(s.X), 4)
     columns = None if s.params.is_global else columns_of(GROUPS)
     return next(islice(fccm(s.X[s.order], U, s.params, columns), taken - 1, None))
@@ -85,12 +81,8 @@ def test_shares_that_overflow_disturb_no_other_start(
 
 
 def said(s: Session) -> list[dict[str, Any]]:
-    """Return the values of all shares."""
     records = [packets.read(m.payload).header.record for m in s.received_messages]
     return [each["values"] for each in records if each["kind"] == "share"]
-
-
-# Coming to rest
 
 
 def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
@@ -117,9 +109,6 @@ def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
     assert taken.max() < s.params.max_iter
     assert len(sizes) == taken.max() + 1  # no iteration was asked for again
     assert (memory(s).moved <= s.params.tol).all()
-
-
-# The criterion
 
 
 def criterion(R: FloatArray, U: FloatArray, W: FloatArray, params: CoClustering) -> Any:

@@ -39,7 +39,6 @@ def made(**more: Any) -> CoClustering:
 
 
 def at(number: int, **more: Any) -> Session:
-    """Return a session of one's own that asks for the sums of a number."""
     return deepcopy(_at(number, **more))
 
 
@@ -51,7 +50,6 @@ def _at(number: int, **more: Any) -> Session:
 
 
 def some_rest(**more: Any) -> Session:
-    """Return one that asks for the first sums of fewer starts than before."""
     return deepcopy(_some_rest(**more))
 
 
@@ -143,12 +141,8 @@ def test_no_iteration_follows_the_last_one(
 
 
 def on(s: Session) -> list[int]:
-    """Return the starts of which the leader says that they are under way."""
     known = s.recall("r1c1", messages.Memberships)
     return site_state.lanes_under_way(s.context("r1c1"), known)
-
-
-# Overflows
 
 
 def test_a_false_overflow_of_a_start_costs_rounds_alone() -> None:
@@ -190,14 +184,10 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
 
 
 def overflows(s: Session, slot: str) -> bool:
-    """Return whether the share that a site sent last was too large."""
     known = s.memories[slot].get(messages.Memberships)
     return known is not None and bool(
         site_state.exceeds_share(s.session, known.weights).any()
     )
-
-
-# A leader that lies, and machines that round otherwise
 
 
 @pytest.mark.parametrize("named", [None, [6], [0, 9], [], [0, 1, 2], [1, 0]])
@@ -215,7 +205,6 @@ def test_a_leader_that_names_other_starts_ends_the_session(
 
 
 def remembering(s: Session, slot: str, moved: float, lane: int) -> None:
-    """Let a site have seen a start move by so much in its last iteration."""
     known = s.recall(slot, messages.Memberships)
     found = known.moved.copy()
     found[lane] = moved
@@ -236,9 +225,6 @@ def test_a_site_accepts_the_leaders_decision_within_rounding(way: int) -> None:
     with pytest.raises(ProtocolFailed, match="start"):
         s.answer("r1c2")
     s.answer("r1c3")
-
-
-# At the end
 
 
 def at_the_end(**more: Any) -> Session:

@@ -55,7 +55,6 @@ def fccm(
     params: CoClustering,
     columns: Sequence[IntArray] | None = None,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield U and W after every iteration; W sums to 1 in each set of columns."""
     while True:
         exponents = U.T @ X / params.r_max / params.lambda_w
         W = np.empty_like(exponents)
@@ -134,7 +133,6 @@ def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:
 
 
 def found_numbers(numbered: FloatArray, found: FloatArray) -> IntArray:
-    """Return which column was found for each cluster, once clusters were numbered."""
     numbers: IntArray = cdist(numbered.T, found.T).argmin(axis=1)
     assert sorted(numbers) == list(range(found.shape[1]))
     return numbers

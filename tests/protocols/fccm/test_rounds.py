@@ -41,13 +41,9 @@ def session(R: FloatArray = X, **more: Any) -> Session:
 
 
 def at(number: int, **more: Any) -> Session:
-    """Return a session that asks for the sums of a number."""
     found = session(**more)
     found.until(messages.Add, number)
     return found
-
-
-# Refusals
 
 
 @pytest.mark.parametrize(("value", "r_max"), [(1.5, 1.0), (-1e-9, 1.0), (-1.0, 9.0)])
@@ -71,9 +67,6 @@ def test_items_that_are_too_crisp_end_the_session() -> None:
         s.follow()
     assert s.kinds().count("share") == 4 * (site_state.MAX_REPEATS + 2)
     assert not s.found
-
-
-# An analyst that lies
 
 
 @pytest.mark.parametrize("normalisation", ["global", "site"])
@@ -133,7 +126,6 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
 
 
 def told(s: Session) -> list[messages.SizeReport]:
-    """Return what the sites say of the sizes of the clusters."""
     s.until(messages.ReportSizes)
     answers = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
     found = [answer.read([messages.SizeReport]) for answer in answers]
@@ -173,11 +165,7 @@ def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
     assert told(Session(made(), X, GROUPS, seed=6))[0].digest != marks[0]
 
 
-# What the analyst can read
-
-
 def large(**more: Any) -> Session:
-    """Return a session whose single shares are long enough for statistics."""
     R = blocks(800, 60)
     params = made(max_iter=3, **more)
     return Session(params, R, (20, 20, 20))

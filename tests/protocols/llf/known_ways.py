@@ -24,7 +24,6 @@ class KnownWay(Session):
 
     @classmethod
     def begun(cls, of: Hashable, begin: Callable[[], KnownWay]) -> KnownWay:
-        """Return a session as ``begin`` makes it; ``of`` says what it is made of."""
         if (of,) not in _stood:
             made = begin()
             made._way = (of,)
@@ -32,7 +31,6 @@ class KnownWay(Session):
         return _stood[of,].branch()
 
     def until(self, kind: type[Record], number: int | None = None) -> None:
-        """Go on to a round as :meth:`Session.until` does."""
         if not self._untouched():
             super().until(kind, number)
             return
@@ -44,7 +42,6 @@ class KnownWay(Session):
         self._remember()
 
     def branch(self) -> KnownWay:
-        """Return the session as it stands: it may continue otherwise."""
         other = copy(self)
         for name in ("memories", "journals", "asked", "data", "sent", "stored"):
             setattr(other, name, copy(getattr(self, name)))
@@ -60,7 +57,6 @@ class KnownWay(Session):
         return at is not None and _same(at.state(), self.state())
 
     def state(self) -> list[Any]:
-        """Return what a step of the session follows from."""
         parts = [self.memories, self.journals, self.data]
         return [self.move, *(each for part in parts for each in part.values())]
 

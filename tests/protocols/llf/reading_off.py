@@ -13,7 +13,6 @@ Cells = list[np.ndarray[Any, np.dtype[np.int64]]]
 
 
 def run_of(Z: FloatArray, V: FloatArray) -> Cells:
-    """Return the cells of each update, and of the closing sums."""
     found = []
     while True:
         found.append(cdist(Z, V).argmin(axis=1))

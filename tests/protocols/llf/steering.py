@@ -18,7 +18,6 @@ SLOWLY, QUICKLY = 0.04, 0.2
 
 
 def cells_of(Z: FloatArray, around: Sequence[FloatArray]) -> Cells:
-    """Return the nearest of each set of centroids to each row."""
     return [cdist(Z, V).argmin(axis=1) for V in around]
 
 
@@ -57,7 +56,6 @@ class Keen:
         return np.clip(np.rint(sums * unit), -most, most), counts
 
     def read(self, number: int, sums: FloatArray, counts: FloatArray) -> None:
-        """Take own sums off a total."""
         del number
         if self._sent is not None:
             self._others = sums - self._sent[0], counts - self._sent[1]

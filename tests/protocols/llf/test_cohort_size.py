@@ -79,9 +79,6 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
 
 
-# What it is refused for
-
-
 def iris(n: int) -> FloatArray:
     X = load_iris().data[:, [1, 3]]
     rng = np.random.default_rng(0)

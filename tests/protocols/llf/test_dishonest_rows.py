@@ -56,7 +56,6 @@ def session(
 
 @contextmanager
 def unsteady() -> Iterator[None]:
-    """Let nobody compare a total with the one before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RowsRound, "_check_steady", lambda *_: None)
         patch.setattr(rows_round, "check_own", lambda *_: None)

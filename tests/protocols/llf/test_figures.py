@@ -53,7 +53,6 @@ def load(name: str) -> FloatArray:
 def of_rows(
     X: FloatArray, sizes: Sequence[int] | None = None, **params: Any
 ) -> tuple[SimulationResult, FloatArray, IntArray]:
-    """Return a session over split rows, standardised pooled rows, and their labels."""
     sizes = sizes or [len(piece) for piece in np.array_split(X, 3)]
     layout = Layout.lattice(len(sizes))
     data, lifted = cut(X, layout, sizes), unaudited(layout)
@@ -80,7 +79,6 @@ def expected(Z: FloatArray, labels: IntArray) -> dict[str, float]:
 
 
 def said(outcome: Any) -> dict[str, Any]:
-    """What a party is told beside its labels."""
     return {**outcome.report, **dict(outcome.figures[0])}
 
 
@@ -293,7 +291,6 @@ def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:
 
 
 def scattered(s: Any, labels: IntArray) -> FloatArray:
-    """Return both sums over all parties, as the analyst reads them."""
     asked, shares = messages.Scatter(labels=labels), []
     for slot in s.session.slots:
         reply = ColumnsParty().reply(s.context(slot), asked, s.data[slot])
@@ -302,7 +299,6 @@ def scattered(s: Any, labels: IntArray) -> FloatArray:
 
 
 def lonely(n: int) -> IntArray:
-    """Return labels of which the first row has one of its own."""
     labels = np.ones(n, dtype=np.int64)
     labels[0] = 0
     labels[n // 2 :] = 2

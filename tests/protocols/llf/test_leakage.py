@@ -54,7 +54,6 @@ def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Session:
 
 
 def stored_totals(session: Session) -> WordArray:
-    """Return the total of every update, as the analyst's tasks hand it back."""
     found = {}
     for message in session.stored:
         arrays = opened(message)
@@ -66,7 +65,6 @@ def stored_totals(session: Session) -> WordArray:
 
 
 def opened(message: bytes) -> Any:
-    """Return the arrays of a packet, or of the role's state within the chain's."""
     try:
         return packets.read(message).arrays
     except Malformed:
@@ -122,7 +120,6 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
 
 
 def transcripts(session: Session) -> dict[tuple[int, int], str]:
-    """Return the transcript (hex) of every attempt, by round and attempt."""
     found = {}
     for message in session.sent:
         history = packets.read(message.payload).history
@@ -262,7 +259,6 @@ def test_differences_of_stored_totals_are_noise(wide: Session) -> None:
 def test_shares_of_a_party_and_their_differences_are_noise(
     wide: Session, slot: str
 ) -> None:
-    """Threat tests 75 and 76."""
     shares = np.array(
         [
             packets.read(share.payload).arrays["words"]
@@ -324,7 +320,6 @@ def test_two_totals_tell_the_analyst_nothing_of_a_leaver() -> None:
 
 
 def words_of(contribution: bytes) -> WordArray:
-    """Return the ring elements of a masked share, without its tag."""
     return packets.read(contribution).arrays["words"][:-1]
 
 
@@ -347,7 +342,6 @@ def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Sess
 
 
 def distances(session: Session, slot: str) -> WordArray:
-    """Return what a party sent in all rounds (rounds, n, k)."""
     return np.array(
         [
             packets.read(share.payload).arrays["words"]
@@ -379,7 +373,6 @@ def close_pairs(guess: FloatArray, X: FloatArray) -> float:
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
 @pytest.mark.threat(75, 90)
 def test_a_partys_distances_are_noise(algorithm: Any) -> None:
-    """Threat tests 75 and 90, for each party."""
     X = np.random.default_rng(0).normal(size=(8000, 3))
     session = columns_session(
         X, [1, 1, 1], n_clusters=5, algorithm=algorithm, max_iter=3

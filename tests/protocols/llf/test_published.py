@@ -40,7 +40,6 @@ def start(rank: int, shift: int) -> np.ndarray[Any, Any]:
 
 
 def session(rank: int, shift: int) -> tuple[Any, Any]:
-    """Return the summary of an honest session, and what a party gets."""
     params = LosslessFederated(
         n_clusters=3,
         init="given",
@@ -94,8 +93,6 @@ def test_published_means_are_too_coarse_to_reveal_a_row() -> None:
     assert np.mean(told) <= np.mean(guessed)
 
 
-# Sizes and spreads, of which the digits of a step would say all
-
 DIGITS = 1
 
 
@@ -122,7 +119,6 @@ def test_candidates_of_a_party_reveal_no_exact_size() -> None:
 
 
 def own_clusters() -> Iterator[np.ndarray[Any, Any]]:
-    """Yield clusters of a party of fifty rows of iris."""
     rows = load_iris().data
     for seed in range(5):
         own = rows[np.random.default_rng(seed).permutation(len(rows))[:50]]
@@ -160,7 +156,6 @@ def _is_whole_somewhere(told: float, n: int) -> bool:
 def _published(
     rows: np.ndarray[Any, Any], everybody: np.ndarray[Any, Any] = X
 ) -> np.ndarray[Any, Any]:
-    """Return the mean of rows as it is told outside."""
     params = LosslessFederated(n_clusters=1)
     spread = everybody.std(axis=0)
     scale = Scaler(

@@ -30,7 +30,6 @@ both = pytest.mark.parametrize("more", [{}, FUZZY], ids=["cmeans", "fuzzy"])
 
 
 def racing(X: FloatArray | None = None, **params: Any) -> Session:
-    """Return a session in the units of the data: in these a start can be given."""
     X = rows(240) if X is None else X
     data = cut(X, LAYOUT, [80] * 3)
     given = {"n_clusters": 4, "n_init": 5, "scaling": "none", "tol": 1e-3, **params}
@@ -39,7 +38,6 @@ def racing(X: FloatArray | None = None, **params: Any) -> Session:
 
 
 def lanes_of(s: Session) -> FloatArray:
-    """Return all starts, as they stand between the two rounds of the race."""
     s.until(AddUp)
     s.turn()
     return s.recall("r2c1", messages.RacingStarts).centroids
@@ -59,9 +57,6 @@ def objective(
     means = W.T @ X / np.maximum(weights, 1e-300)[:, None]
     after = np.where((weights >= least)[:, None], means, V)
     return float((W * cdist(X, after, "sqeuclidean")).sum()), after
-
-
-# Which start is the best
 
 
 @both
@@ -108,9 +103,6 @@ def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> 
         assert outcome.report == other.report
 
 
-# What is kept, and what is shown
-
-
 @pytest.mark.parametrize("init", INITS)
 def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
     s = racing(init=init)
@@ -144,9 +136,6 @@ def test_the_analyst_reads_neither_starts_nor_their_sums() -> None:
         assert abs(np.unpackbits(share.view(np.uint8)).mean() - 0.5) < 0.05
 
 
-# What a curious party reads
-
-
 @pytest.mark.parametrize("name", ["iris", "wine"])
 def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
     """It takes its own rows off each sum; two that differ by a row of others show it."""
@@ -177,9 +166,6 @@ def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
         five_runs.append(read_off(3, cells(five)))
     assert 0 <= min(more) <= max(more) <= 6
     assert max(five_runs) > 6
-
-
-# Lies and guards
 
 
 @both

@@ -57,8 +57,6 @@ def evenly(n: int, parts: int) -> list[int]:
 
 
 class Compared:
-    """A session, and the pooled reference from the same start."""
-
     def __init__(
         self,
         params: Llf,
@@ -137,7 +135,6 @@ WIDEST = 60.0
 
 
 def drawn_params(*inits: str) -> st.SearchStrategy[Llf]:
-    """Return parameters of any number of clusters, fuzziness, scaling and start."""
     return st.builds(
         lambda fuzzifier, **more: Llf(
             algorithm="fuzzy_cmeans" if fuzzifier else "cmeans",
@@ -260,7 +257,6 @@ def test_the_fuzzy_pooled_reference_is_that_of_scikit_fuzzy(
 @pytest.mark.threat(80)
 @pytest.mark.quick(1)
 def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> None:
-    """Threat test 80."""
     X = blobs(640, 3, 3).clip(-50, 50)
     rng = np.random.default_rng(0)
     given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
@@ -373,7 +369,6 @@ def suppressed_data() -> dict[str, MatrixSource]:
 
 
 def small_cluster(**more: Any) -> tuple[Session, FloatArray, int]:
-    """Return a session to its end, the centroids, and the number of the small cluster."""
     start = {
         "init": "given",
         "initial_centroids": ((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),

@@ -32,7 +32,6 @@ RUNS = Evaluation(n_clusters=KS)
 
 
 def several(evaluation: Evaluation = RUNS, **params: Any) -> Session:
-    """Return a session in the units of the data: in these a start can be given."""
     data = cut(rows(240), LAYOUT, [80] * 3)
     said = within(-90.0, 90.0, data, LAYOUT)
     given = {"n_clusters": KS[-1], "scaling": "none", "tol": 1e-3, **params}

@@ -79,9 +79,6 @@ def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:
     assert given.least_rows_moved == 1
 
 
-# What it is for: a leader that chooses the start so as to read rows
-
-
 def outliers_first(
     candidates: FloatArray, weights: FloatArray, k: int, stream: Any
 ) -> FloatArray:
@@ -115,9 +112,6 @@ def test_no_centroid_is_a_row_whatever_start_the_leader_chooses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert rows_told(monkeypatch) == 0
-
-
-# Small clusters are found, and small sites take part
 
 
 def _unequal(seed: int) -> tuple[FloatArray, IntArray]:

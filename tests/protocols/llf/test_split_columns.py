@@ -88,9 +88,6 @@ def test_a_lie_about_labels_or_memberships_is_noticed(
         s.to_the_end(told=told)
 
 
-# The default start: as good as pooled starts, and no row as a centre
-
-
 def far_clusters() -> FloatArray:
     """Return seven clusters so far apart that a start with two in one never leaves it."""
     centres = 30.0 * np.vstack([np.eye(3), -np.eye(3), np.zeros((1, 3))])
@@ -186,7 +183,6 @@ def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
 
 @pytest.mark.threat(75, 90)
 def test_distances_to_groups_are_noise_and_shifted_in_each_row() -> None:
-    """Threat tests 75 and 90, for the start."""
     s = started(np.random.default_rng(0).normal(size=(20_000, 3)), 4, max_iter=1)
     s.to_the_end()
     kind = messages.GroupDistances.kind

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.protocols.llf import LosslessFederated, rows_round
 from clustering_protocols.protocols.llf.maths import may_stop, stops
+from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 
 def total(members: list[str], sums: Any, counts: Any) -> rows_round.MemberSums:
@@ -54,6 +56,14 @@ def test_rows_may_seem_farther_by_the_slack_alone(
     rows_round.check_no_farther(BEFORE, midway(0.96 * most), V, slack)
     with pytest.raises(ProtocolFailed):
         rows_round.check_no_farther(BEFORE, midway(1.04 * most), V, slack)
+
+
+def test_the_slack_covers_rows_rounded_up_once_and_down_once() -> None:
+    encoding = SimpleNamespace(sums=FixedPoint.of(np.array([10.0, 1e6])))
+    scale = SimpleNamespace(square_limit=np.array([3.0, 4.0]))
+    found = rows_round.Slack.of(cast(Any, encoding), cast(Any, scale), 7)
+    assert np.array_equal(found.sums * encoding.sums.unit, [14.0, 14.0])
+    assert found.squares == 7.0
 
 
 def test_sums_of_rows_stand_in_no_log() -> None:

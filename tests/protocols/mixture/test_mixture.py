@@ -40,18 +40,14 @@ SETS = {
 
 
 class Played(NamedTuple):
-    """A session after its end, and the rows of all parties, in the order of slots."""
-
     run: simulation.SimulationResult
     X: FloatArray
 
     def all_parties(self, name: str) -> Any:
-        """Return an attribute of the outcomes of all parties, one below the other."""
         return np.concatenate([getattr(o, name) for o in self.run.outcomes.values()])
 
 
 def played(params: Mixture, X: FloatArray, **sections: Any) -> Played:
-    """Return a session whose rows are dealt out to three parties."""
     parts = simulation.split(X, LAYOUT, 0)
     run = simulation.run(params, LAYOUT, parts.data, 0, **sections)
     return Played(run, np.vstack([matrix(rows) for rows in parts.data.values()]))

@@ -23,7 +23,6 @@ def stream(*labels: int) -> KeyedStream:
 def shares(
     rows: Words, segments: int, noise: int, parties: int, source: KeyedStream
 ) -> list[Words]:
-    """Return each party's share (n, width) of all rows."""
     parts = maths.cut(rows, segments)
     parts += [field.draw(source, len(parts[0])) for _ in range(noise)]
     matrix = maths.build_encoding_matrix(segments, noise, parties)
@@ -31,12 +30,10 @@ def shares(
 
 
 def answers(held: Sequence[Words]) -> list[Words]:
-    """Return each party's unmasked answer."""
     return [field_distances(share) for share in held]
 
 
 def hidden(plain: Sequence[Words], segments: int, session: int = 0) -> list[Words]:
-    """Return each party's weighted and masked answer."""
     parties = len(plain)
     weights = maths.build_decoding_weights(segments, maths.share_points(parties))
     masked = [answer.copy() for answer in plain]

@@ -155,7 +155,6 @@ def test_tiles_of_the_distances_have_no_seams(n: int, width: int) -> None:
 
 @st.composite
 def coded(draw: st.DrawFn) -> tuple[Any, int, int, int]:
-    """Rows of quantised numbers, and l, t, M."""
     segments, noise = draw(st.integers(1, 4)), draw(st.integers(1, 3))
     parties = maths.count_needed_values(segments, noise) + draw(st.integers(0, 3))
     n, d = draw(st.integers(1, 6)), draw(st.integers(1, 9))

@@ -63,7 +63,6 @@ def params_of(algorithm: Any, k: int = 3, **more: Any) -> OmniFC:
 
 
 def steps(points: Any) -> Any:
-    """Return residues as whole numbers on both sides of zero."""
     whole = points.astype(np.int64)
     return np.where(whole > P // 2, whole - P, whole)
 
@@ -75,12 +74,8 @@ def measured(marks: Any, rows: Any) -> list[int]:
     return pairs[: len(pairs) - limits.n_pairs(len(rows))]
 
 
-# Exact
-
-
 @st.composite
 def boxes(draw: st.DrawFn) -> tuple[Any, int, int]:
-    """Ranges of features, bits that fit, and a seed."""
     width = st.one_of(st.just(0.0), st.floats(1e-9, 1e8))
     ranges = np.array(draw(st.lists(width, min_size=1, max_size=9)))
     bits = draw(st.integers(0, units.largest_bits(ranges)))
@@ -118,14 +113,10 @@ def test_equal_rows_get_equal_coordinates_wherever_they_stand() -> None:
 
 
 def in_order(marks: Any, from_rows: Any) -> Any:
-    """Return distances between landmarks and to rows in the order of an answer."""
     parts = []
     for place, mark in enumerate(marks):
         parts += [np.square(marks[place + 1 :] - mark).sum(1), from_rows[place]]
     return np.concatenate(parts).astype(float)
-
-
-# Drawn alike, and without a direction
 
 
 def test_landmarks_are_a_regular_simplex_of_secret_orientation() -> None:
@@ -148,9 +139,6 @@ def test_every_direction_is_as_likely() -> None:
             assert kstest(heights, "uniform", args=(-1, 2)).pvalue > 1e-5
 
 
-# The same algorithms
-
-
 @pytest.mark.parametrize("eps", [0.4, 0.7, 1.5])
 @pytest.mark.parametrize("min_samples", [1, 5, 400])
 def test_density_of_rows_is_that_of_their_distances(
@@ -165,9 +153,6 @@ def test_density_of_rows_is_that_of_their_distances(
     )
     expected = knee(distances, min_samples)
     assert density.knee_of_rows(X, min_samples) == pytest.approx(expected)
-
-
-# What travels
 
 
 @pytest.mark.parametrize("n", [500, 501])
@@ -252,11 +237,7 @@ def test_a_corrupt_answer_that_breaks_the_simplex_is_found() -> None:
         maths.rows_from_landmarks(squared.__getitem__, 9, 3)
 
 
-# Sizes
-
-
 def squared_of(X: Any) -> Any:
-    """Return distances to the corners of a simplex, as decoded."""
     marks = maths._simplex(X.shape[1])
     return in_order(marks, np.array([np.square(X - mark).sum(1) for mark in marks]))
 

@@ -47,7 +47,6 @@ def find_axes(Z: Matrix, seconds: float, seed: int = 0) -> Matrix:
 
 
 def matched(axes: Matrix, Z: Matrix, X: Matrix) -> dict[int, float]:
-    """Return the largest |r| of each field that an axis shows with |r| >= .999."""
     best: dict[int, float] = {}
     centred = (X - X.mean(axis=0)) / X.std(axis=0)
     for axis in axes:
@@ -60,7 +59,6 @@ def matched(axes: Matrix, Z: Matrix, X: Matrix) -> dict[int, float]:
 
 
 def turned(X: Matrix, seed: int) -> Matrix:
-    """Return standardised rows in unknown axes, to the digits that `omnifc` keeps."""
     rng = np.random.default_rng(seed)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     R = np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0]

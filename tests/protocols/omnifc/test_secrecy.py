@@ -200,9 +200,6 @@ def test_equal_rows_of_a_party_have_different_shares() -> None:
         assert len(np.unique(own.shares)) == own.shares.size
 
 
-# Attempts
-
-
 def at_the_shares(X: Any) -> simulation.Session:
     layout = Layout.lattice(3)
     data = {

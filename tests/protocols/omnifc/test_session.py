@@ -67,7 +67,6 @@ def evaluated(params: OmniFC, X: Any, parties: int = 3) -> simulation.SessionEva
 
 
 def agreement(first: Any, second: Any) -> float:
-    """Return the agreement of all parties' labels; sessions number clusters anew."""
     assert set(first) == set(second)
     ours, theirs = (
         np.concatenate([side[slot].labels for slot in sorted(side)])
@@ -81,7 +80,6 @@ def agreement(first: Any, second: Any) -> float:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Squared distances as the analyst decoded them."""
     kept: list[Any] = []
     see = analyst.build_clustering_input
 
@@ -210,7 +208,6 @@ def test_one_spare_answer_finds_a_corrupt_one_and_two_name_it(
 
 
 def read_again(session: simulation.Session) -> dict[str, Outcome]:
-    """Return what each party reads in its result without its rows."""
     return {
         slot: session.outcome(slot, result, None)
         for slot, result in session.final_step.results.items()
@@ -360,7 +357,6 @@ def test_beyond_its_range_or_memory_a_party_sends_no_share() -> None:
 def by_hand(
     params: OmniFC, parts: simulation.Split, **choices: Any
 ) -> simulation.Session:
-    """Return a session whose parties all make these choices."""
     layout = parts.layout
     everybody = dict.fromkeys(layout.names, choices)
     return simulation.Session(params, layout, parts.data, seed=1, choices=everybody)
@@ -369,7 +365,6 @@ def by_hand(
 def at_distances(
     params: OmniFC, parts: simulation.Split, **choices: Any
 ) -> simulation.Session:
-    """Return a session before its last round."""
     session = by_hand(params, parts, **choices)
     session.until(messages.Compare)
     return session

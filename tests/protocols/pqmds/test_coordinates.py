@@ -36,9 +36,6 @@ def several(coordinates: int, sub_dim: int, **more: Any) -> ProductQuantisation:
     return ProductQuantisation.model_validate(given | more)
 
 
-# Coordinates
-
-
 @pytest.mark.parametrize("weights", ["rows", "centres"])
 @pytest.mark.parametrize("size", [2, 3, 8, 64])
 @pytest.mark.parametrize("d", [2, 3, 5])
@@ -81,9 +78,6 @@ def test_minmax_scales_a_subspace_by_one_factor() -> None:
     assert found.max() == 1.0
     ratios = pdist(found) / pdist(given.centres)
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-9)
-
-
-# What is sent
 
 
 @pytest.mark.parametrize(
@@ -129,15 +123,11 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
     assert run.outcomes["r1c1"].centroids.shape == (1, 7)
 
 
-# What it shows
-
-
 def codes_of(name: str, coordinates: int, sub_dim: int) -> FloatArray:
     return maths.encode(several(coordinates, sub_dim), SETS[name], stream()).codes
 
 
 def known_rows(name: str, coordinates: int, sub_dim: int, known: int) -> FloatArray:
-    """Return R² of features, guessed from the codes of all rows and some known rows."""
     X, codes = SETS[name], codes_of(name, coordinates, sub_dim)
     rows = np.random.default_rng(1).choice(len(X), known, replace=False)
     found, begin = [], 0
@@ -181,10 +171,3 @@ def test_the_self_check_says_what_least_squares_recovers(name: str) -> None:
         expected += list(1 - left / rows[:, features].var(axis=0))
     assert notes["  features, median R²"] == pytest.approx(np.median(expected))
     assert notes["  features, largest R²"] == pytest.approx(max(expected))
-
-
-def test_two_coordinates_are_sent_unless_noise_is_asked_for_or_there_is_one() -> None:
-    noise = {"privacy": {"mechanism": "laplace"}}
-    for given, sent in (({}, 2), ({"sub_dim": 1}, 1), (noise, 1), ({"sub_dim": 4}, 2)):
-        usual = ProductQuantisation.model_validate({"n_clusters": 3, **given})
-        assert usual.n_coordinates == sent

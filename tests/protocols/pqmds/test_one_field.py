@@ -28,7 +28,6 @@ NOISE = {"mechanism": "laplace", "epsilon": 500}
 
 
 def asked(fields: Sequence[Field], **given: Any) -> str:
-    """Return what the party with these fields is asked before its codes leave."""
     dictionary = [Schema(fields=tuple(fields)), Schema(fields=OTHERS)]
     data = {
         slot: MatrixSource(_values(schema), columns=schema.names, ids=IDS)

@@ -34,9 +34,6 @@ def simulate(params: ProductQuantisation, X: FloatArray, d: int) -> Any:
     return simulation.evaluate(params, X, parts, seed=1)
 
 
-# One feature
-
-
 def inertia(values: FloatArray, weights: FloatArray, begins: IntArray) -> float:
     return sum(
         float(
@@ -105,9 +102,6 @@ def test_a_mean_far_from_zero_costs_no_digits() -> None:
     assert np.array_equal(near, far)
 
 
-# Several features
-
-
 @pytest.mark.parametrize("d", [2, 3, 4, 5, 8])
 def test_a_codebook_is_as_good_as_scikit_learn_s(d: int) -> None:
     X = np.random.default_rng(d).normal(size=(1500, d))
@@ -140,9 +134,6 @@ def test_equal_rows_get_equal_codes() -> None:
     _, which = np.unique(X, axis=0, return_inverse=True)
     for row in range(which.max() + 1):
         assert len(np.unique(found.codes[which == row])) == 1
-
-
-# Coordinates
 
 
 def test_a_weight_counts_as_so_many_points() -> None:
@@ -179,9 +170,6 @@ def test_centres_count_by_their_rows_or_alike_as_the_terms_say() -> None:
     }
     along = {name: abs(np.corrcoef(c, X[:, 0])[0, 1]) for name, c in codes.items()}
     assert along["rows"] > along["centres"] + 0.1
-
-
-# Whole sessions
 
 
 def test_more_clusters_than_rows_are_refused() -> None:

@@ -159,7 +159,6 @@ def measured(
     encoding: Callable[..., Any] = release.encode,
     scale: Callable[..., float] = noise_scale,
 ) -> float:
-    """Return the ε, at least, of two tables under a budget of 1."""
     monkeypatch.setattr(release, "encode", once(encoding))
     monkeypatch.setattr(release, "noise_scale", cache(scale))
     return told_apart(*NEIGHBOURS[tables], epsilon=1.0)

@@ -46,7 +46,6 @@ def rows_of(
 def parties(
     *held: Sequence[Person], columns: Sequence[str] = COLUMNS
 ) -> tuple[Layout, dict[str, MatrixSource]]:
-    """Return parties of one row group that hold these people."""
     layout = Layout.lattice(1, len(held))
     given = zip(layout.names, held, strict=True)
     return layout, {

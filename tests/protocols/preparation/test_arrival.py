@@ -52,7 +52,6 @@ def params(**said: Any) -> DataCollaboration:
 def arrived(
     ids: Sequence[str] | None, layout: Layout = SHARED, slot: str = "r1c1", **said: Any
 ) -> Arrival:
-    """Return what arrives of a table with one column, the number of the row."""
     n_rows = 4 if ids is None else len(ids)
     own = MatrixSource(np.arange(float(n_rows))[:, None], ids=ids)
     return arrive(drawn(params(**said), layout), params(**said), slot, own)
@@ -60,9 +59,6 @@ def arrived(
 
 def rows_of(arrival: Arrival) -> list[int]:
     return matrix(arrival.data)[:, 0].astype(int).tolist()
-
-
-# In which order rows arrive
 
 
 def test_rows_of_a_shared_row_group_are_sorted_by_id() -> None:
@@ -114,9 +110,6 @@ def test_a_protocol_that_aligns_no_rows_takes_them_as_they_are() -> None:
     assert found == Arrival(data=own)
 
 
-# What is refused
-
-
 def test_rows_without_ids_are_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidData) as refused:
         arrived(None)
@@ -145,18 +138,12 @@ def test_an_intersection_needs_its_library_where_rows_are_shared(
     assert arrived(None, MIXED, "alone", method="ecdh").rows is None
 
 
-# The first of two
-
-
 def test_the_first_row_of_an_id_arrives() -> None:
     found = arrived(["c", "a", "C ", "b", "a"], duplicates="first")
     assert rows_of(found) == [1, 3, 0]
     outcome = found.put_back(Outcome(labels=np.array([10, 11, 12])))
     assert outcome.labels.tolist() == [12, 10, -1, 11, -1]
     assert outcome.report == {"rows that took part": "3 of 5"}
-
-
-# Position
 
 
 def test_by_position_rows_stay_where_they_are() -> None:
@@ -188,9 +175,6 @@ def test_ids_are_compared_also_where_rows_align_by_position(ids: str) -> None:
     data = {**one.data, "r1c2": MatrixSource(matrix(other), other.columns, given)}
     with pytest.raises(RowsNotAligned):
         simulation.run(params(method="position"), one.layout, data, seed=1)
-
-
-# Whole sessions
 
 
 def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:

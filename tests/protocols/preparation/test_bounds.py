@@ -100,8 +100,6 @@ def test_a_roster_of_another_width_ends_the_session() -> None:
         engine.stages.check_roster(replace(session, terms=terms))
 
 
-# What parameters need of a dictionary
-
 BOUNDED = numbers(["x0", "x1"], -1.0, 1.0)
 HALF = Schema(
     fields=(*BOUNDED.fields, Field(name="crp", constraints=Constraints(minimum=0)))
@@ -141,9 +139,6 @@ def test_ranges_that_the_dictionary_lacks_open_no_session(
     with pytest.raises(InvalidParameters, match="'x0'"):
         drawn(numbers(["x0"], -1.7e308, 1.7e308))  # its width is no number
     assert drawn(BOUNDED)
-
-
-# Of prepared columns
 
 
 FIELDS = Schema(fields=tuple(f for f in SCHEMA.fields if f.name != "crp"))

@@ -62,7 +62,6 @@ PREPARATION = Preparation(
 
 
 def rows(n: int = 300, seed: int = 0) -> FloatArray:
-    """Return fields (n, 7) with 15 % gaps, as tables are read."""
     rng = np.random.default_rng(seed)
     group = rng.integers(3, size=n)
     X = np.column_stack(
@@ -81,7 +80,6 @@ def rows(n: int = 300, seed: int = 0) -> FloatArray:
 
 
 def reference(X: FloatArray) -> FloatArray:
-    """Return what scikit-learn makes of the pooled fields."""
     number = make_pipeline(SimpleImputer(strategy="mean"), StandardScaler())
     rank = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     half = FunctionTransformer(lambda Z: Z * 0.5**0.5)
@@ -155,7 +153,6 @@ def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> No
 
 
 def of_columns(how: Any, n_groups: int) -> tuple[list[Schema], list[Preparation]]:
-    """Return dictionaries of four fields in column groups, and how gaps are met."""
     schemas, preparations = [], []
     for names in np.split(np.array(["a", "b", "c", "d"]), n_groups):
         bounds = Constraints(minimum=-10, maximum=10)

@@ -53,16 +53,12 @@ def run(chosen: Any, split: simulation.Split) -> simulation.SimulationResult:
 
 
 def taking_part(split: simulation.Split, done: simulation.SimulationResult) -> set[int]:
-    """Return the rows with a label, which must be the same ones for all parties."""
     found = [
         {int(row) for row in split.held[slot][outcome.labels >= 0]}
         for slot, outcome in done.outcomes.items()
     ]
     assert all(each == found[0] for each in found)
     return found[0]
-
-
-# Ids
 
 
 @pytest.mark.parametrize(
@@ -151,16 +147,10 @@ def test_an_id_empty_after_normalisation_is_named_by_its_row(empty: str) -> None
         identify(["a", empty], ALL, "first")
 
 
-# What is refused before a party joins
-
-
 @pytest.mark.parametrize("name", ['["a"]', '["a",1]', '["a"', "[1]", "[]"])
 def test_an_id_that_only_looks_like_a_list_is_one_part(name: str) -> None:
     assert normal_form(name, ()) == [name]
     assert identify([name, "a"], (), "error").ids == [join([name]), join(["a"])]
-
-
-# Who takes part
 
 
 def test_spellings_of_two_parties_meet() -> None:
@@ -212,9 +202,6 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
     read = [packets.read(sent.payload) for sent in session.received_messages]
     kinds = {packet.header.record["kind"] for packet in read}
     assert kinds == {"signed", "secrets-shared", "counted", "evaluated", "shown"}
-
-
-# What a party that follows the stage refuses
 
 
 def at(kind: type[Any]) -> Session:

@@ -54,9 +54,6 @@ def blinded(number: int, width: int = 32) -> intersection.BlindedIds:
     return intersection.BlindedIds(elements=np.zeros((number, width), np.uint8))
 
 
-# Guessing within a quota
-
-
 @pytest.mark.threat(98)
 def test_a_leader_evaluates_no_more_ids_than_rows_that_joined() -> None:
     view = session().context(FIRST)
@@ -156,9 +153,6 @@ def test_answers_that_are_none_stop_the_party_before_it_sends() -> None:
             running.answer(SECOND, bare)
 
 
-# Values and tokens are of one agreement and row group
-
-
 def elsewhere(view: PartyContext) -> list[PartyContext]:
     """The same party with the same entropy, under another agreement or in another row."""
     other = replace(view.session, agreement_digest="0" * 64)
@@ -200,9 +194,6 @@ def test_tokens_hide_values_and_ids_alike() -> None:
     assert len(set(made)) == 4
 
 
-# Tokens that are no tokens
-
-
 @pytest.mark.parametrize(
     "spoil",
     [lambda tokens: tokens[::-1], lambda tokens: np.vstack([tokens[:1], tokens[:-1]])],
@@ -230,18 +221,13 @@ def stage_of(running: Session) -> Any:
 
 
 def bound(view: Any) -> bytes:
-    """What tokens of a row group are bound to."""
     session = view.session
     return intersection.bind(
         session.terms.session, session.agreement_digest, view.slot.row
     )
 
 
-# A dictionary of all ids
-
-
 def known_to_the_analyst(running: Session) -> list[bytes]:
-    """Session, digests and contexts, which are no secret."""
     plan, _ = engine.load(running.agreement)
     digest = plan.agreement_digest
     context = bound(running.context(FIRST))

@@ -61,9 +61,6 @@ def play(*held: Sequence[Person], **more: Any) -> list[tuple[int, ...]]:
     return sorted(zip(*(each.tolist() for each in rows), strict=True))
 
 
-# Who is linked to whom
-
-
 def test_rows_are_linked_by_the_first_key_on_which_they_agree() -> None:
     other = [
         each._replace(given="otherwise") if n % 2 else each
@@ -120,9 +117,6 @@ def test_too_few_linked_rows_end_the_session_with_no_number() -> None:
         play(CROWD, strangers)
 
 
-# What links is a function of tokens alone
-
-
 def tokens(*keys: Sequence[int]) -> Any:
     flat = np.array(keys, dtype=">u8")[..., None]
     return np.concatenate([flat, np.ones((*flat.shape[:2], 3), ">u8")], 2).view(
@@ -163,9 +157,6 @@ def test_tokens_that_come_twice_are_refused() -> None:
         as_texts("r1c1", tokens([1, 2], [3, 3]))
 
 
-# An analyst that joins rows of different people
-
-
 @pytest.mark.threat(190)
 def test_parties_take_the_analysts_word_for_who_is_linked() -> None:
     """A risk of the terms: cells of one person differ, so parties compare nothing."""
@@ -177,9 +168,6 @@ def test_parties_take_the_analysts_word_for_who_is_linked() -> None:
     assert honest is not None
     assert joined is not None
     assert joined.rows == honest.rows
-
-
-# What a party that follows the stage refuses
 
 
 def at(kind: type[Any], *held: Sequence[Person]) -> Session:

@@ -59,14 +59,6 @@ def test_keys_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
         catalogue.parse_params("pqmds", {"n_clusters": 2, "alignment": given})
 
 
-def test_terms_without_match_keys_do_not_name_them() -> None:
-    written = Alignment(method="ecdh").model_dump()
-    assert set(written) == {"method", "normalisation", "duplicates", "minimum_overlap"}
-    named = Alignment(method="ecdh", match_keys=("a",), key_uniqueness=0.5).model_dump()
-    assert named["match_keys"] == ("a",)
-    assert named["key_uniqueness"] == 0.5
-
-
 @pytest.mark.parametrize(
     ("step", "text", "expected"),
     [

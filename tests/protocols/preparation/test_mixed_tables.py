@@ -25,7 +25,6 @@ LAYOUT = Layout.lattice(3)
 
 
 def patients(seed: int, n: int = 300) -> tuple[FloatArray, IntArray]:
-    """Return fields (n, 5) of three planted groups, and the group of each row."""
     rng = np.random.default_rng(seed)
     group = rng.integers(0, 3, n)
     columns = [
@@ -39,7 +38,6 @@ def patients(seed: int, n: int = 300) -> tuple[FloatArray, IntArray]:
 
 
 def ours(X: FloatArray) -> IntArray:
-    """Return the labels of a session of three parties."""
     parts = simulation.split(X, LAYOUT, 0, dictionary=[SCHEMA])
     given = {"dictionary": [SCHEMA], "preparation": [Preparation()]}
     params = LosslessFederated(n_clusters=3)

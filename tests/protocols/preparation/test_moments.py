@@ -95,9 +95,6 @@ def test_moments_do_not_depend_on_how_rows_are_cut_or_ordered() -> None:
     assert len({f.deviations.tobytes() for f in found}) == 1
 
 
-# Several column groups
-
-
 def ragged() -> Layout:
     """Three parties hold the first columns, two the second, one the third."""
     cells = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)]
@@ -135,9 +132,6 @@ def test_each_column_group_pools_its_own_way() -> None:
         check(session.recall(slot.name, PooledMoments), X)
 
 
-# What is refused
-
-
 @pytest.mark.parametrize("value", [2.0**62, -(2.0**62), 1e300])
 def test_too_large_values_are_refused_before_anything_is_sent(value: float) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
@@ -154,9 +148,6 @@ def test_too_large_values_are_refused_before_anything_is_sent(value: float) -> N
         session.turn()
     assert "age" not in str(refused.value)
     assert len(session.received_messages) == before
-
-
-# What the analyst sees, and what it may not change
 
 
 def open_moments(phase: int) -> Session:

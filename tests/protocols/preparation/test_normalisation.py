@@ -80,8 +80,6 @@ def test_no_other_step_is_known(wrong: str) -> None:
         Alignment.model_validate({"normalisation": ["zero-pad:8", "zero-pad:9"]})
 
 
-# Patterns
-
 IDS = [f"KV-{number:08d}" for number in range(345_678, 10**8, 2_345_678)]
 
 

@@ -31,7 +31,6 @@ from clustering_protocols.terms.terms import Layout
 def session(
     n_parties: int, column: list[float], **choices: object
 ) -> simulation.Session:
-    """Return a session in which the parties' third column is in these units."""
     rng = np.random.default_rng(0)
     layout = Layout.lattice(n_parties)
     data = {}
@@ -83,7 +82,6 @@ def moments(rows: np.ndarray) -> Moments:
 
 
 def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> str:
-    """Return what a party is asked, one of whose columns has this name."""
     here = moments(own)
     pooled = pool([here, *map(moments, others)])
     columns = [Measurement(0, name, name, **more)]  # type: ignore[arg-type]
@@ -141,7 +139,6 @@ def test_gaps_at_all_sites_silence_no_alarm(how: str, n_parties: int) -> None:
 
 
 def dealt_by_cluster(seed: int, n_parties: int) -> list[np.ndarray]:
-    """Return lognormal rows of five clusters, most of which lie at one party each."""
     draw = np.random.default_rng(seed)
     clusters, centres = draw.integers(0, 5, 600), draw.normal(0, 1, 5)
     rows = np.exp(centres[clusters] + draw.normal(0, 0.4, 600))

@@ -64,7 +64,6 @@ COMBAT = Preparation(harmonise="combat", covariates=("age", "ward", "smokes"))
 
 
 def study(seed: int = 0) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return fields (n, 11), scanners and true groups of a study with three scanners."""
     rng = np.random.default_rng(seed)
     site = np.repeat(range(3), SIZES)
     n = len(site)
@@ -92,20 +91,17 @@ X, SITE, GROUP = study()
 
 @pytest.fixture(scope="module")
 def ended() -> simulation.Session:
-    """Return a session of the study that came to its end."""
     ran = session(X)
     ran.to_the_end()
     return ran
 
 
 def clustered(ran: simulation.Session) -> FloatArray:
-    """Return the rows of all parties as the columns that they cluster."""
     homes = [(slot, ran.memories[slot], ran.data[slot]) for slot in LAYOUT.names]
     return np.vstack([matrix(rows_of(ran.session, *home)) for home in homes])
 
 
 def design_of(X: FloatArray) -> FloatArray:
-    """Return age, two indicators of wards, and who smokes."""
     return np.column_stack([X[:, 0], X[:, -2] == 1, X[:, -2] == 2, X[:, -1]])
 
 
@@ -239,7 +235,6 @@ def test_sites_read_the_totals_and_the_analyst_nothing(
 
 
 def opened(rows: FloatArray, phase: int = 1) -> simulation.Session:
-    """Return a session whose open round is one of site effects."""
     ran = session(rows)
     ran.until(AddUp)
     assert ran.open.stage == NAME

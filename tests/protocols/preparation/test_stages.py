@@ -52,8 +52,6 @@ PARTS = simulation.split(X, LAYOUT, seed=1)
 
 
 class Pieces:
-    """A data source of batches of the given sizes."""
-
     ids = None
 
     def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
@@ -68,7 +66,6 @@ class Pieces:
 def ended_session(
     params: Params, data: Mapping[str, DataSource], session: str = "s"
 ) -> Session:
-    """Return a session after its last round: the memories are there to be read."""
     whole = Session(params, LAYOUT, data, seed=7, session=session)
     whole.to_the_end()
     return whole
@@ -224,14 +221,6 @@ def test_only_members_of_a_group_share_its_secret(session: Session) -> None:
     assert columns["r1c2"] == columns["r2c2"]
     assert len({*rows.values(), *columns.values()}) == 4
     assert all(len(bytes.fromhex(secret)) == 32 for secret in rows.values())
-
-
-def test_another_session_of_the_same_parties_has_other_secrets(
-    session: Session,
-) -> None:
-    other = ended_session(DataCollaboration(n_clusters=3), PARTS.data, session="t")
-    before = {kept.secret for kept in recalled(session, RowSecret).values()}
-    assert before.isdisjoint(k.secret for k in recalled(other, RowSecret).values())
 
 
 @pytest.mark.parametrize(

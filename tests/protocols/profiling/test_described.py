@@ -61,7 +61,6 @@ def schema_of(*fields: Field) -> Schema:
 def cells(
     layout: Layout, wide: np.ndarray, groups: Sequence[Sequence[str]], names: list[str]
 ) -> dict[str, MatrixSource]:
-    """Return the tables of parties: rows in turn, columns by their group."""
     return {
         slot.name: MatrixSource(
             wide[slot.row :: layout.n_row_groups][
@@ -194,9 +193,6 @@ def test_one_column_group_alone_may_hold_what_is_described() -> None:
     cost = next(f for f in ran.outcomes["r1c2"].profiles[0].fields if f.name == "cost")
     expected = pd.Series(TOLD[:, 2]).groupby(labels).mean()
     np.testing.assert_allclose(cost.mean, expected, rtol=1e-9)
-
-
-# What terms say
 
 
 def request_of(*schemas: Schema, **more: Any) -> SessionRequest:

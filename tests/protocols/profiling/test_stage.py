@@ -46,7 +46,6 @@ def _opened_before(
 def begun(
     params: Any, layout: Layout, **more: Any
 ) -> tuple[simulation.Session, simulation.Split]:
-    """Return a session over iris before its first round, and who holds which rows."""
     columns = np.array_split(np.arange(4), layout.n_column_groups)
     dictionary = [
         SCHEMA.model_copy(update={"fields": tuple(SCHEMA.fields[i] for i in part)})
@@ -63,7 +62,6 @@ def begun(
 
 
 def pooled(parts: simulation.Split, outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
-    """Return all rows with their labels, those of no cluster left out."""
     frame = pd.DataFrame(X, columns=list(NAMES))
     for row in range(parts.layout.n_row_groups):
         first = parts.layout.row_group(row)[0]
@@ -172,9 +170,6 @@ def test_published_centroids_are_as_rounded_as_profiles() -> None:
     assert not np.allclose(summary.centroids, X[parts.held["r1c1"]].mean(axis=0))
 
 
-# Lies
-
-
 @pytest.mark.threat(109)
 @pytest.mark.parametrize(
     ("told", "said"),
@@ -228,12 +223,8 @@ def test_labels_that_were_profiled_are_those_that_come_out(
         session.to_the_end()
 
 
-# What a reader could work out
-
-
 @pytest.fixture
 def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let labels be the analyst's: one row of r1c1 has a cluster of its own."""
     honest = stages.labelled_by
 
     def lying(lasts: Any) -> Any:

@@ -65,7 +65,6 @@ def _rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
 
 
 def added_up(rows: np.ndarray, labels: np.ndarray, n_members: int = 3) -> ProfileTotals:
-    """Return the sums over members, each with every third row."""
     known = ProfileTotals(
         fields=ProfileFields(SCHEMA),
         n_clusters=N_CLUSTERS,
@@ -100,7 +99,6 @@ def pooled() -> tuple[ProfileTotals, pd.DataFrame]:
 
 
 def field(profile: Profile, name: str) -> FieldProfile:
-    """Return the profile of a field."""
     return next(each for each in profile.fields if each.name == name)
 
 
@@ -243,9 +241,6 @@ def test_a_profile_that_no_reader_could_show_is_none(
 ) -> None:
     with pytest.raises(ValidationError):
         _told(**entries)
-
-
-# Corners of the grid and of the bounds
 
 
 def test_the_grid_is_numpys_histogram_and_what_lies_beyond_it() -> None:

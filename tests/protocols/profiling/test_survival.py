@@ -123,7 +123,6 @@ def test_counts_are_those_of_the_pooled_rows(
 
 @pytest.fixture(scope="module")
 def drawn() -> list[SurvivalLine]:
-    """Return three lines whose hazards differ."""
     rng = np.random.default_rng(0)
     group = rng.integers(0, 3, 600)
     times = np.minimum(rng.exponential(np.array([300.0, 600.0, 900.0])[group]), MOST)

@@ -183,8 +183,6 @@ def test_parts_join_whose_separation_costs_most(seed: int) -> None:
 
 
 def one_joined(now: Any, part: Any, edges: Any) -> Any:
-    """Return part numbers after one step along a tree between the parts as given."""
-
     def separation(edge: Any) -> float:
         a, b = (np.count_nonzero(now == at(end)) for end in edge[:2])
         return (1 / a + 1 / b) / edge[2] if at(edge[0]) != at(edge[1]) else 0.0

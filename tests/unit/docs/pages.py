@@ -83,8 +83,6 @@ class Command:
 
 @dataclass(frozen=True)
 class Block:
-    """Commands that stand together."""
-
     commands: tuple[Command, ...]
     reason: str | None = None
 
@@ -111,7 +109,6 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def followed(page: Path) -> list[Block]:
-    """Return the blocks that a test types."""
     return [block for block in blocks(page) if block.reason is None]
 
 
@@ -140,7 +137,6 @@ def _transcript(body: str) -> Iterator[Command]:
 
 
 def words(command: str) -> list[str]:
-    """Return the words of a command line, without what the shell does with it."""
     found = shlex.split(command.partition(" #")[0])
     ends = [n for n, word in enumerate(found) if word in {"|", ">", "2>&1", "&", "<"}]
     return found[: ends[0]] if ends else found
@@ -187,7 +183,6 @@ class Terminal:
         self.waiting = command
 
     def read(self) -> None:
-        """Wait for the command that was typed last; compare what it printed."""
         if self.waiting is None:
             return
         command, self.waiting = self.waiting, None
@@ -212,12 +207,10 @@ class Terminal:
         return "".join(lines), f"nothing in {_SECONDS} s"
 
     def kill(self) -> None:
-        """End the shell and all that it started."""
         if self.shell.poll() is None:
             os.killpg(self.shell.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End the shell and let go of its pipes."""
         self.kill()
         with self.shell:
             pass

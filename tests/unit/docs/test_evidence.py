@@ -27,9 +27,6 @@ def rows(**wanted: str) -> list[dict[str, str]]:
     return [r for r in MEASURED["fidelity"] if wanted.items() <= r.items()]
 
 
-# The page
-
-
 def test_the_page_is_what_was_measured() -> None:
     drawn = evidence_pictures.draw(MEASURED)
     for path, text in evidence.texts().items():
@@ -43,7 +40,6 @@ def test_the_page_is_what_was_measured() -> None:
 
 
 def numbers(svg: str) -> list[float]:
-    """Return the places of the dots."""
     return [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', svg)]
 
 
@@ -68,9 +64,6 @@ def test_every_protocol_has_tables() -> None:
         if any(way.agreement for way in known.methods)
     }
     assert set(evidence_page.TABLES) == advised
-
-
-# Cells of the papers
 
 
 def test_every_cell_is_near_the_paper_or_has_a_cause() -> None:
@@ -101,17 +94,11 @@ def test_two_spreads_are_those_of_the_draws_or_the_paper() -> None:
     assert Cell("Table 1", "iris", "ours", 0.71, [0.5], paper_spread=0.11).near
 
 
-# Baselines
-
-
 def test_the_server_of_fedsc_rebuilds_every_row() -> None:
     X = load("iris").X
     rows = (X - X.mean(axis=0)) / X.std(axis=0)
     factors = factorise(np.array_split(rows, 3), seed=0)
     assert np.abs(rebuild_rows(factors) - rows).max() < 1e-9
-
-
-# The figures
 
 
 def test_lossless_protocols_lost_nothing() -> None:

@@ -23,7 +23,6 @@ LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 def anchors(page: Path) -> set[str]:
-    """The names under which a browser finds the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -16,7 +16,6 @@ PINNED = re.compile(r"^([a-z0-9-]+)==(\S+)(?: ; (.+?))?(?: \\)?$", re.MULTILINE)
 
 
 def pins(lock: str) -> dict[str, set[tuple[str, str]]]:
-    """Return the versions of each package, with what they are for."""
     found: dict[str, set[tuple[str, str]]] = {}
     for name, version, marker in PINNED.findall((ROOT / lock).read_text()):
         found.setdefault(name, set()).add((version, marker))
@@ -24,7 +23,6 @@ def pins(lock: str) -> dict[str, set[tuple[str, str]]]:
 
 
 def asked(*parts: list[str]) -> set[str]:
-    """Return the names of requirements."""
     texts = [text for part in parts for text in part]
     return {re.split(r"[\s\[<>=!~;]", text, maxsplit=1)[0].lower() for text in texts}
 

@@ -71,7 +71,6 @@ def test_python_has_the_right_form(page: Path) -> None:
 
 
 def check_form(text: str) -> None:
-    """Check that a command exists and knows the options that it is given."""
     found = words(text)
     if found[0] == "make":
         assert set(found[1:]) <= _TARGETS, text

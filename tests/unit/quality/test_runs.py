@@ -13,11 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols import simulation
-from clustering_protocols.contract import Params
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.quality.gap import Gap, gaps, says_one
 from clustering_protocols.quality.halves import agreement, stability
 from clustering_protocols.records.arrays import FloatArray
@@ -37,9 +34,6 @@ def _one_thread() -> Iterator[None]:
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-# The gap statistic
 
 
 def pooled_gap(X: FloatArray, k: int, seed: int) -> tuple[float, float]:
@@ -92,7 +86,6 @@ def test_rows_without_structure_are_one_cluster(kind: str) -> None:
 
 
 def runs_of(found: list[Gap]) -> list[Figures]:
-    """Return the figures of runs that have these gaps, the first of one cluster."""
     return [
         Figures(
             n_clusters=each.n_clusters,
@@ -152,9 +145,6 @@ def test_numbers_that_leave_no_inertia_are_left_out(
     assert [each.n_clusters for each in found] == numbers
 
 
-# Stability
-
-
 def test_stability_is_the_mean_over_pairs_of_halves() -> None:
     """In scikit-learn, over halves of another draw."""
     draw, labels = rng(7), []
@@ -187,28 +177,11 @@ def test_no_stability_is_told_where_nothing_can_differ(X: FloatArray, k: int) ->
     assert stability(X, k, rng()) is None
 
 
-# In sessions
-
-
-SESSIONS: list[tuple[Params, Layout]] = [
-    (DataCollaboration(n_clusters=3), Layout.lattice(2, 2)),
-    (OmniFC(n_clusters=3), Layout.lattice(3, 1)),
-    (ProductQuantisation(n_clusters=3), Layout.lattice(1, 2)),
-]
-
-
-def told(
-    params: Params, layout: Layout, X: FloatArray, numbers: tuple[int, ...]
-) -> list[Figures]:
-    parts = simulation.split(X, layout, seed=0)
-    several = Evaluation(n_clusters=numbers) if len(numbers) > 1 else None
-    run = simulation.run(params, layout, parts.data, 0, evaluation=several)
-    return list(next(iter(run.outcomes.values())).figures)
-
-
 def test_what_does_not_cluster_rows_by_k_means_tells_none_of_it() -> None:
-    spectral = DataCollaboration(n_clusters=3, algorithm="spectral")
-    for each in told(spectral, Layout.lattice(2, 2), IRIS, (2, 3)):
-        assert each.gap is each.stability is None
-    for each in told(SESSIONS[0][0], Layout.lattice(2, 2), IRIS, (3,)):
-        assert each.gap is each.stability is None
+    layout, runs = Layout.lattice(2, 2), Evaluation(n_clusters=(2, 3))
+    data = simulation.split(IRIS, layout, seed=0).data
+    for algorithm, evaluation in (("spectral", runs), ("kmeans", None)):
+        params = DataCollaboration(n_clusters=3, algorithm=algorithm)
+        run = simulation.run(params, layout, data, 0, evaluation=evaluation)
+        for figures in run.outcomes["r1c1"].figures:
+            assert figures.gap is figures.stability is None

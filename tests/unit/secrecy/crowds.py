@@ -20,7 +20,6 @@ SECRET = ColumnSecret(secret=sha256(b"column").hexdigest())
 
 
 def views(n: int, session: str = "s", **where: Any) -> dict[str, PartyContext]:
-    """Return where n parties stand that share rows of one table."""
     layout = Layout.lattice(n)
     data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
     agreed = Session(Dummy(), layout, data, seed=5, session=session)
@@ -37,5 +36,4 @@ def views(n: int, session: str = "s", **where: Any) -> dict[str, PartyContext]:
 
 
 def told_otherwise(view: PartyContext) -> PartyContext:
-    """Return where a party stands that was told something else until now."""
     return replace(view, transcripts=dict.fromkeys(view.transcripts, "1" * 64))

@@ -22,11 +22,7 @@ def keys(slot: str, session: str = "s", entropy: bytes = ENTROPY) -> PartyKeys:
 
 
 def changed(digits: str) -> str:
-    """Return hex digits with the first bit turned."""
     return f"{int(digits[0], 16) ^ 8:x}{digits[1:]}"
-
-
-# Keys
 
 
 def test_another_entropy_session_or_slot_gives_other_keys() -> None:
@@ -71,9 +67,6 @@ def test_a_repr_of_private_keys_shows_nothing() -> None:
         assert repr(half) not in shown
 
 
-# The safety number
-
-
 def test_a_safety_number_is_twelve_groups_of_five_digits() -> None:
     for agreement in range(50):  # a tenth of all groups begins with a zero
         number = safety_number(bytes([agreement]))
@@ -102,8 +95,6 @@ def test_a_safety_number_changes_with_any_byte() -> None:
     last_groups = {number[-5:] for number in numbers}
     assert len(last_groups) > 90  # every group depends on all bytes
 
-
-# Envelopes
 
 ADDRESS = Binding(
     transcript="0" * 64,

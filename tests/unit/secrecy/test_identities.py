@@ -68,9 +68,6 @@ def test_no_repr_shows_the_private_key() -> None:
         assert "St. Mary's" in shown
 
 
-# Cards
-
-
 def test_a_card_is_read_back_and_holds_no_secret() -> None:
     text = OWN.card.model_dump_json().encode()
     read = Card.read(text)

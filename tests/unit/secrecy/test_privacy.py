@@ -95,7 +95,6 @@ def test_a_number_alone_is_as_noisy_as_one_of_many(
 
 
 def largest_loss(mechanism: Mechanism, scale: float, delta: float) -> float:
-    """Return a lower bound of ε: of all events 'above x', on two samples for each."""
     found = []
     for half in ("choose", "measure"):
         near = budget.noise(mechanism, stream(f"{half} a"), scale, SAMPLES)

@@ -26,7 +26,6 @@ SECRET = sha256(b"session secret").digest()
 
 
 def changed(digits: str) -> str:
-    """Return hex digits with the first bit turned."""
     return f"{int(digits[0], 16) ^ 8:x}{digits[1:]}"
 
 
@@ -126,16 +125,11 @@ def test_a_member_with_a_foreign_mark_is_not_authentic() -> None:
             check(agreement(r2c1=line))
 
 
-# Institutions
-
-
 def both(slots: dict[str, str]) -> bytes:
-    """Terms that expect these institutions."""
     return drawn(slots={slot: institution(who).key for slot, who in slots.items()})
 
 
 def resigned(line: Member, who: Institution, terms: bytes = TERMS) -> Member:
-    """A line as somebody with the session secret would mark and sign it again."""
     written = roster_entries._build_entry_bytes("s", digest(terms), line.line)
     update = {"mark": mark(SECRET, written), "signature": who.sign(written)}
     return line.model_copy(update=update)

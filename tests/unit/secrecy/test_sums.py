@@ -56,7 +56,6 @@ def masked(
     *,
     blinded: bool = False,
 ) -> dict[str, WordArray]:
-    """Return what each party sends."""
     sent = {}
     for slot, view in crowd.items():
         of = MaskedSum.from_context(view, list(crowd), name)
@@ -76,7 +75,6 @@ def words_of(integers: Any) -> WordArray:
 
 @pytest.mark.threat(73)
 def test_key_and_stream_have_their_known_answers() -> None:
-    """Threat test 73."""
     salt, info = bytes([0x11] * 32), b"kat"
     key = HKDF(SHA256(), 32, salt=salt, info=info).derive(bytes(range(32)))
     assert key.hex() == (
@@ -106,7 +104,6 @@ def test_a_mask_does_not_depend_on_the_size_of_its_pieces() -> None:
 @pytest.mark.parametrize(("n", "size"), [(2, 300_000), (3, 100_000), (8, 1000)])
 @pytest.mark.threat(74)
 def test_a_masked_sum_is_the_plain_sum(n: int, size: int) -> None:
-    """Threat test 74."""
     rng = np.random.default_rng(n)
     crowd = views(n)
     shares = {s: words_of(rng.integers(BOTTOM, TOP, size)) for s in crowd}
@@ -161,7 +158,6 @@ def test_the_statistics_of_noise_would_find_a_plain_upload() -> None:
 )
 @pytest.mark.threat(76)
 def test_the_same_data_are_never_masked_alike(other: dict[str, Any]) -> None:
-    """Threat test 76."""
     rng = np.random.default_rng(0)
     data = words_of(rng.integers(BOTTOM, TOP, 100_000))
     name = other.pop("name", "a")
@@ -468,7 +464,6 @@ def of(crowd: Crowd, name: str = "a") -> MaskedSum:
 
 
 def total_of(crowd: Crowd, given: dict[str, Any]) -> WordArray:
-    """Return the total of what each party sends."""
     return add_tagged(
         SUM.share(view, words_of(given[slot]), of(crowd))
         for slot, view in crowd.items()

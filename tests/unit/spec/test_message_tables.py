@@ -28,7 +28,6 @@ def own_stages(name: str) -> Iterator[Stage]:
 
 
 def sent_in(stage: Stage) -> set[tuple[str, str, type[Record]]]:
-    """Return role, stage and kind of all that travels; states of analysts do not."""
     pairs = [(e.task, e.answer) for e in stage.exchanges]
     return {
         *(("task", stage.name, task) for task, _ in pairs),

@@ -57,7 +57,6 @@ def draw(n_rows: int, seed: int) -> pd.DataFrame:
 
 
 def numbers_of(truth: pd.DataFrame) -> np.ndarray[Any, Any]:
-    """The truth as the dictionary's numbers."""
     days = pd.to_datetime(truth["dx"]) - pd.Timestamp(1970, 1, 1)
     return np.column_stack(
         [

@@ -103,8 +103,6 @@ def check(path: Path, truth: pd.DataFrame, named: str, mapping: TableMapping) ->
 
 
 class Hospital(NamedTuple):
-    """A hospital's table, what it means, and the draft of its mapping."""
-
     path: Path
     truth: pd.DataFrame
     draft: Proposal

@@ -192,9 +192,6 @@ def test_a_draft_asks_what_the_point_is(tmp_path: Path) -> None:
     assert "leuko" not in drafted.to_mapping().columns
 
 
-# Dates
-
-
 DATES = Schema.model_validate(
     {"fields": [{"name": "born", "type": "date"}, {"name": "seen", "type": "date"}]}
 )
@@ -239,9 +236,6 @@ def test_columns_of_other_orders_are_read_each_by_its_own(tmp_path: Path) -> Non
     assert "day-first" in said
 
 
-# Levels
-
-
 SEX = {"name": "sex", "type": "string", "categories": ["f", "m"]}
 CONSENT = {"name": "consent", "type": "boolean"}
 
@@ -283,9 +277,6 @@ def test_letters_with_one_reading_are_drafted(
 def test_what_the_table_has_as_the_dictionary_does_is_not_asked(tmp_path: Path) -> None:
     levels = drafted_levels(tmp_path, SEX, ["f", "m"] * 4)
     assert {certainty for _, certainty in levels.values()} == {"certain"}
-
-
-# Minus signs
 
 
 @pytest.mark.parametrize("form", ["\u2212{}", "{}-", "({})", "- {}", "{}\u2212"])

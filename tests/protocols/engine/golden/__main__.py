@@ -16,7 +16,6 @@ from tests.protocols.engine.golden.recording import Forgetful
 
 
 def main() -> int:
-    """Return how the process ends: 1 if a record differs."""
     parser = argparse.ArgumentParser(prog="make golden", description=files.__doc__)
     parser.add_argument("protocols", nargs="*", help="all by default")
     parser.add_argument("--write", action="store_true", help="write what comes now")

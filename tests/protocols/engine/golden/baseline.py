@@ -24,7 +24,6 @@ _COMPUTE = ("numpy", "scipy", "scikit-learn")
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a process that makes golden records."""
     own = os.environ.get("PYTHONPATH")
     paths = [str(TESTS), str(TESTS.parent), *([own] if own else [])]
     return os.environ | _SETTINGS | {"PYTHONPATH": os.pathsep.join(paths)}
@@ -36,7 +35,6 @@ def is_ours() -> bool:
 
 
 def start_again() -> None:
-    """Replace this process by one that does."""
     command = [sys.executable, "-m", "tests.protocols.engine.golden", *sys.argv[1:]]
     os.execve(sys.executable, command, environment())
 

@@ -16,14 +16,12 @@ _SHOW_GEOMETRY = {"dc", "omnifc"}  # whose profiles may be told to members alone
 
 
 def cases(protocol: str) -> dict[str, Example[Any]]:
-    """Return the examples of a protocol by number, and what they do not join, by name."""
     examples = catalogue.protocol(protocol).reference().examples()
     numbered = {str(number): each for number, each in enumerate(examples)}
     return numbered | dict(_joined(protocol, examples))
 
 
 def _joined(protocol: str, examples: Any) -> Iterator[tuple[str, Example[Any]]]:
-    """Yield rows that are aligned, with runs and profiles, where a protocol can."""
     runs = Evaluation(n_clusters=(2, 3))
     profiles = Release(
         profiles="members" if protocol in _SHOW_GEOMETRY else "everybody"
@@ -42,7 +40,6 @@ def _joined(protocol: str, examples: Any) -> Iterator[tuple[str, Example[Any]]]:
 
 
 def _described(example: Example[Any], **more: Any) -> Example[Any]:
-    """Return an example with more sections and a dictionary, which profiles need."""
     groups, width = example.layout.n_column_groups, example.X.shape[1]
     sizes = [width // groups + (i < width % groups) for i in range(groups)]
     begins = [sum(sizes[:i]) for i in range(groups)]

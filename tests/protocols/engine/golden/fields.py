@@ -31,12 +31,10 @@ _DESCRIBED: Final = re.compile(
 
 
 def digest(content: bytes) -> str:
-    """Return the first 12 hex digits of SHA-256."""
     return sha256(content).hexdigest()[:12]
 
 
 def of_array(array: np.ndarray[Any, Any]) -> str:
-    """Return an array's line."""
     if array.dtype == np.uint8 and (values := _as_json(array.tobytes())) is not None:
         return _of_json(values)
     shape = ",".join(map(str, array.shape))
@@ -45,7 +43,6 @@ def of_array(array: np.ndarray[Any, Any]) -> str:
 
 
 def of_value(value: Any) -> Any:
-    """Return a JSON value's line; a short one as it is."""
     if isinstance(value, str) and len(value) > _SHORT:
         return f"text[{len(value)}] {digest(value.encode())}"
     return _of_json(value) if isinstance(value, list | dict) else value

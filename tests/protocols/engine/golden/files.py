@@ -24,7 +24,6 @@ class Compared(NamedTuple):
 
 
 def path_of(protocol: str) -> Path:
-    """Return the file of a protocol."""
     return FOLDER / f"{protocol}.json"
 
 
@@ -48,7 +47,6 @@ def compare(
 
 
 def write(protocol: str, *, new_terms: bool) -> None:
-    """Write the file of a protocol anew, under the terms that it holds or new ones."""
     path = path_of(protocol)
     kept = {} if new_terms or not path.exists() else json.loads(path.read_text())
     terms = {name: each["terms"] for name, each in kept.get("sessions", {}).items()}

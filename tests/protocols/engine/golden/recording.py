@@ -30,17 +30,14 @@ class Forgetful(simulation.Session):
     """A session whose roles lose all but their bytes before every answer and step."""
 
     def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        """Answer from the bytes of memory and journal."""
         self.kill()
         return super().ask(slot, task)
 
     def advance(self, contributions: Mapping[str, bytes]) -> None:
-        """Step from the bytes of the state."""
         self.kill()
         super().advance(contributions)
 
     def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
-        """Read results with the bytes of memory and journal."""
         self.kill()
         return super().conclude(results)
 
@@ -80,7 +77,6 @@ def recorded(
 
 
 def differences(before: Any, now: Any, place: str = "") -> dict[str, Any]:
-    """Return, by place, the values of JSON that are others now; None: no longer there."""
     if not (isinstance(before, dict) and isinstance(now, dict)):
         return {} if before == now else {place: now}
     found: dict[str, Any] = {}
@@ -134,7 +130,6 @@ def _when(where: RoundRef) -> tuple[int, int, str]:
 
 
 def _line(record: Mapping[str, Any], arrays: codec.Arrays) -> dict[str, Any]:
-    """Return a record's fields, its version among them where it is not the first."""
     line = {name: of_value(value) for name, value in record["values"].items()}
     line |= {name: of_array(arrays[name]) for name in sorted(arrays)}
     return line if record["version"] == 1 else line | {"v": record["version"]}
@@ -151,7 +146,6 @@ def _beside(packet: packets.Packet) -> dict[str, Any]:
 
 
 def _transcript(session: simulation.Session) -> list[str]:
-    """Return the digest of every line that somebody was told, in order."""
     lines: dict[int, str] = {}
     for _, _, packet in _messages(session):
         for line in packet.history:
