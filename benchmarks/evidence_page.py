@@ -175,8 +175,8 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "What Coterie was measured by: fidelity to pooled clustering, the tables and the "
-        "baselines of its protocols' papers, and other tools on one table."
+        "Fidelity to pooled clustering, the tables and baselines of the protocols' papers, "
+        "and other tools on one table."
     )
     yield "<!-- not run: takes half an hour -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (
@@ -196,23 +196,23 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"Each method of each protocol clusters at most {at['rows']} rows of each of "
         f"{at['sets']} sets into as many clusters as there are classes, dealt out to "
         f"{at['parties']} parties in {at['splits']} ways. *Fidelity* is the adjusted Rand "
-        "index (ARI) between the labels and those of the same clustering of the pooled "
-        "rows from the same start; *worst* is the worst split of any set. What loses is "
-        "what leaves dimensions at home (`dc` by default, `pqmds` always). "
-        "[fidelity.csv](evidence/fidelity.csv) has every set."
+        "index (ARI) with the labels of the same clustering of the pooled rows from the "
+        "same start; *worst* is the worst split of any set. Only methods that leave "
+        "dimensions at home lose (`dc` by default, `pqmds`). `mixture` refuses sets whose "
+        "rows its totals would show. [fidelity.csv](evidence/fidelity.csv) has every set."
     )
     yield fidelity_table(measured)
     yield _picture("fidelity")
     yield "## Objective"
     yield (
-        "What the method minimises over the same of the pooled method with ten starts: "
-        "above 1 is worse than pooled."
+        "What the method minimises, over that of the best of ten pooled starts: above 1 is "
+        "worse than pooled."
     )
     yield _picture("objective")
     yield "## Bytes and rounds"
     yield (
-        "Bytes of the busiest party in a whole session over those of the whole table; the "
-        "label has the median number of rounds."
+        "Bytes of the busiest party over those of the whole table; the label has the median "
+        "number of rounds."
     )
     yield _picture("bytes")
 
@@ -220,16 +220,16 @@ def _fidelity(measured: Measured) -> Iterator[str]:
 def _papers(measured: Measured) -> Iterator[str]:
     yield "## The papers' tables"
     yield (
-        "Each cell is *near* the paper within two spreads (of our draws, or the paper's) "
-        "and half a printed digit. One that is further has a cause: *shown* by another "
-        "cell that is near, or *stated* where nothing that is published can show it. Each "
-        "file has paper, ours, spread, draws and cause of each cell."
+        "A cell is *near* the paper within two spreads (of our draws, or the paper's) and "
+        "half a printed digit. Otherwise its cause is *shown* by another cell that is near, "
+        "or *stated*; without a cause it is *beyond*, as 5 % are by chance. Each file has "
+        "paper, ours, spread, draws and cause of each cell."
     )
     rows = [
         row | {"protocol": f"[`{row['protocol']}`](evidence/{row['protocol']}.csv)"}
         for row in measured["papers"]
     ]
-    titles = ("protocol", "cells", "near", "shown", "stated")
+    titles = ("protocol", "cells", "near", "shown", "stated", "beyond")
     yield table(rows, {title: title for title in titles})
     causes: dict[str, list[str]] = defaultdict(list)
     for name in (name for name in TABLES if name in measured):
@@ -246,19 +246,17 @@ def _papers(measured: Measured) -> Iterator[str]:
 def _baselines(measured: Measured) -> Iterator[str]:
     yield "## The papers' baselines"
     yield (
-        "`python -m benchmarks.papers.baselines` runs what the papers compare with, "
-        "written anew, on the papers' tables; [beside.csv](evidence/beside.csv) has every "
-        "cell."
+        "`python -m benchmarks.papers.baselines` runs what the papers compare with on their "
+        "tables; [beside.csv](evidence/beside.csv) has every cell."
     )
     titles = {"baseline": "baseline", "cells": "cells", "near": "near its figures",
               "better": "ours is better", "worse": "worse",
               "reads": "what its server reads"}  # fmt: skip
     yield table(measured["servers"], titles)
     yield (
-        "Better and worse are agreement with the classes by more than two spreads, which "
-        "is no aim of ours. What FedSC's server holds rebuilds every row of every party; a "
-        "test does it. FedMAvg and DP-VFC are not run: no code or complete description of "
-        "either is public."
+        "Better and worse mean agreement with the classes by more than two spreads, which "
+        "is no aim of ours. A test rebuilds every row from what FedSC's server holds. "
+        "FedMAvg and DP-VFC are not run: neither has public code or a complete description."
     )
 
 
@@ -272,8 +270,7 @@ def _peers(measured: Measured) -> Iterator[str]:
         f"{at['peer_updates']} updates of Lloyd's from the same start, but for "
         "diffprivlib. Bytes are those of its loopback network: a tool in one process "
         "sends none. *Ratio* is inertia over that of pooled scikit-learn from the same "
-        "start, ARI is with its labels. Seconds count starting the tool, on a machine "
-        "with other work."
+        "start, ARI is with its labels. Seconds include starting the tool."
     )
     titles = {"peer": "tool", "seconds": "seconds", "cpu": "CPU seconds",
               "bytes": "bytes", "rounds": "rounds", "ratio": "ratio", "ari": "ARI",

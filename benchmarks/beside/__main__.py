@@ -16,6 +16,7 @@ Linux, as a user that may make a network namespace; about ten minutes.
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import subprocess
@@ -38,6 +39,7 @@ N_ROWS, N_COLUMNS, N_PARTIES, N_CLUSTERS, N_UPDATES = 6_000, 8, 3, 5, 10
 ROOT: Final = Path(__file__).resolve().parents[2]
 FILES: Final = Path(__file__).parent / "tools"
 MOST_SECONDS: Final = 600
+PRODUCT: Final = ("analyst_service", "clustering_protocols", "coterie", "party_sdk")
 
 
 class Tool(NamedTuple):
@@ -108,6 +110,8 @@ def draw(folder: Path) -> None:
 def environment(name: str, packages: Sequence[str], folder: Path) -> Path:
     """Return the Python of a tool's environment, which is made if it is not there."""
     if not packages:
+        for package in PRODUCT:  # pip compiles what it installs
+            compileall.compile_dir(ROOT / package, quiet=1)
         return Path(sys.executable)
     python = folder / name / "bin" / "python"
     if not (folder / name / "ready").exists():

@@ -106,13 +106,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
 }
 NOTHING_LEFT_OUT = (
-    "The paper's row for phoneme under spectral clustering left no dimension out: with all "
-    "dimensions its figures come out, with one less they do not."
+    "The paper's spectral row for phoneme left no dimension out: its figures come out "
+    "with all dimensions, not with one less."
 )
 
 OF_SCIKIT_LEARN = (
-    "Central clustering is scikit-learn's alone. The paper names neither its version nor its "
-    "copy of phoneme, whose spectral ARI moves by .01 with one neighbour more or less."
+    "Central clustering is scikit-learn's alone; the paper names neither its version "
+    "nor its copy of phoneme."
 )
 
 

@@ -65,17 +65,14 @@ N_STARTS, N_BLOCKS = 50, 5
 LAYOUT = Layout.lattice(1, 4)
 LIKELY = 0.7
 UNPUBLISHED = (
-    "The paper's made data and their noise are only pictures; ours have ones with "
-    "probability .7 inside a group and .3 outside, and no cell can show the difference."
+    "The paper shows its made data only as pictures; ours have ones with probability "
+    ".7 inside a group and .3 outside."
 )
 POORER_OPTIMUM = (
-    "The paper's pooled run is not the one of the largest criterion but a poorer optimum: "
-    "Table 4 prints its clusters, and beside that run the cell is near."
+    "The paper's pooled run is not the best optimum; beside the clusters that its "
+    "Table 4 prints, the cell is near."
 )
-OTHER_STARTS = (
-    "Not explained: beside the paper's pooled run, too, the figure is another; it depends on "
-    "the optima that the starts end in, and the paper does not publish its starts."
-)
+OTHER_STARTS = "Not explained: it depends on the optima of unpublished starts."
 
 
 def correlations(W: Matrix, reference: Matrix) -> Matrix:

@@ -87,21 +87,20 @@ TABLE_3 = {
     (56, 8): (0.53030, 0.44555, 18.55026),
 }
 SINGLE_START = (
-    "The paper's cells are single starts, of which chance puts some beyond two "
-    "spreads, and codes of single pixels are the pixels: there pooled k-means is the "
-    "cell that shows it."
+    "The paper's cells are single starts, some of which are beyond two spreads by "
+    "chance; pooled k-means shows it where codes are the pixels."
 )
 OF_THE_NUMBERS = (
-    "Numbers of centres are names: distances of them follow the order in which the codebook "
-    "lists its centres, which the paper does not say. Ours are in the order of the first."
+    "Numbers of centres are names: their distances follow an order in the codebook "
+    "that the paper does not state."
 )
 OF_THE_SCALING = (
-    "The paper's setting stretches each subspace to [0, 1], one where little varies too: "
-    "without that, as restored data show, the figure comes out."
+    "The paper stretches each subspace to [0, 1], even if little varies in it; "
+    "without that (restored data) the figure comes out."
 )
 OF_THE_STRESS = (
-    "One number embeds one feature without stress, and the paper's is not 0: its MDS ends "
-    "in local optima. Ours is that of the projection, which has none."
+    "One number embeds one feature without stress; the paper's MDS ends in local "
+    "optima, our projection has none."
 )
 
 Matrix = NDArray[np.float64]

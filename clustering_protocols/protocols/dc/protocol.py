@@ -179,13 +179,13 @@ def _way(
 
 
 METHODS = (
-    _way("kmeans", "spherical", (0.21, 1.0), (0.84, 1.0), (0.5, 1.0)),
+    _way("kmeans", "spherical", (0.21, 1.0), (0.75, 1.0), (0.5, 1.0)),
     _way(
         "spectral",
         "arbitrary",
-        (0.19, 1.0),
+        (0.17, 1.0),
         (0.39, 1.0),
-        (0.05, 1.0),
+        (0.07, 1.0),
         algorithm="spectral",
     ),
 )

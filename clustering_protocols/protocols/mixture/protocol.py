@@ -88,6 +88,7 @@ def _way(name: str, data: Data) -> Method:
         shapes=("elongated",) if data == "numeric" else ("fuzzy",),
         data=data,
         rounds=RoundBudget.MANY,
+        agreement={"horizontal": (1.0, 1.0)} if data == "numeric" else {},
     )
 
 
