@@ -104,7 +104,9 @@ def test_the_server_of_fedsc_rebuilds_every_row() -> None:
 def test_lossless_protocols_lost_nothing() -> None:
     for row in MEASURED["fidelity"]:
         if row["protocol"] in LOSSLESS:
-            few = "features are too few" in row["refused"] or row["protocol"] == "mixture"
+            few = (
+                "features are too few" in row["refused"] or row["protocol"] == "mixture"
+            )
             assert (row["refused"] and few) or float(row["least"]) == 1.0, row
 
 
