@@ -62,8 +62,8 @@ def strongest(degrees: FloatArray, tie: float) -> IntArray:
         rounding leaves of degrees that are equal in exact arithmetic.
     """
     largest = degrees.max(axis=1, keepdims=True)
-    found: IntArray = (degrees >= largest * (1 - tie)).argmax(axis=1)
-    return found
+    labels: IntArray = (degrees >= largest * (1 - tie)).argmax(axis=1)
+    return labels
 
 
 def n_alike(degrees: FloatArray, tie: float) -> int:
@@ -71,11 +71,11 @@ def n_alike(degrees: FloatArray, tie: float) -> int:
 
     For every row; ``tie`` as for :func:`strongest`.
     """
-    different: list[FloatArray] = []
+    distinct: list[FloatArray] = []
     for column in degrees.T:
-        if not any(_equal(column, other, tie) for other in different):
-            different.append(column)
-    return int(degrees.shape[1]) - len(different)
+        if not any(_equal(column, earlier_column, tie) for earlier_column in distinct):
+            distinct.append(column)
+    return int(degrees.shape[1]) - len(distinct)
 
 
 def _equal(a: FloatArray, b: FloatArray, tie: float) -> bool:

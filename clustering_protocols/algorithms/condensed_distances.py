@@ -22,8 +22,8 @@ def n_rows(condensed: FloatArray) -> int:
 @in_c("row")
 def read_row(condensed: FloatArray, n: int, i: int, row: FloatArray) -> None:
     """Fill ``row`` (n,) with the distances of row i; 0 to itself."""
-    others = np.arange(i)
-    row[:i] = condensed[others * n - others * (others + 1) // 2 - others - 1 + i]
+    rows = np.arange(i)
+    row[:i] = condensed[rows * n - rows * (rows + 1) // 2 - rows - 1 + i]
     row[i] = 0.0
     begin = i * n - i * (i + 1) // 2
     row[i + 1 :] = condensed[begin : begin + n - i - 1]
@@ -72,17 +72,17 @@ def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int,
     Of equal distances those of the lowest row inside count, then the lowest outside.
     """
     pair: IntArray = np.full(2, -1, dtype=np.int64)
-    least = _find_outside(condensed, inside, pair)
-    return int(pair[0]), int(pair[1]), least
+    distance = _find_outside(condensed, inside, pair)
+    return int(pair[0]), int(pair[1]), distance
 
 
 @in_c("pair")
 def _find_outside(condensed: FloatArray, inside: MaskArray, pair: IntArray) -> float:
-    row, least = np.empty(len(inside)), np.inf
+    row, smallest = np.empty(len(inside)), np.inf
     for i in np.flatnonzero(inside).tolist():
         read_row(condensed, len(inside), i, row)
         row[inside] = np.inf
-        if row.min() < least:
+        if row.min() < smallest:
             pair[:] = i, row.argmin()
-            least = float(row.min())
-    return least
+            smallest = float(row.min())
+    return smallest

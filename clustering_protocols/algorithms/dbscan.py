@@ -48,9 +48,13 @@ def knee_of(distances: FloatArray) -> float:
     if rise == 0:
         return float(curve[0]) * (1 + 1e-9)
     height = np.linspace(0.0, 1.0, len(curve)) - (curve - curve[0]) / rise
-    at = curve[int(np.argmax(height))]
-    beyond = curve[curve > at]
-    return float((at + beyond[0]) / 2) if len(beyond) else float(at) * (1 + 1e-9)
+    knee_value = curve[int(np.argmax(height))]
+    larger = curve[curve > knee_value]
+    return (
+        float((knee_value + larger[0]) / 2)
+        if len(larger)
+        else float(knee_value) * (1 + 1e-9)
+    )
 
 
 @in_c("labels")

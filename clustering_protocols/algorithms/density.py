@@ -39,8 +39,8 @@ def dbscan_of_rows(
             f"{most_pairs}. Choose a smaller eps."
         )
     # by a tree: the other way loses digits where distances are small
-    found = DBSCAN(eps=eps, min_samples=min_samples, algorithm="kd_tree").fit(X)
-    labels: IntArray = found.labels_.astype(np.int64)
+    model = DBSCAN(eps=eps, min_samples=min_samples, algorithm="kd_tree").fit(X)
+    labels: IntArray = model.labels_.astype(np.int64)
     return labels
 
 
@@ -60,19 +60,21 @@ def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     min_samples: neighbours by whose distance density is measured, the row itself among
         them.
     """
-    found = HDBSCAN(
+    model = HDBSCAN(
         min_cluster_size=min_cluster_size,
         min_samples=min(min_samples, len(X)),
         algorithm="kd_tree",
         copy=True,
     ).fit(X)
-    labels: IntArray = found.labels_.astype(np.int64)
+    labels: IntArray = model.labels_.astype(np.int64)
     step = _EQUAL * np.ptp(X, axis=0).max(initial=0.0) or 1.0
     _, equal = np.unique(np.round(X / step), axis=0, return_inverse=True)
-    (groups, found_in), counts = np.unique([equal, labels], axis=1, return_counts=True)
+    (groups, group_labels), counts = np.unique(
+        [equal, labels], axis=1, return_counts=True
+    )
     order = np.lexsort((counts, groups))
-    usual = np.empty(len(X), dtype=np.int64)
-    usual[groups[order]] = found_in[
+    majority = np.empty(len(X), dtype=np.int64)
+    majority[groups[order]] = group_labels[
         order
     ]  # the last of each group is the most frequent
-    return usual[equal]
+    return majority[equal]

@@ -13,9 +13,7 @@ import numpy as np
 from clustering_protocols.algorithms.condensed_distances import n_rows, read_row
 from clustering_protocols.records.arrays import FloatArray
 
-_NOTHING_LEFT = (
-    1e-13  # of the largest squared distance: the rounding of the differences
-)
+_ROUNDING = 1e-13  # of the largest squared distance: the rounding of the differences
 
 
 def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
@@ -27,21 +25,21 @@ def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
     n = n_rows(squared)
     from_origin, row = np.empty(n), np.empty(n)
     read_row(squared, n, 0, from_origin)
-    rest = from_origin.copy()  # squared distance from the span of the pivots so far
-    scale = rest.max(initial=0.0)
+    residual = from_origin.copy()  # squared distance from the span of the pivots so far
+    scale = residual.max(initial=0.0)
     factor = np.zeros((n, min(n_dimensions, n - 1)))
     rank = 0
     while rank < factor.shape[1]:
-        pivot = int(np.argmax(rest))
-        if rest[pivot] <= _NOTHING_LEFT * scale:
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= _ROUNDING * scale:
             break
         read_row(squared, n, pivot, row)
         gram = (from_origin + from_origin[pivot] - row) / 2
         column = gram - factor[:, :rank] @ factor[pivot, :rank]
-        column /= np.sqrt(rest[pivot])
+        column /= np.sqrt(residual[pivot])
         factor[:, rank] = column
-        rest -= column * column
-        rest[pivot] = 0.0
+        residual -= column * column
+        residual[pivot] = 0.0
         rank += 1
     centred = factor[:, :rank] - factor[:, :rank].mean(axis=0)
     if not rank:

@@ -11,8 +11,6 @@ record 50).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -20,52 +18,43 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from .neighbors import Neighbors
 
 
-def join(part: IntArray, most: int, neighbors: Neighbors) -> IntArray:
+def join(part: IntArray, max_parts: int, neighbors: Neighbors) -> IntArray:
     """Return part numbers (n,) below so many, from those of components (n,).
 
     No part is cut. The order of rows decides only where distances or costs are equal.
     """
     sizes = np.bincount(part)
-    if len(sizes) <= most:
+    if len(sizes) <= max_parts:
         return part
-    tree = _spanning_tree(part, neighbors)
+    ends, distances = _spanning_tree(part, neighbors)
     into = np.arange(len(sizes))
-    while len(tree.distances) >= most:
-        a, b = sizes[into[tree.ends]]
-        at = int((tree.distances * (a / (a + b)) * b).argmin())
-        kept, joining = into[tree.ends[:, at]]
-        sizes[kept] += sizes[joining]
-        into[into == joining] = kept
-        tree = tree.without(at)
+    while len(distances) >= max_parts:
+        a, b = sizes[into[ends]]
+        cheapest = int((distances * (a / (a + b)) * b).argmin())
+        target, source = into[ends[:, cheapest]]
+        sizes[target] += sizes[source]
+        into[into == source] = target
+        ends = np.delete(ends, cheapest, axis=1)
+        distances = np.delete(distances, cheapest)
     _, renumbered = np.unique(into, return_inverse=True)
     return renumbered[part]
 
 
-class _Tree(NamedTuple):
-    """Edges between parts: the numbers of both (2, m), and distances (m,)."""
+def _spanning_tree(part: IntArray, neighbors: Neighbors) -> tuple[IntArray, FloatArray]:
+    """Return the parts (2, m) and lengths (m,) of the shortest edges that join all parts.
 
-    ends: IntArray
-    distances: FloatArray
-
-    def without(self, at: int) -> _Tree:
-        return _Tree(np.delete(self.ends, at, axis=1), np.delete(self.distances, at))
-
-
-def _spanning_tree(part: IntArray, neighbors: Neighbors) -> _Tree:
-    """Return the shortest edges that join all parts.
-
-    The shortest edge that leaves a set of rows is one of them, whichever the set: it is
-    the smallest that has not joined another, which a search costs least.
+    The shortest edge that leaves a set of rows is one of them, whichever the set. The
+    smallest set is searched next, which costs least.
     """
-    given, part, sizes = part, part.copy(), np.bincount(part).astype(np.float64)
+    original, part, sizes = part, part.copy(), np.bincount(part).astype(np.float64)
     ends, distances = [], []
     for _ in range(len(sizes) - 1):
         smallest = int(sizes.argmin())
-        found = neighbors.outside(part == smallest)
-        ends.append((given[found.inside], given[found.row]))
-        distances.append(found.distance)
-        other = part[found.row]
-        part[part == smallest] = other
-        sizes[other] += sizes[smallest]
+        edge = neighbors.outside(part == smallest)
+        ends.append((original[edge.inside], original[edge.row]))
+        distances.append(edge.distance)
+        neighbor_part = part[edge.row]
+        part[part == smallest] = neighbor_part
+        sizes[neighbor_part] += sizes[smallest]
         sizes[smallest] = np.inf
-    return _Tree(np.transpose(ends), np.array(distances))
+    return np.transpose(ends), np.array(distances)

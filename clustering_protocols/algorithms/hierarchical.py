@@ -28,11 +28,14 @@ def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> In
     # it copies on entry whatever is asked; False spares a second copy
     merges = fastcluster.linkage(condensed, linkage, preserve_input=False)
     n_equal = np.count_nonzero(merges[:, 2] == 0)
-    kept = merges[: max(n - n_clusters, n_equal), :2].astype(np.int64)
-    made = n + np.arange(len(kept))
-    edges = (np.concatenate([kept[:, 0], kept[:, 1]]), np.concatenate([made, made]))
-    size = n + len(kept)
-    tree = sparse.coo_array((np.ones(2 * len(kept), np.int8), edges), (size, size))
+    joins = merges[: max(n - n_clusters, n_equal), :2].astype(np.int64)
+    parents = n + np.arange(len(joins))
+    edges = (
+        np.concatenate([joins[:, 0], joins[:, 1]]),
+        np.concatenate([parents, parents]),
+    )
+    size = n + len(joins)
+    tree = sparse.coo_array((np.ones(2 * len(joins), np.int8), edges), (size, size))
     return in_order(connected_components(tree, directed=False)[1][:n])
 
 

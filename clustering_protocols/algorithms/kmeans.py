@@ -66,20 +66,22 @@ def draw_starts(
     trials: how many rows a pass draws; by default as many as clusters, at most 32.
         scikit-learn draws 2 + ln k, of which many clusters need more starts.
     """
-    given = row_blocks.of(X)
-    tried = min(n_clusters, MOST_TRIALS) if trials is None else trials
-    if not are_held(*given.shape):
-        rows = ScaledRows.of(given, engine, n_clusters)
-        return oversampling.draw(rows, n_clusters, n_init, rng, tried)
+    blocks = row_blocks.of(X)
+    n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
+    if not are_held(*blocks.shape):
+        rows = ScaledRows.scale(blocks, engine, n_clusters)
+        return oversampling.draw(rows, n_clusters, n_init, rng, n_trials)
     from sklearn.cluster import kmeans_plusplus  # no party draws starts
 
-    X = row_blocks.whole(given)
+    X = row_blocks.whole(blocks)
     seeds = rng.integers(2**31, size=n_init)
-    drawn = [
-        kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=tried)[1]
+    starts = [
+        kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=n_trials)[
+            1
+        ]
         for seed in seeds
     ]
-    return np.array(drawn, dtype=np.int64)
+    return np.array(starts, dtype=np.int64)
 
 
 def kmeans(
@@ -104,16 +106,16 @@ def kmeans(
 
     Raises ValueError if a row holds what is no finite number.
     """
-    rows = ScaledRows.of(row_blocks.of(X), engine, starts.shape[1])
-    begins = [rows.at(start) for start in starts]
+    rows = ScaledRows.scale(row_blocks.of(X), engine, starts.shape[1])
+    begins = [rows.take(start) for start in starts]
     if len(starts) > 1 and rows.n_rows >= 2 * RACE_ROWS:
         begins = [_win_race(rows, begins, max_iter)]
     runs = [lloyd(rows, begin, max_iter) for begin in begins]
-    least = min(run.inertia for run in runs) + rows.n_rows * Fraction(rows.units.tie)
-    best = next(run for run in runs if run.inertia <= least)  # the first of equals
+    limit = min(run.inertia for run in runs) + rows.n_rows * Fraction(rows.units.tie)
+    best = next(run for run in runs if run.inertia <= limit)  # the first of equals
     labels = np.empty(rows.n_rows, dtype=np.int64)
-    for block, found in rows.nearest(best.V):
-        labels[block] = found.labels
+    for block, assignment in rows.nearest(best.V):
+        labels[block] = assignment.labels
     return Clustering(
         labels=labels,
         centroids=best.V + rows.units.offset,
@@ -127,10 +129,10 @@ def kmeans(
 def _win_race(rows: ScaledRows, begins: list[FloatArray], max_iter: int) -> FloatArray:
     """Return where the best of all runs on some of the rows ended."""
     numbers = np.linspace(0, rows.n_rows - 1, RACE_ROWS).astype(np.int64)
-    some = ScaledRows.of(row_blocks.of(rows.given.take(numbers)), ONE_THREAD, 1)
-    moved = rows.units.offset - some.units.offset
-    runs = [lloyd(some, begin + moved, max_iter) for begin in begins]
-    return min(runs, key=lambda run: run.inertia).V - moved
+    sample = ScaledRows.scale(row_blocks.of(rows.source.take(numbers)), ONE_THREAD, 1)
+    shift = rows.units.offset - sample.units.offset
+    runs = [lloyd(sample, begin + shift, max_iter) for begin in begins]
+    return min(runs, key=lambda run: run.inertia).V - shift
 
 
 def nearest(X: FloatArray, centroids: FloatArray) -> IntArray:
@@ -140,5 +142,5 @@ def nearest(X: FloatArray, centroids: FloatArray) -> IntArray:
     """
     from sklearn.metrics import pairwise_distances_argmin  # parties rarely need it
 
-    found: IntArray = pairwise_distances_argmin(X, centroids).astype(np.int64)
-    return found
+    labels: IntArray = pairwise_distances_argmin(X, centroids).astype(np.int64)
+    return labels

@@ -35,8 +35,8 @@ def draw_medoids(
     n: int, n_clusters: int, n_init: int, rng: np.random.Generator
 ) -> IntArray:
     """Return different row numbers (n_init, n_clusters), uniformly."""
-    drawn = [rng.choice(n, n_clusters, replace=False) for _ in range(n_init)]
-    return np.array(drawn, dtype=np.int64)
+    starts = [rng.choice(n, n_clusters, replace=False) for _ in range(n_init)]
+    return np.array(starts, dtype=np.int64)
 
 
 def kmedoids(condensed: FloatArray, starts: IntArray, max_iter: int) -> Medoids:
@@ -55,8 +55,8 @@ def _run(condensed: FloatArray, start: IntArray, max_iter: int) -> Medoids:
     n = n_rows(condensed)
     medoids = start.copy()
     rows = np.empty((len(medoids), n))
-    for place, medoid in enumerate(medoids):
-        read_row(condensed, n, medoid, rows[place])
+    for index, medoid in enumerate(medoids):
+        read_row(condensed, n, medoid, rows[index])
     _improve(condensed, medoids, rows, max_iter)
     return Medoids(
         labels=rows.argmin(axis=0).astype(np.int64),
@@ -87,10 +87,10 @@ def _improve(
         change = removal.copy()  # of the loss, if the candidate takes each place
         np.add.at(change, first[touched], apart[touched])
         change += add_in_order(0.0, (row - near)[nearer])
-        place = int(change.argmin())
-        if change[place] < -1e-12 * add_in_order(0.0, near):  # rounding is no gain
-            medoids[place] = candidate
-            rows[place] = row
+        index = int(change.argmin())
+        if change[index] < -1e-12 * add_in_order(0.0, near):  # rounding is no gain
+            medoids[index] = candidate
+            rows[index] = row
             first, near, second, removal = _two_nearest(rows, far)
             unchanged = 0
 

@@ -1,14 +1,13 @@
 """Lloyd's iteration in whole numbers: the same bits on any number of threads.
 
-Rows are cut into blocks, and what blocks give is added up. Terms are whole multiples of
-a unit, so that sums are exact and neither blocks nor threads change a bit of labels,
-centroids or inertia. Units are powers of two, a column's own, so that the sum of all
-absolute values stays below 2^62: what is rounded off a mean is no more than 2^-63 of
-n² times the mean absolute value.
+The sums of blocks of rows are added up. Terms are whole multiples of a unit, so sums are
+exact, and neither blocks nor threads change a bit of labels, centroids or inertia. Each
+column has a power of two as its unit, such that the sum of all absolute values stays
+below 2^62: rounding takes at most 2^-63 of n² times the mean absolute value off a mean.
 
-Distances that are equal in exact arithmetic, as of rows of yes and no, must not be told
-apart by what rounding left of them: it differs between a session and the pooled rows.
-What differs by less than a small share of the rows' spread is equal.
+Distances that are equal in exact arithmetic, as of rows of yes and no, must not differ by
+their rounding, which differs between a session and the pooled rows. Distances that differ
+by less than a small share of the rows' spread are equal.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ class Units(NamedTuple):
     offset: float64 (F,); about the middle of each column; what is added up is x -
         offset.
     of_sums: float64 (F,).
-    within: float64 (2,); see
+    of_inertia: float64 (2,); see
         :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
     tie: squared distances that differ by no more are equal.
     """
 
     offset: FloatArray
     of_sums: FloatArray
-    within: FloatArray
+    of_inertia: FloatArray
     tie: float
 
 
@@ -81,12 +80,12 @@ class LloydRun:
 class ScaledRows:
     """Rows, and the units in which they are added up."""
 
-    given: RowBlocks = field(repr=False)
+    source: RowBlocks = field(repr=False)
     units: Units = field(repr=False)
     engine: Engine = field(repr=False)
 
     @classmethod
-    def of(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> ScaledRows:
+    def scale(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> ScaledRows:
         """Return rows with units that no sum of them outgrows.
 
         The offset is a median of some rows, and the bound the sum of absolute values:
@@ -100,68 +99,65 @@ class ScaledRows:
             rows, engine = ArrayRows(row_blocks.whole(rows)), ONE_THREAD
         sampled = rows.take(np.arange(0, n, max(n // _SAMPLED, 1)))
         offset = np.median(sampled, axis=0, overwrite_input=True)
-        reached = engine.map(partial(_farthest, offset), rows.blocks())
-        farthest: FloatArray = np.max(list(reached), axis=0)
+        reaches = engine.map(partial(_farthest, offset), rows.blocks())
+        farthest: FloatArray = np.max(list(reaches), axis=0)
         if not np.isfinite(farthest).all():
             raise ValueError("rows to cluster hold what is no finite number")
         coarse = units_below(n * farthest)
-        added = engine.map(partial(_absolute, offset, coarse), rows.blocks())
-        total = sum(added, np.zeros(n_features, np.int64))
+        block_sums = engine.map(partial(_absolute, offset, coarse), rows.blocks())
+        total = sum(block_sums, np.zeros(n_features, np.int64))
         diameter = np.square(2 * farthest).sum()
         units = Units(
             offset=offset,
             of_sums=units_below((total + n) / coarse),
-            within=units_below(np.array([n * diameter, n])),
+            of_inertia=units_below(np.array([n * diameter, n])),
             tie=_TIE * float(np.square(total / coarse / n).sum()),
         )
-        return cls(given=rows, units=units, engine=engine)
+        return cls(source=rows, units=units, engine=engine)
 
     @property
     def n_rows(self) -> int:
         """Return how many rows there are."""
-        return self.given.shape[0]
+        return self.source.shape[0]
 
-    def at(self, numbers: IntArray) -> FloatArray:
+    def take(self, numbers: IntArray) -> FloatArray:
         """Return some rows less the offset."""
-        return self.given.take(numbers) - self.units.offset
+        return self.source.take(numbers) - self.units.offset
 
     def sums(self, V: FloatArray) -> tuple[IntArray, IntArray, Fraction]:
         """Return sums (k, F) and counts (k,) of the rows nearest to V, and Σ d²."""
         total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
         words = np.zeros(2, np.int64)
         kernel = partial(_sums, self.units, V)
-        for sums, counts, within in self.engine.map(kernel, self.given.blocks()):
+        for sums, counts, inertia in self.engine.map(kernel, self.source.blocks()):
             total += sums
             sizes += counts
-            words += within
-        return total, sizes, self._together(words)
+            words += inertia
+        whole, fraction = (Fraction(float(unit)) for unit in self.units.of_inertia)
+        return total, sizes, (int(words[0]) + int(words[1]) / fraction) / whole
 
     def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
         """Yield which of V are nearest to the rows of each block."""
         kernel = partial(_nearest, self.units, V)
-        return self.engine.map(kernel, self.given.blocks())
+        return self.engine.map(kernel, self.source.blocks())
 
     def counts(self, V: FloatArray) -> IntArray:
         """Return to how many rows each of V is nearest (k,)."""
         kernel = partial(_counts, self.units, V)
-        counted = self.engine.map(kernel, self.given.blocks())
-        return sum(counted, np.zeros(len(V), np.int64))
+        block_counts = self.engine.map(kernel, self.source.blocks())
+        return sum(block_counts, np.zeros(len(V), np.int64))
 
-    def farthest(self, V: FloatArray, most: int) -> FloatArray:
+    def farthest(self, V: FloatArray, limit: int) -> FloatArray:
         """Return row, label and squared distance of those farthest from all of V.
 
         At most so many, the farthest first, none that lies on one of V. Of rows as far
         away, but for what a tie is, those of the lowest numbers.
         """
         far = np.empty((0, 3))
-        kernel = partial(_farthest_from, self.units, V, most)
-        for found in self.engine.map(kernel, self.given.blocks()):
-            far = _first(np.vstack([far, found]), most, self.units.tie)
+        kernel = partial(_farthest_from, self.units, V, limit)
+        for candidates in self.engine.map(kernel, self.source.blocks()):
+            far = _first(np.vstack([far, candidates]), limit, self.units.tie)
         return far[far[:, 2] > self.units.tie]
-
-    def _together(self, words: IntArray) -> Fraction:
-        whole, left = (Fraction(float(unit)) for unit in self.units.within)
-        return (int(words[0]) + int(words[1]) / left) / whole
 
 
 def units_below(bounds: FloatArray) -> FloatArray:
@@ -175,7 +171,6 @@ def units_below(bounds: FloatArray) -> FloatArray:
 
 
 def _farthest(offset: FloatArray, block: RowBlock) -> FloatArray:
-    """Return max |x - offset| (F,) of each column."""
     largest = np.zeros(len(offset))
     reach(block.load(), offset, largest)
     return largest
@@ -191,22 +186,22 @@ def _sums(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[IntArray, IntArray, IntArray]:
     sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
-    within = np.zeros(2, np.int64)
+    inertia = np.zeros(2, np.int64)
     nearest_sums(
         *(block.load(), units.offset, np.ones(V.shape[1]), V, units.of_sums),
-        *(sums, counts, units.within, within, units.tie),
+        *(sums, counts, units.of_inertia, inertia, units.tie),
     )
-    return sums, counts, within
+    return sums, counts, inertia
 
 
 def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
     """Return which of V (k, F), less the offset, are nearest to rows X (n, F)."""
     n, ones = len(X), np.ones(V.shape[1])
-    found = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
+    nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _COMPARED):
-        some = V[first : first + _COMPARED]
-        bring_nearer(X, units.offset, ones, some, first, *found, units.tie)
-    return found
+        centroids = V[first : first + _COMPARED]
+        bring_nearer(X, units.offset, ones, centroids, first, *nearest, units.tie)
+    return nearest
 
 
 def _nearest(units: Units, V: FloatArray, block: RowBlock) -> tuple[slice, Nearest]:
@@ -214,21 +209,21 @@ def _nearest(units: Units, V: FloatArray, block: RowBlock) -> tuple[slice, Neare
 
 
 def _counts(units: Units, V: FloatArray, block: RowBlock) -> IntArray:
-    found = nearest_of(units, V, block.load())
-    return np.bincount(found.labels, minlength=len(V))
+    nearest = nearest_of(units, V, block.load())
+    return np.bincount(nearest.labels, minlength=len(V))
 
 
 def _farthest_from(
-    units: Units, V: FloatArray, most: int, block: RowBlock
+    units: Units, V: FloatArray, limit: int, block: RowBlock
 ) -> FloatArray:
-    found = nearest_of(units, V, block.load())
+    nearest = nearest_of(units, V, block.load())
     numbers = block.first + np.arange(block.n_rows)
-    return _first(np.column_stack([numbers, *found]), most, units.tie)
+    return _first(np.column_stack([numbers, *nearest]), limit, units.tie)
 
 
-def _first(far: FloatArray, most: int, tie: float) -> FloatArray:
+def _first(far: FloatArray, limit: int, tie: float) -> FloatArray:
     away = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
-    return far[np.argsort(-away, kind="stable")[:most]]
+    return far[np.argsort(-away, kind="stable")[:limit]]
 
 
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
@@ -245,9 +240,9 @@ def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
         now = np.column_stack([counts, sums])
         if before is not None and np.array_equal(now, before):
             return LloydRun(V=V, inertia=inertia, n_iter=n_iter, converged=True)
-        there = counts > 0  # what no row is left for stays
+        nonempty = counts > 0  # what no row is left for stays
         V = V.copy()
-        V[there] = sums[there] / counts[there, np.newaxis] / rows.units.of_sums
+        V[nonempty] = sums[nonempty] / counts[nonempty, np.newaxis] / rows.units.of_sums
         before = now
     return LloydRun(V=V, inertia=rows.sums(V)[2], n_iter=max_iter, converged=False)
 
@@ -258,11 +253,11 @@ def _relocate_empty_clusters(
     """Give each empty cluster the row farthest from its centroid, as scikit-learn does."""
     empty = np.flatnonzero(counts == 0)
     far = rows.farthest(V, len(empty))
-    numbers, olds = far[:, :2].astype(np.int64).T
+    numbers, old_labels = far[:, :2].astype(np.int64).T
     sums, counts = sums.copy(), counts.copy()
-    moved = zip(empty, rows.at(numbers), olds, strict=False)
-    for new, at, old in moved:
-        whole = np.rint(at * rows.units.of_sums).astype(np.int64)
+    moved = zip(empty, rows.take(numbers), old_labels, strict=False)
+    for new, row, old in moved:
+        whole = np.rint(row * rows.units.of_sums).astype(np.int64)
         sums[old] -= whole
         counts[old] -= 1
         sums[new], counts[new] = whole, 1

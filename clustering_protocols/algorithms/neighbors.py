@@ -52,29 +52,29 @@ class RowNeighbors:
             _, nearest = self.tree.query(self.X, count, workers=-1)
             return np.reshape(nearest, (-1, count))
         search = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(self.X)
-        found: IntArray = search.kneighbors(self.X, return_distance=False)
-        return found
+        neighbors: IntArray = search.kneighbors(self.X, return_distance=False)
+        return neighbors
 
     def outside(self, inside: MaskArray) -> Outside:
         """Return what lies nearest to the rows of a mask."""
         rows = np.flatnonzero(inside)
         if self.tree is not None and len(rows) <= _TREE_ROWS:
             # of len(rows) + 1 rows one at least lies outside
-            away, near = self.tree.query(self.X[rows], len(rows) + 1)
-            away = np.where(inside[near], np.inf, away)
-            first, at = np.unravel_index(away.argmin(), away.shape)
-            row, distance = near[first, at], away[first, at]
+            distances, numbers = self.tree.query(self.X[rows], len(rows) + 1)
+            distances = np.where(inside[numbers], np.inf, distances)
+            first, column = np.unravel_index(distances.argmin(), distances.shape)
+            row, distance = numbers[first, column], distances[first, column]
         else:
-            near, away = pairwise_distances_argmin_min(
+            numbers, distances = pairwise_distances_argmin_min(
                 self._subtract_mean(inside), self._subtract_mean(~inside)
             )
-            first = away.argmin()
-            row, distance = np.flatnonzero(~inside)[near[first]], away[first]
+            first = distances.argmin()
+            row, distance = np.flatnonzero(~inside)[numbers[first]], distances[first]
         return Outside(int(rows[first]), int(row), float(distance))
 
-    def _subtract_mean(self, some: MaskArray) -> FloatArray:
+    def _subtract_mean(self, mask: MaskArray) -> FloatArray:
         """Return rows without what they have in common, whose square drowns distances."""
-        rows: FloatArray = self.X[some]
+        rows: FloatArray = self.X[mask]
         rows -= self.X.mean(axis=0)
         return rows
 

@@ -43,13 +43,13 @@ def draw(
     """
     from sklearn.cluster import kmeans_plusplus  # no party draws starts
 
-    chosen, weights = _candidates(rows, n_clusters, rng)
-    lacking = n_clusters - len(chosen)
-    if lacking > 0:
-        others = rng.integers(rows.n_rows, size=(n_init, lacking))
-        return np.hstack([np.tile(chosen, (n_init, 1)), others])
-    points, seeds = rows.at(chosen), rng.integers(2**31, size=n_init)
-    drawn = [
+    candidates, weights = _candidates(rows, n_clusters, rng)
+    n_missing = n_clusters - len(candidates)
+    if n_missing > 0:
+        fillers = rng.integers(rows.n_rows, size=(n_init, n_missing))
+        return np.hstack([np.tile(candidates, (n_init, 1)), fillers])
+    points, seeds = rows.take(candidates), rng.integers(2**31, size=n_init)
+    draws = [
         kmeans_plusplus(
             points,
             n_clusters,
@@ -59,7 +59,7 @@ def draw(
         )[1]
         for seed in seeds
     ]
-    starts: IntArray = chosen[np.array(drawn)]
+    starts: IntArray = candidates[np.array(draws)]
     return starts
 
 
@@ -69,52 +69,48 @@ def _candidates(
     """Return numbers of different rows, and how many rows are nearest to each."""
     n = rows.n_rows
     key = rng.integers(2**64, size=2, dtype=np.uint64)
-    chosen = rng.integers(n, size=1)
-    away = np.full(n, np.inf)
+    numbers = rng.integers(n, size=1)
+    distances = np.full(n, np.inf)
     first = 0
-    for number in range(_PASSES):
-        _bring_nearer(rows, chosen[first:], away)
-        total = _total(away)
+    for pass_number in range(_PASSES):
+        if len(numbers) > first:
+            for block, nearest in rows.nearest(rows.take(numbers[first:])):
+                np.minimum(distances[block], nearest.away, out=distances[block])
+        total = _total(distances)
         if total == 0:
             break
-        first = len(chosen)
+        first = len(numbers)
         share = _OVERSAMPLING * n_clusters / total
-        drawn = [
+        draws = [
             begin
-            + np.flatnonzero(uniform(key, number, begin, end) < share * away[begin:end])
+            + np.flatnonzero(
+                uniform(key, pass_number, begin, end) < share * distances[begin:end]
+            )
             for begin, end in _spans(n)
         ]
-        chosen = np.concatenate([chosen, *drawn])
-    weights = rows.counts(rows.at(chosen))
-    there = weights > 0
-    return chosen[there], weights[there].astype(np.float64)
+        numbers = np.concatenate([numbers, *draws])
+    weights = rows.counts(rows.take(numbers))
+    nonempty = weights > 0
+    return numbers[nonempty], weights[nonempty].astype(np.float64)
 
 
-def _bring_nearer(rows: ScaledRows, chosen: IntArray, away: FloatArray) -> None:
-    if not len(chosen):
-        return
-    for block, found in rows.nearest(rows.at(chosen)):
-        np.minimum(away[block], found.away, out=away[block])
-
-
-def _total(away: FloatArray) -> float:
+def _total(distances: FloatArray) -> float:
     """Return the sum of squared distances (n,), exactly the same whatever the blocks."""
-    (unit,) = units_below(np.array([len(away) * away.max()]))
+    (unit,) = units_below(np.array([len(distances) * distances.max()]))
     return sum(
-        int(np.rint(away[begin:end] * unit).astype(np.int64).sum())
-        for begin, end in _spans(len(away))
+        int(np.rint(distances[begin:end] * unit).astype(np.int64).sum())
+        for begin, end in _spans(len(distances))
     ) / float(unit)
 
 
 def _spans(n: int) -> Iterator[tuple[int, int]]:
-    """Yield where rows begin and end that are looked at together."""
     for begin in range(0, n, _AT_ONCE):
         yield begin, min(begin + _AT_ONCE, n)
 
 
-def uniform(key: WordArray, number: int, begin: int, end: int) -> FloatArray:
+def uniform(key: WordArray, pass_number: int, begin: int, end: int) -> FloatArray:
     """Return the uniform numbers of [0, 1) of rows begin … end-1 in a pass."""
     skipped = begin % _WORDS
-    counter = np.array([begin // _WORDS, 0, number, 0], dtype=np.uint64)
-    counted = np.random.Generator(np.random.Philox(key=key, counter=counter))
-    return counted.random(end - begin + skipped)[skipped:]
+    counter = np.array([begin // _WORDS, 0, pass_number, 0], dtype=np.uint64)
+    generator = np.random.Generator(np.random.Philox(key=key, counter=counter))
+    return generator.random(end - begin + skipped)[skipped:]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +41,8 @@ class Representatives:
     @classmethod
     def draw(
         cls,
-        given: RowBlocks,
-        most: int,
+        blocks: RowBlocks,
+        limit: int,
         rng: np.random.Generator,
         engine: Engine = ONE_THREAD,
     ) -> Representatives:
@@ -52,25 +51,27 @@ class Representatives:
         Takes the memory of these, of some blocks, and four bytes a row. The same bits on
         any engine, in whatever blocks rows come.
         """
-        n = given.shape[0]
-        drawn = np.sort(rng.choice(n, min(most, n), replace=False, shuffle=False))
-        rows = ScaledRows.of(given, engine, len(drawn))
-        V = rows.at(drawn)
+        n = blocks.shape[0]
+        numbers = np.sort(rng.choice(n, min(limit, n), replace=False, shuffle=False))
+        rows = ScaledRows.scale(blocks, engine, len(numbers))
+        V = rows.take(numbers)
         nearest = np.empty(n, np.int32)
         total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
         kernel = partial(_assign_block, rows.units, V)
-        for joined in rows.engine.map(kernel, rows.given.blocks()):
-            nearest[joined.rows] = joined.labels
-            total += joined.sums
-            sizes += joined.sizes
-        there = sizes > 0  # of rows that are equal, all join the first
-        V[there] = total[there] / sizes[there, np.newaxis] / rows.units.of_sums
-        return cls(drawn=drawn, V=V + rows.units.offset, nearest=nearest)
+        for span, labels, sums, counts in rows.engine.map(kernel, rows.source.blocks()):
+            nearest[span] = labels
+            total += sums
+            sizes += counts
+        nonempty = sizes > 0  # of rows that are equal, all join the first
+        V[nonempty] = total[nonempty] / sizes[nonempty, np.newaxis] / rows.units.of_sums
+        return cls(drawn=numbers, V=V + rows.units.offset, nearest=nearest)
 
-    def spread(self, found: Clustering) -> Clustering:
+    def spread(self, clustering: Clustering) -> Clustering:
         """Return a clustering of these as one of all rows."""
         return replace(
-            found, labels=found.labels[self.nearest], starts=self.drawn[found.starts]
+            clustering,
+            labels=clustering.labels[self.nearest],
+            starts=self.drawn[clustering.starts],
         )
 
     def repeat(self, Z: RowSubset) -> RepeatedRows:
@@ -82,31 +83,25 @@ class Representatives:
 class RepeatedRows:
     """Rows of representatives, as often as they stand for a row."""
 
-    given: RowSubset = field(repr=False)
+    rows: RowSubset = field(repr=False)
     nearest: NDArray[np.int32] = field(repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return the numbers of rows and of features."""
-        return len(self.nearest), self.given.shape[1]
+        return len(self.nearest), self.rows.shape[1]
 
     def take(self, numbers: IntArray) -> FloatArray:
         """Return some rows (s, width) by their numbers (s,)."""
-        return self.given.take(self.nearest[numbers].astype(np.int64))
+        return self.rows.take(self.nearest[numbers].astype(np.int64))
 
 
-class _JoinedRows(NamedTuple):
-    """What rows join; its sums in whole units (m, F), and how many rows do so (m,)."""
-
-    rows: slice
-    labels: NDArray[np.int32]
-    sums: IntArray
-    sizes: IntArray
-
-
-def _assign_block(units: Units, V: FloatArray, block: RowBlock) -> _JoinedRows:
+def _assign_block(
+    units: Units, V: FloatArray, block: RowBlock
+) -> tuple[slice, NDArray[np.int32], IntArray, IntArray]:
+    """Return which rows these are, their labels, and the sums and counts of each label."""
     X, ones = block.load(), np.ones(V.shape[1])
     labels = nearest_of(units, V, X).labels
-    sums, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
-    add_rows(X, labels, units.offset, ones, units.of_sums, sums, sizes)
-    return _JoinedRows(row_blocks.span(block), labels.astype(np.int32), sums, sizes)
+    sums, counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
+    add_rows(X, labels, units.offset, ones, units.of_sums, sums, counts)
+    return row_blocks.span(block), labels.astype(np.int32), sums, counts

@@ -75,7 +75,7 @@ def nearest_of_block(D: FloatArray, tie: float) -> tuple[IntArray, FloatArray]:
     return labels, smallest
 
 
-@in_c("sums", "counts", "within")
+@in_c("sums", "counts", "inertia")
 def nearest_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -84,8 +84,8 @@ def nearest_sums(
     units: FloatArray,
     sums: IntArray,
     counts: IntArray,
-    within_units: FloatArray,
-    within: IntArray,
+    inertia_units: FloatArray,
+    inertia: IntArray,
     tie: float,
 ) -> None:
     """Add the sums and counts of the rows nearest to each centroid, in whole units.
@@ -96,19 +96,19 @@ def nearest_sums(
     units: float64 (F,).
     sums: int64 (k, F), added to.
     counts: int64 (k,), added to.
-    within_units: float64 (2,); of squared distances to the nearest centroid: whole
+    inertia_units: float64 (2,); of squared distances to the nearest centroid: whole
         units, and units of what is left of one. Zeros where nobody asks.
-    within: int64 (2,), added to.
+    inertia: int64 (2,), added to.
     tie: see :func:`nearest_of_block`.
     """
     for _, block, D in blocks(X, offset, inverse, V):
         labels, smallest = nearest_of_block(D, tie)
         counts += np.bincount(labels, minlength=len(V))
         np.add.at(sums, labels, np.rint(block.T * units).astype(np.int64))
-        away = smallest * within_units[0]
+        away = smallest * inertia_units[0]
         whole = np.floor(away)
-        within[0] += whole.astype(np.int64).sum()
-        within[1] += ((away - whole) * within_units[1]).astype(np.int64).sum()
+        inertia[0] += whole.astype(np.int64).sum()
+        inertia[1] += ((away - whole) * inertia_units[1]).astype(np.int64).sum()
 
 
 @in_c("sums", "counts")

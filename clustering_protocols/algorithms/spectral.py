@@ -67,9 +67,12 @@ def embed_graph(
     A part is a connected component, or several; there are no more than n_components.
     """
     normalised, root_degree = _normalise(affinity)
-    known = _part_vectors(part, root_degree)
-    vectors = _leading_vectors(normalised, known, n_components, rng)
-    return _with_fixed_signs(vectors / root_degree[:, None])
+    part_vectors = _part_vectors(part, root_degree)
+    vectors = _leading_vectors(normalised, part_vectors, n_components, rng)
+    vectors /= root_degree[:, None]
+    # an eigenvector may point either way: its largest entry becomes positive
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1.0, signs)
 
 
 def neighbor_graph(X: FloatArray, n_neighbors: int) -> sparse.csr_matrix:
@@ -104,7 +107,7 @@ def _normalise(affinity: sparse.csr_matrix) -> tuple[sparse.csr_matrix, FloatArr
 
 def _leading_vectors(
     normalised: sparse.csr_matrix,
-    known: FloatArray,
+    part_vectors: FloatArray,
     n_components: int,
     rng: np.random.Generator,
 ) -> FloatArray:
@@ -113,22 +116,22 @@ def _leading_vectors(
     The known ones (n, at most n_components) come first: all of eigenvalue 1, or as many
     as are asked for.
     """
-    n, missing = len(known), n_components - known.shape[1]
-    if missing == 0:
-        return known
+    n, n_further = len(part_vectors), n_components - part_vectors.shape[1]
+    if n_further == 0:
+        return part_vectors
     if n <= 10 * n_components or n < 200:  # too small for an iteration to pay
-        return _dense(normalised, known, missing)
+        return _dense(normalised, part_vectors, n_further)
 
     def multiply_deflated(vector: FloatArray) -> FloatArray:
         product: FloatArray = normalised @ vector
-        return product - known @ (known.T @ product)
+        return product - part_vectors @ (part_vectors.T @ product)
 
     operator = LinearOperator((n, n), matvec=multiply_deflated, dtype=np.float64)
     start = rng.standard_normal(n)
-    start -= known @ (known.T @ start)
-    values, vectors = eigsh(operator, k=missing, which="LA", tol=_TOLERANCE, v0=start)
+    start -= part_vectors @ (part_vectors.T @ start)
+    values, vectors = eigsh(operator, k=n_further, which="LA", tol=_TOLERANCE, v0=start)
     order = np.argsort(values)[::-1]
-    return np.hstack([known, vectors[:, order]])
+    return np.hstack([part_vectors, vectors[:, order]])
 
 
 def _part_vectors(part: IntArray, root_degree: FloatArray) -> FloatArray:
@@ -140,16 +143,11 @@ def _part_vectors(part: IntArray, root_degree: FloatArray) -> FloatArray:
 
 
 def _dense(
-    normalised: sparse.csr_matrix, known: FloatArray, missing: int
+    normalised: sparse.csr_matrix, part_vectors: FloatArray, n_further: int
 ) -> FloatArray:
     """Return the same by a full decomposition, for small graphs."""
-    dense = normalised.toarray() - 2.0 * known @ known.T  # moves the known ones to -1
+    dense = (
+        normalised.toarray() - 2.0 * part_vectors @ part_vectors.T
+    )  # moves the known ones to -1
     _, vectors = np.linalg.eigh(dense)
-    return np.hstack([known, vectors[:, ::-1][:, :missing]])
-
-
-def _with_fixed_signs(vectors: FloatArray) -> FloatArray:
-    """Return vectors whose entry of largest absolute value is positive."""
-    largest = np.abs(vectors).argmax(axis=0)
-    signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)
+    return np.hstack([part_vectors, vectors[:, ::-1][:, :n_further]])

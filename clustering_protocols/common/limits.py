@@ -48,13 +48,13 @@ def graph_rows(n_rows: int) -> int:
     return n_rows if n_rows <= MANY_IN_A_GRAPH else N_REPRESENTATIVES
 
 
-def told_of_groups(n_rows: int) -> dict[str, str]:
+def sampling_note(n_rows: int) -> dict[str, str]:
     """Return what reports say where these are fewer."""
-    told = (
+    sentence = (
         f"The {n_rows:,} rows were clustered as {graph_rows(n_rows):,} small groups; all "
         "rows of a group have one label."
     )
-    return {"approximation": told}
+    return {"approximation": sentence}
 
 
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"

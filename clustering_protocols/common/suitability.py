@@ -101,5 +101,8 @@ class Method:
 
     def parameters(self, n_clusters: int) -> dict[str, Any]:
         """Return the parameters for so many clusters."""
-        counted = {"n_clusters": n_clusters} if self.counted else {}
-        return {**counted, **self.params}
+        return (
+            {"n_clusters": n_clusters, **self.params}
+            if self.counted
+            else {**self.params}
+        )

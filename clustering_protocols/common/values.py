@@ -1,10 +1,10 @@
-"""Frozen JSON values, of which terms are made, and what is said where they do not fit."""
+"""Frozen JSON values, of which terms are made, and error sentences for invalid ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -16,9 +16,6 @@ from pydantic import (
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import CONTROLS, NAME_PATTERN
-
-if TYPE_CHECKING:  # who only raises errors does without
-    from pydantic import ValidationError
 
 _RULES: Final = {
     "extra_forbidden": "nothing has this name here",
@@ -47,7 +44,7 @@ _RULES: Final = {
     "string_too_short": "give at least {min_length} characters",
     "string_too_long": "give at most {max_length} characters",
 }
-"""By the validator's names of its rules; of others its own words will do."""
+"""Sentences for pydantic's error types; the others keep pydantic's own message."""
 _PATTERNS: Final = {
     NAME_PATTERN: "use a-z, 0-9 and . _ - beginning with a letter or digit, at most 63 "
     "characters",
@@ -56,35 +53,32 @@ _PATTERNS: Final = {
 _UNKNOWN: Final = "extra_forbidden"
 
 
-def explain(error: ValidationError, known: Iterable[str] = ()) -> str:
-    """Return the first finding of a validation as a sentence, without the input.
-
-    known: the names that there are, to say which may be meant by one that is not.
-    """
-    return invalid_parameters(error, known).detail
+def explain(error: ValidationError) -> str:
+    """Return the first finding of a validation as a sentence, without the input."""
+    return invalid_parameters(error).detail
 
 
 def invalid_parameters(
-    error: ValidationError, known: Iterable[str] = ()
+    error: ValidationError, names: Iterable[str] = ()
 ) -> InvalidParameters:
     """Return the first finding of a validation as a refusal that names its field.
 
-    known: as for :func:`explain`.
+    names: valid names, from which a misspelt one gets a suggestion.
     """
     findings = error.errors(include_input=False, include_url=False)
-    # A name that is not known comes first: another that is missing may be what it means.
-    finding = min(findings, key=lambda found: found["type"] != _UNKNOWN)
-    place, said = _place(finding["loc"]), in_words(finding)
+    # An unknown name comes first: it may be a misspelling of one that is missing.
+    finding = min(findings, key=lambda candidate: candidate["type"] != _UNKNOWN)
+    field, text = _field_path(finding["loc"]), in_words(finding)
     hint = ""
     if finding["type"] == _UNKNOWN:
-        hint = did_you_mean(str(finding["loc"][-1]), known)
-    if not place:
-        return InvalidParameters(f"{said[:1].upper()}{said[1:]}.")
-    return InvalidParameters(f"{said}.{hint}", field=place)
+        hint = did_you_mean(str(finding["loc"][-1]), names)
+    if not field:
+        return InvalidParameters(f"{text[:1].upper()}{text[1:]}.")
+    return InvalidParameters(f"{text}.{hint}", field=field)
 
 
 def in_words(finding: Mapping[str, Any]) -> str:
-    """Return what a finding of the validator says, without a full stop."""
+    """Return one of pydantic's findings as a clause, without a full stop."""
     kind, context = finding["type"], finding.get("ctx") or {}
     if kind == "string_pattern_mismatch":
         return _PATTERNS.get(context.get("pattern", ""), "it has another form")
@@ -94,22 +88,22 @@ def in_words(finding: Mapping[str, Any]) -> str:
     return message.removeprefix("Value error, ").removesuffix(".")
 
 
-def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return `` Did you mean 'x'?``, or nothing where no known name is near."""
-    folded = {other.casefold(): other for other in known}
+def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `` Did you mean 'x'?``, or nothing where no name is near."""
+    folded = {candidate.casefold(): candidate for candidate in names}
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return f" Did you mean {folded[near[0]]!r}?" if near else ""
 
 
-def _place(parts: Iterable[int | str]) -> str:
-    """Return where something was found, with the members of lists counted from 1."""
-    place = ""
+def _field_path(parts: Iterable[int | str]) -> str:
+    """Return the path of a field; items of lists count from 1."""
+    path = ""
     for part in parts:
         if isinstance(part, int):
-            place += f" number {part + 1},"
+            path += f" number {part + 1},"
         elif "[" not in part:  # which names a form of several, such as literal['a','b']
-            place += f"{' ' if place.endswith(',') else '.' * bool(place)}{part}"
-    return place.removesuffix(",").strip()
+            path += f"{' ' if path.endswith(',') else '.' * bool(path)}{part}"
+    return path.removesuffix(",").strip()
 
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -122,28 +116,21 @@ class Value(BaseModel):
 
 
 class Section(Value):
-    """A value of which only what is used is written: no None, empty text or mapping.
+    """A value that is written without its None, empty texts and empty mappings.
 
-    So what is added to a section later changes no terms that do not use it.
+    A field that a later release adds therefore changes no terms that do not use it.
     """
 
     @model_serializer(mode="wrap")
-    def _write_what_is_used(
-        self, write: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
+    def _write_used(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = write(self)
         return {
-            name: value
-            for name, value in written.items()
-            if value not in (None, "", {})
+            name: value for name, value in fields.items() if value not in (None, "", {})
         }
 
 
 def validate_values(model: type[_M], values: Mapping[str, Any]) -> _M:
-    """Return a model of what people said.
-
-    Raises InvalidParameters: it names what does not fit.
-    """
+    """Return a model of these values; :class:`InvalidParameters` names what is wrong."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -47,33 +47,33 @@ class LocalEngine:
         if self.n_threads == 1:
             yield from map(kernel, blocks)
             return
-        turns = (_Turn(self._others, kernel, block) for block in blocks)
-        waiting = deque(islice(turns, self.n_threads + 1))
+        runs = (_BlockRun(self._pool, kernel, block) for block in blocks)
+        pending = deque(islice(runs, self.n_threads + 1))
         try:
-            while waiting:
-                while not waiting[0].is_done and any(each.take() for each in waiting):
+            while pending:
+                while not pending[0].is_done and any(run.take() for run in pending):
                     pass  # one more was done here
-                found = waiting.popleft().result()
-                waiting.extend(islice(turns, 1))
-                yield found
+                result = pending.popleft().result()
+                pending.extend(islice(runs, 1))
+                yield result
         finally:
-            for each in waiting:  # nobody asks for them any more
-                each.cancel()
+            for run in pending:  # nobody asks for them any more
+                run.cancel()
 
     @cached_property
-    def _others(self) -> ThreadPoolExecutor:
+    def _pool(self) -> ThreadPoolExecutor:
         """Threads beside the one that asks: to start them costs as much as a block."""
         return ThreadPoolExecutor(self.n_threads - 1)
 
 
-class _Turn(Generic[B, R]):
-    """A kernel's run over one block: in another thread, or in the one that waits for it."""
+class _BlockRun(Generic[B, R]):
+    """A kernel over one block: in a thread of the pool, or in the one that waits for it."""
 
     def __init__(
-        self, others: ThreadPoolExecutor, kernel: Callable[[B], R], block: B
+        self, pool: ThreadPoolExecutor, kernel: Callable[[B], R], block: B
     ) -> None:
         self._run = partial(kernel, block)
-        self._future: Future[R] = others.submit(self._run)
+        self._future: Future[R] = pool.submit(self._run)
         self._taken: list[R] = []
 
     @property
@@ -81,7 +81,7 @@ class _Turn(Generic[B, R]):
         return bool(self._taken) or self._future.done()
 
     def take(self) -> bool:
-        """Run it here, and say so, unless it runs or ran somewhere."""
+        """Run it in this thread unless it runs or ran in another; return whether it did."""
         if self._taken or not self._future.cancel():
             return False
         self._taken.append(self._run())
@@ -95,4 +95,4 @@ class _Turn(Generic[B, R]):
 
 
 ONE_THREAD: Final[Engine] = LocalEngine()
-"""What roles get from who does not say otherwise."""
+"""The default of all roles."""

@@ -136,9 +136,9 @@ def batches(data: DataSource, k: int = 1) -> Iterator[tuple[slice, FloatArray]]:
     begin, size = 0, max(_BATCH_ITEMS // k, 1)
     for batch in data.batches():
         for first in range(0, len(batch), size):
-            some = batch[first : first + size]
-            yield slice(begin, begin + len(some)), some
-            begin += len(some)
+            rows = batch[first : first + size]
+            yield slice(begin, begin + len(rows)), rows
+            begin += len(rows)
 
 
 class SparseSource:
@@ -206,25 +206,25 @@ def _check_names(
 
 def check_unique(ids: Sequence[str] | None) -> None:
     """Refuse two rows with one id: :class:`InvalidData` names the first such rows."""
-    seen: dict[str, int] = {}
+    first_rows: dict[str, int] = {}
     for row, name in enumerate(ids or ()):
-        first = seen.setdefault(name, row)
+        first = first_rows.setdefault(name, row)
         if first != row:
             raise InvalidData(f"Rows {first + 1} and {row + 1} have the same id.")
 
 
 def first_rows(ids: Sequence[str]) -> IntArray:
     """Return the number of the first row of each id, ascending."""
-    seen: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for row, name in enumerate(ids):
-        seen.setdefault(name, row)
-    return np.array(list(seen.values()), dtype=np.int64)
+        numbers.setdefault(name, row)
+    return np.array(list(numbers.values()), dtype=np.int64)
 
 
 # Some rows or columns of a source, or another order of its rows
 
 
-class KeptRows:
+class RowSelection:
     """Some rows of a source, batch by batch, in the source's order."""
 
     def __init__(self, source: DataSource, rows: IntArray) -> None:
@@ -236,7 +236,7 @@ class KeptRows:
     @property
     def ids(self) -> Sequence[str] | None:
         """Return the ids of the rows that are kept."""
-        return _kept_ids(self._source, self._rows)
+        return _take_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield what is kept of each batch of the source."""
@@ -254,7 +254,7 @@ def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
     rows: int64 (k,); ascending.
     """
     if not isinstance(source, SparseSource):
-        return KeptRows(source, rows)
+        return RowSelection(source, rows)
     return _sparse_rows(source, rows)
 
 
@@ -276,7 +276,7 @@ class OrderedRows:
     @cached_property
     def ids(self) -> Sequence[str] | None:
         """Return the ids in the new order."""
-        return _kept_ids(self._source, self._rows)
+        return _take_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield copies of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
@@ -304,14 +304,14 @@ def order_rows(source: DataSource, rows: IntArray) -> DataSource:
     return OrderedRows(source, rows)
 
 
-class KeptColumns:
+class ColumnSelection:
     """Some columns of a source, batch by batch."""
 
-    def __init__(self, source: DataSource, places: IntArray) -> None:
+    def __init__(self, source: DataSource, numbers: IntArray) -> None:
         self._source = source
-        self._places = places
+        self._places = numbers
         self.n_rows = source.n_rows
-        self.columns = tuple(source.columns[place] for place in places)
+        self.columns = tuple(source.columns[number] for number in numbers)
 
     @property
     def ids(self) -> Sequence[str] | None:
@@ -324,25 +324,25 @@ class KeptColumns:
             yield batch[:, self._places]
 
 
-def keep_columns(source: DataSource, places: IntArray) -> DataSource:
+def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
     """Return the columns of a source at these places, in their order.
 
     A sparse source stays sparse.
 
-    places: int64 (m,).
+    numbers: int64 (m,).
     """
     if not isinstance(source, SparseSource):
-        return KeptColumns(source, places)
-    names = [source.columns[place] for place in places]
-    return SparseSource(source.sparse[:, places], columns=names, ids=source.ids)
+        return ColumnSelection(source, numbers)
+    names = [source.columns[number] for number in numbers]
+    return SparseSource(source.sparse[:, numbers], columns=names, ids=source.ids)
 
 
 def _sparse_rows(source: SparseSource, rows: IntArray) -> SparseSource:
-    ids = _kept_ids(source, rows)
+    ids = _take_ids(source, rows)
     return SparseSource(source.sparse[rows], columns=source.columns, ids=ids)
 
 
-def _kept_ids(source: DataSource, rows: IntArray) -> Sequence[str] | None:
+def _take_ids(source: DataSource, rows: IntArray) -> Sequence[str] | None:
     ids = source.ids
     if ids is None:
         return None

@@ -53,21 +53,21 @@ def _load() -> ctypes.CDLL | None:
         return None
     source = pkgutil.get_data(__package__, "kernels.c") or b""
     digest = (ctypes.c_char * 64).in_dll(library, "source_digest")
-    same = digest.value == sha256(source).hexdigest().encode()
-    return library if same else None
+    is_current = digest.value == sha256(source).hexdigest().encode()
+    return library if is_current else None
 
 
 _LIBRARY: Final = _load()
 IS_BUILT: Final = _LIBRARY is not None
 
 
-def in_c(*written: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def in_c(*outputs: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """Return how to call a function's namesake in C, without the interpreter's lock.
 
     Its arguments are as annotated: arrays of :mod:`clustering_protocols.records.arrays`
     of one or two dimensions, int or float; positions alone.
 
-    written: names of the arrays that are written, which must have no gaps and fit the
+    outputs: names of the arrays that are written, which must have no gaps and fit the
         annotation: TypeError else. Of others that do not a copy is passed.
     """
 
@@ -80,18 +80,18 @@ def in_c(*written: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         kernel.restype = _SCALARS[returned]
         kernel.argtypes = [_SCALARS.get(name) or _Array for name in names]
         arrays = [
-            (place, _DTYPES[name], argument not in written)
-            for place, (argument, name) in arguments
+            (index, _DTYPES[name], argument not in outputs)
+            for index, (argument, name) in arguments
             if name in _DTYPES
         ]
 
         @wraps(function)
-        def run(*given: _P.args, **_: _P.kwargs) -> _R:
-            values: list[Any] = list(given)
-            for place, dtype, is_read in arrays:
-                values[place] = _pass(values[place], dtype, is_read=is_read)
-            found: _R = kernel(*values)
-            return found
+        def run(*args: _P.args, **_: _P.kwargs) -> _R:
+            values: list[Any] = list(args)
+            for index, dtype, is_read in arrays:
+                values[index] = _pass(values[index], dtype, is_read=is_read)
+            result: _R = kernel(*values)
+            return result
 
         return run
 

@@ -1,4 +1,4 @@
-"""What is said of a partition without any truth to compare it with."""
+"""Internal quality measures of a partition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from clustering_protocols.records.record import Record
 
 DIGITS: Final = 6
-"""Significant digits with which figures are told."""
+"""Significant digits of published figures."""
 
 
 class Figures(Record):
@@ -65,7 +65,7 @@ class Figures(Record):
     converged: bool | None = None
 
     @model_serializer(mode="wrap")
-    def _write_what_mixtures_have(self, write: SerializerFunctionWrapHandler) -> Any:
+    def _write_present(self, write: SerializerFunctionWrapHandler) -> Any:
         """Leave out the figures of mixtures where there are none, as earlier releases."""
         values = write(self)
         for name in ("aic", "bic", "icl", "entropy"):
@@ -74,7 +74,7 @@ class Figures(Record):
         return values
 
     def round_values(self) -> Figures:
-        """Return the same to six significant digits: what is told outside."""
+        """Return the figures to six significant digits, as they are published."""
         return Figures.model_validate(
             {
                 name: (
@@ -84,12 +84,14 @@ class Figures(Record):
             }
         )
 
-    def agrees(self, told: Figures) -> bool:
-        """Return whether these, computed elsewhere and rounded, are the same figures."""
-        pairs = zip(self.values.values(), told.values.values(), strict=True)
+    def agrees(self, published: Figures) -> bool:
+        """Return whether published figures equal these but for rounding."""
+        pairs = zip(self.values.values(), published.values.values(), strict=True)
         return all(
-            math.isclose(own, other, rel_tol=10.0 ** (1 - DIGITS), abs_tol=1e-12)
-            if isinstance(own, float) and isinstance(other, float)
-            else own == other
-            for own, other in pairs
+            math.isclose(
+                value, published_value, rel_tol=10.0 ** (1 - DIGITS), abs_tol=1e-12
+            )
+            if isinstance(value, float) and isinstance(published_value, float)
+            else value == published_value
+            for value, published_value in pairs
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-_NOTHING: Final = 1e-12
+_ZERO: Final = 1e-12
 
 
 class Objectives(NamedTuple):
@@ -34,11 +34,11 @@ class Objectives(NamedTuple):
     @property
     def ratio_same_rules(self) -> float | None:
         """Return the session's over the pooled one under the same rules, if any apply."""
-        known = self.same_rules
-        return self.ratio if known is None else _divide(self.own, known)
+        pooled = self.same_rules
+        return self.ratio if pooled is None else _divide(self.own, pooled)
 
 
 def _divide(own: float, pooled: float) -> float | None:
-    if pooled > _NOTHING:
+    if pooled > _ZERO:
         return own / pooled
-    return 1.0 if own <= _NOTHING else None
+    return 1.0 if own <= _ZERO else None

@@ -1,7 +1,7 @@
-"""Intervals and tests of described variables, computed from a profile as its reader has it.
+"""Intervals and tests of described variables, computed from a profile alone.
 
-Nothing is added up for them: anyone who has the profile can compute the same. Clustered
-variables have none, as clusters were formed so that these differ.
+Anyone who has the profile can compute the same. Clustered variables have no test, as the
+clusters were formed so that these differ.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def _notes(profile: Profile) -> Iterator[str]:
         "independent."
     )
     if profile.others:
-        joined = ", ".join(map(str, profile.others))
-        yield f"The clusters {joined} are too small alone and count as one group."
+        clusters = ", ".join(map(str, profile.others))
+        yield f"The clusters {clusters} are too small alone and count as one group."
     if profile.rounded:
         yield (
             "All of it follows from rounded values. Shares are off by up to "
@@ -122,27 +122,30 @@ def _notes(profile: Profile) -> Iterator[str]:
 
 
 def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
-    n = np.array([each or 0 for each in field.n_rows], dtype=np.float64)
+    names = {"name": field.name, "title": field.title, "unit": field.unit}
+    n = np.array([n_rows or 0 for n_rows in field.n_rows], dtype=np.float64)
     if field.levels:
         shares = [
-            None if each is None else tuple(wilson_interval(p, rows) for p in each)
-            for each, rows in zip(field.shares, n, strict=True)
+            None
+            if shares_of_line is None
+            else tuple(wilson_interval(p, rows) for p in shares_of_line)
+            for shares_of_line, rows in zip(field.shares, n, strict=True)
         ]
         counts = [
-            np.array(each) * rows
-            for each, rows in zip(field.shares, n, strict=True)
-            if each is not None
+            np.array(shares_of_line) * rows
+            for shares_of_line, rows in zip(field.shares, n, strict=True)
+            if shares_of_line is not None
         ]
         table = np.array(counts).reshape(len(counts), len(field.levels))
-        found = _chi_squared(table if rounded else np.rint(table))
+        result = _chi_squared(table if rounded else np.rint(table))
         return Outcome(
-            **_name(field),
+            **names,
             levels=field.levels,
             shares=tuple(shares),
             test="chi-squared",
-            **found._asdict(),
+            **result._asdict(),
         )
-    told = [
+    groups = [
         (rows, mean, spread)
         for rows, mean, spread in zip(n, field.mean, field.spread, strict=True)
         if mean is not None and spread is not None
@@ -151,18 +154,14 @@ def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
         None if mean is None or spread is None else t_interval(mean, spread, rows)
         for rows, mean, spread in zip(n, field.mean, field.spread, strict=True)
     ]
-    found = _analyse_variance(*np.array(told).reshape(-1, 3).T)
+    result = _analyse_variance(*np.array(groups).reshape(-1, 3).T)
     return Outcome(
-        **_name(field),
+        **names,
         is_date=field.is_date,
         means=tuple(means),
         test="anova",
-        **found._asdict(),
+        **result._asdict(),
     )
-
-
-def _name(field: FieldProfile) -> dict[str, str]:
-    return {"name": field.name, "title": field.title, "unit": field.unit}
 
 
 def t_interval(mean: float, spread: float, n: float) -> Bounds | None:
@@ -252,9 +251,9 @@ def outcome_tables(
 
     described: the names of each column group.
     """
-    found = (
-        outcome_table(each, described[each.column])
-        for each in profiles
-        if each.column < len(described)
+    tables = (
+        outcome_table(profile, described[profile.column])
+        for profile in profiles
+        if profile.column < len(described)
     )
-    return tuple(each for each in found if each is not None)
+    return tuple(table for table in tables if table is not None)

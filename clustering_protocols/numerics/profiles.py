@@ -66,15 +66,17 @@ class FieldProfile(Value):
     def cells(self) -> tuple[str, ...]:
         """Return what each line says of the field; a dash where too few rows have it."""
         if self.levels:
-            return tuple(map(self._shares_text, self.shares))
+            return tuple(map(self.shares_text, range(len(self.shares))))
         pairs = zip(self.mean, self.spread, strict=True)
         return tuple(itertools.starmap(self._mean_text, pairs))
 
-    def _shares_text(self, shares: tuple[float, ...] | None) -> str:
+    def shares_text(self, line: int) -> str:
+        """Return each level with its share of the rows of a line."""
+        shares = self.shares[line]
         if shares is None:
             return "–"
-        told = zip(self.levels, shares, strict=True)
-        return ", ".join(f"{level} {share:.0%}" for level, share in told)
+        pairs = zip(self.levels, shares, strict=True)
+        return ", ".join(f"{level} {share:.0%}" for level, share in pairs)
 
     def _mean_text(self, mean: float | None, spread: float | None) -> str:
         if mean is None:
@@ -85,7 +87,6 @@ class FieldProfile(Value):
 
     @model_validator(mode="after")
     def _check_entries(self) -> Self:
-        """Profiles come from others: anyone who shows one counts on its entries."""
         n_lines = len(self.n_rows)
         empty = (
             (self.mean, self.spread, self.quartiles) if self.levels else (self.shares,)
@@ -97,7 +98,7 @@ class FieldProfile(Value):
             raise ValueError("A field has one entry for each line.")
         if any(s is not None and len(s) != len(self.levels) for s in self.shares):
             raise ValueError("A field has a share for each level.")
-        days = chain(self.mean, *(each or () for each in self.quartiles))
+        days = chain(self.mean, *(quartiles or () for quartiles in self.quartiles))
         if self.is_date and any(abs(day or 0.0) > _MOST_DAYS for day in days):
             raise ValueError("A date is too far away.")
         return self
@@ -158,17 +159,15 @@ class Profile(Value):
         n_lines = len(self.clusters) + bool(self.others)
         rows = (self.n_rows, *(field.n_rows for field in self.fields))
         lines = (*rows, *(time.lines for time in self.survival))
-        if any(len(each) != n_lines for each in lines):
+        if any(len(entries) != n_lines for entries in lines):
             raise ValueError("A profile has a number of rows for each line.")
         return self
 
     @model_serializer(mode="wrap")
-    def _write_what_is_there(
-        self, write: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
+    def _write_present(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = write(self)
         optional = {"survival", "is_description"}
-        return {k: value for k, value in written.items() if value or k not in optional}
+        return {k: value for k, value in values.items() if value or k not in optional}
 
 
 class Profiles(Value):

@@ -67,9 +67,9 @@ class KeyedStream:
         self.fill(words)
         return words
 
-    def fill(self, out: WordArray) -> None:
+    def fill(self, words: WordArray) -> None:
         """Overwrite a contiguous array (size,) with uniform words of 64 bits."""
-        flat = out.view(np.uint8).data
+        flat = words.view(np.uint8).data
         for begin in range(0, len(flat), _CHUNK_BYTES):
             piece = flat[begin : begin + _CHUNK_BYTES]
             self._encryptor.update_into(_ZEROS[: len(piece)], piece)
@@ -87,8 +87,8 @@ class KeyedStream:
         """Return standard normal numbers, by inversion of the distribution function."""
         from scipy.special import ndtri  # services draw no normal numbers
 
-        drawn: FloatArray = ndtri(self.uniform(*shape))
-        return drawn
+        normal: FloatArray = ndtri(self.uniform(*shape))
+        return normal
 
     def permutation(self, size: int) -> IntArray:
         """Return a uniform permutation of 0 … size-1 (by sorting 64-bit keys)."""
@@ -108,8 +108,8 @@ class KeyedStream:
         Their distribution is that of all rotations of them: QR of normal columns less
         their means, signs as in :meth:`rotation`. ``n_rows`` exceeds ``n_columns``.
         """
-        drawn = self.normal(n_rows, n_columns)
-        return _signed_q(drawn - drawn.mean(axis=0))
+        normal = self.normal(n_rows, n_columns)
+        return _signed_q(normal - normal.mean(axis=0))
 
 
 def _signed_q(matrix: FloatArray) -> FloatArray:

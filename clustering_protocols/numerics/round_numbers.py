@@ -27,8 +27,8 @@ _ROUND: Final = np.array(
 
 def round_up(numbers: FloatArray) -> FloatArray:
     """Return the smallest round number that is no smaller than each; 0 of 0."""
-    place = np.minimum(np.searchsorted(_ROUND, numbers), _ROUND.size - 1)
-    return np.where(numbers > 0, _ROUND[place], 0.0)
+    index = np.minimum(np.searchsorted(_ROUND, numbers), _ROUND.size - 1)
+    return np.where(numbers > 0, _ROUND[index], 0.0)
 
 
 def round_down(number: float) -> float:
@@ -36,8 +36,8 @@ def round_down(number: float) -> float:
 
     More digits differ between machines.
     """
-    place = np.searchsorted(_ROUND, float(f"{number:.8e}"), side="right")
-    return float(_ROUND[place - 1])
+    index = np.searchsorted(_ROUND, float(f"{number:.8e}"), side="right")
+    return float(_ROUND[index - 1])
 
 
 def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:

@@ -133,17 +133,17 @@ class SideBySide:
     @property
     def shape(self) -> tuple[int, int]:
         """Return the numbers of rows and of features."""
-        return len(self.columns[0]), sum(each.shape[1] for each in self.columns)
+        return len(self.columns[0]), sum(array.shape[1] for array in self.columns)
 
     def blocks(self) -> Iterator[SideBySideBlock]:
         """Yield all rows in their order, a block at a time."""
         for rows in slices(*self.shape):
-            parts = tuple(each[rows] for each in self.columns)
+            parts = tuple(array[rows] for array in self.columns)
             yield SideBySideBlock(first=rows.start, columns=parts)
 
     def take(self, numbers: IntArray) -> FloatArray:
         """Return some rows (s, F) by their numbers (s,)."""
-        return np.hstack([each[numbers] for each in self.columns])
+        return np.hstack([array[numbers] for array in self.columns])
 
 
 def of(rows: FloatArray | RowBlocks) -> RowBlocks:

@@ -57,10 +57,10 @@ def kappa(truth: ArrayLike, labels: ArrayLike) -> float:
         observed, expected = table[rows, columns].sum(), chance[rows, columns].sum()
         if expected == total:
             return 1.0 if observed == total else 0.0
-        found = float((observed - expected) / (total - expected))
-        if found <= value:
+        ratio = float((observed - expected) / (total - expected))
+        if ratio <= value:
             break
-        value = found
+        value = ratio
     return float(value)
 
 

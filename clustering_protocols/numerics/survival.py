@@ -35,7 +35,6 @@ class BinnedRows(Value):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Profiles come from others: anyone who draws one counts on its bins."""
         steps = np.diff(self.ends, prepend=0.0)
         if len(self.n_rows) != len(steps) or not (steps > 0).all():
             raise ValueError("Bins have ascending ends, and a number of rows each.")
@@ -93,16 +92,16 @@ class Survival(Value):
         rows: list[tuple[str | float, ...]] = [
             ("line", "until", "at_risk", "events", "survival", "low", "high")
         ]
-        for place, line in enumerate(self.lines):
+        for number, line in enumerate(self.lines):
             if line is not None and not line.shows_events:
                 n_rows = float(line.at_risk(np.zeros(1))[0])
-                rows.append((place, self.most, n_rows, TOO_FEW, "", "", ""))
+                rows.append((number, self.most, n_rows, TOO_FEW, "", "", ""))
             elif line is not None:
                 curve = kaplan_meier(line)
                 at_risk, events = line.at_risk(curve.ends), line.events.n_rows
                 columns = (curve.ends, at_risk, events, *curve[1:4])
                 rows += [
-                    (place, *map(float, cells)) for cells in zip(*columns, strict=True)
+                    (number, *map(float, cells)) for cells in zip(*columns, strict=True)
                 ]
         return rows
 
@@ -133,63 +132,65 @@ class LogRank(NamedTuple):
 
 
 def count_rows(
-    times: FloatArray, happened: FloatArray, line: IntArray, most: float, k: int
+    times: FloatArray, events: FloatArray, line: IntArray, end: float, k: int
 ) -> IntArray:
     """Return how many rows had the event, and were censored, by line and bin.
 
-    times, happened: float64 (n,); from 0 to ``most``, and 0 or 1; NaN for no value.
+    times, events: float64 (n,); from 0 to ``end``, and 0 or 1; NaN for no value.
     line: int64 (n,); from 0 to k - 1.
 
     Returns int64 (k, 2, BINS): events first.
     """
-    there = ~np.isnan(times) & ~np.isnan(happened)
-    bins = np.ceil(times[there] * BINS / most).astype(np.int64) - 1
-    cells = (line[there] * 2 + (happened[there] == 0)) * BINS + bins.clip(0, BINS - 1)
+    observed = ~np.isnan(times) & ~np.isnan(events)
+    bins = np.ceil(times[observed] * BINS / end).astype(np.int64) - 1
+    cells = (line[observed] * 2 + (events[observed] == 0)) * BINS + bins.clip(
+        0, BINS - 1
+    )
     return np.bincount(cells, minlength=k * 2 * BINS).reshape(k, 2, BINS)
 
 
 def merge_line(
-    counts: IntArray, most: float, smallest: int, *, rounded: bool
+    counts: IntArray, end: float, smallest: int, *, rounded: bool
 ) -> SurvivalLine | None:
     """Return a line as it is released; None if it has fewer than ``smallest`` rows.
 
     counts: int64 (2, BINS).
-    most: the end of the range.
+    end: the end of the range.
     rounded: whether running totals are multiples of ``smallest``: two such tables of any
         sessions differ by none or so many rows.
     """
     if counts.sum() < smallest:
         return None
-    events, censored = (
-        _merge(each, most, smallest, rounded=rounded) for each in counts
-    )
+    events, censored = (_merge(row, end, smallest, rounded=rounded) for row in counts)
     return SurvivalLine(events=events, censored=censored)
 
 
 def _merge(
-    counts: IntArray, most: float, smallest: int, *, rounded: bool
+    counts: IntArray, end_time: float, smallest: int, *, rounded: bool
 ) -> BinnedRows:
     ends: list[int] = []
     totals: list[int] = []
-    waiting = 0
+    pending = 0
     for end, n_rows in enumerate(counts.tolist(), start=1):
-        waiting += n_rows
-        if waiting == 0 or waiting >= smallest:
+        pending += n_rows
+        if pending == 0 or pending >= smallest:
             ends.append(end)
-            totals.append(waiting)
-            waiting = 0
-    if waiting:  # too few behind the last bin: they are in it, up to the last of them
+            totals.append(pending)
+            pending = 0
+    if pending:  # too few behind the last bin: they are in it, up to the last of them
         while totals and totals[-1] == 0:
             ends.pop()
             totals.pop()
         last = int(np.flatnonzero(counts)[-1]) + 1 if totals else BINS
-        before = totals.pop() + waiting if totals else 0
+        before = totals.pop() + pending if totals else 0
         ends = [*ends[:-1], last, *range(last + 1, BINS + 1)]
         totals = [*totals, before, *[0] * (BINS - last)]
     if rounded:
         running = np.rint(np.cumsum(totals) / smallest).astype(np.int64) * smallest
         totals = np.diff(running, prepend=0).tolist()
-    return BinnedRows(ends=tuple(most * e / BINS for e in ends), n_rows=tuple(totals))
+    return BinnedRows(
+        ends=tuple(end_time * e / BINS for e in ends), n_rows=tuple(totals)
+    )
 
 
 def kaplan_meier(line: SurvivalLine) -> Curve:
@@ -212,8 +213,8 @@ def kaplan_meier(line: SurvivalLine) -> Curve:
     certain = (survival == 1.0) | (survival == 0.0)
     low, high = np.where(certain, survival, bounds)
     area = np.diff(ends, prepend=0.0) * np.append(1.0, survival[:-1])
-    behind = area.sum() - np.cumsum(area)
-    variance = np.square(behind) @ np.where(np.isfinite(terms), terms, 0.0)
+    later_area = area.sum() - np.cumsum(area)
+    variance = np.square(later_area) @ np.where(np.isfinite(terms), terms, 0.0)
     return Curve(ends, survival, low, high, float(area.sum()), float(variance) ** 0.5)
 
 
@@ -233,9 +234,9 @@ def log_rank(lines: Sequence[SurvivalLine | None]) -> LogRank:
     common = reduce(set.intersection, (set(line.events.ends) for line in compared))
     ends = np.array(sorted(common))
     d = np.array([line.events.within(ends) for line in compared])
-    left = np.array([line.censored.before(ends) for line in compared])
+    censored = np.array([line.censored.before(ends) for line in compared])
     total = np.array([[line.at_risk(np.zeros(1))[0]] for line in compared])
-    n = total - left - (np.cumsum(d, axis=1) - d)
+    n = total - censored - (np.cumsum(d, axis=1) - d)
     D, N = d.sum(axis=0), n.sum(axis=0)
     share = n / np.maximum(N, 1)
     first = (d - share * D).sum(axis=1)[:-1]

@@ -17,18 +17,19 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from . import block_sums, sums as formulas
 
 Labelled = tuple[RowBlock, IntArray]
-"""A block, and the labels of its rows."""
 
 
 def of_clustering(
-    X: FloatArray | RowBlocks, found: Clustering, engine: Engine = ONE_THREAD
+    X: FloatArray | RowBlocks, clustering: Clustering, engine: Engine = ONE_THREAD
 ) -> Figures:
     """Return the figures of a clustering on rows X (n, F), those of an embedding too.
 
     Computed on X, where what was clustered may be an embedding of it.
     """
-    sums = of(row_blocks.of(X), found.labels, engine)
-    return formulas.of_sums(sums, n_iter=found.n_iter, converged=found.converged)
+    sums = of(row_blocks.of(X), clustering.labels, engine)
+    return formulas.of_sums(
+        sums, n_iter=clustering.n_iter, converged=clustering.converged
+    )
 
 
 def of(
@@ -67,8 +68,8 @@ def _label_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
         yield block, labels[span(block)].astype(narrow)
 
 
-def _by_label(k: int, given: Labelled) -> FloatArray:
-    block, labels = given
+def _by_label(k: int, labelled: Labelled) -> FloatArray:
+    block, labels = labelled
     X = block.load()
     sums = np.zeros((k, X.shape[1]))
     block_sums.add_by_label(X, *_as_they_are(X), labels.astype(np.int64), sums)
@@ -76,9 +77,9 @@ def _by_label(k: int, given: Labelled) -> FloatArray:
 
 
 def _around(
-    means: FloatArray, counts: IntArray, given: Labelled
+    means: FloatArray, counts: IntArray, labelled: Labelled
 ) -> block_sums.BlockSums:
-    block, labels = given
+    block, labels = labelled
     X = block.load()
     return block_sums.of_block(
         X, _as_they_are(X), means, labels.astype(np.int64), counts

@@ -88,13 +88,13 @@ def _sum_around(
 ) -> float:
     silhouettes = 0.0
     for rows, _, D in blocks(X, offset, inverse, means):
-        own, places = labels[rows], np.arange(D.shape[1])
-        within = D[own, places]
-        a = np.sqrt(within)
-        D[own, places] = np.inf
+        own, columns = labels[rows], np.arange(D.shape[1])
+        squared = D[own, columns]
+        a = np.sqrt(squared)
+        D[own, columns] = np.inf
         D[counts == 0] = np.inf
         b = np.sqrt(D.min(axis=0))
-        np.add.at(squares, own, within)
+        np.add.at(squares, own, squared)
         np.add.at(lengths, own, a)
         larger = np.maximum(a, b)
         scored = (counts[own] > 1) & (larger > 0.0) & np.isfinite(b)

@@ -55,25 +55,27 @@ def gaps(
     X: float64 (n, width).
     numbers: numbers of clusters k, at least 1.
     """
-    wanted = sorted({1, *numbers})
-    found = _inertias(X, wanted, rng)
+    counts = sorted({1, *numbers})
+    inertias = _inertias(X, counts, rng)
     box = _Box.around(X)
-    drawn = [_inertias(box.draw(len(X), rng), wanted, rng) for _ in range(n_references)]
-    rounding = _ROUNDING * found[0]
-    told: list[Gap] = []
-    for place, k in enumerate(wanted):
-        references = np.array([inertias[place] for inertias in drawn])
-        if not min(found[place], references.min()) > rounding:
+    references = [
+        _inertias(box.draw(len(X), rng), counts, rng) for _ in range(n_references)
+    ]
+    rounding = _ROUNDING * inertias[0]
+    results: list[Gap] = []
+    for index, k in enumerate(counts):
+        reference_inertias = np.array([row[index] for row in references])
+        if not min(inertias[index], reference_inertias.min()) > rounding:
             break
-        logs = np.log(references)
-        told.append(
+        logs = np.log(reference_inertias)
+        results.append(
             Gap(
                 n_clusters=k,
-                gap=float(logs.mean() - np.log(found[place])),
+                gap=float(logs.mean() - np.log(inertias[index])),
                 error=float(logs.std() * np.sqrt(1 + 1 / n_references)),
             )
         )
-    return told
+    return results
 
 
 def says_one(runs: Sequence[Figures]) -> bool | None:
@@ -95,16 +97,16 @@ def _inertias(
     X: FloatArray, numbers: Sequence[int], rng: np.random.Generator
 ) -> list[float]:
     """Return the least inertia found of each number of clusters; 0 of too many."""
-    found, n_different = [], len(np.unique(X, axis=0))
+    inertias, n_different = [], len(np.unique(X, axis=0))
     for k in numbers:
         if k == 1:
-            found.append(float(np.square(X - X.mean(axis=0)).sum()))
+            inertias.append(float(np.square(X - X.mean(axis=0)).sum()))
         elif k >= n_different:
-            found.append(0.0)
+            inertias.append(0.0)
         else:
             starts = draw_starts(X, k, _STARTS, rng)
-            found.append(kmeans(X, starts, _MAX_ITER).inertia)
-    return found
+            inertias.append(kmeans(X, starts, _MAX_ITER).inertia)
+    return inertias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,5 +135,5 @@ class _Box:
 
     def draw(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
         """Return uniform rows (n, width); where their mean lies does not matter."""
-        drawn = rng.uniform(self.least, self.most, size=(n_rows, len(self.least)))
-        return np.ascontiguousarray(drawn @ self.axes)
+        coordinates = rng.uniform(self.least, self.most, size=(n_rows, len(self.least)))
+        return np.ascontiguousarray(coordinates @ self.axes)

@@ -38,26 +38,25 @@ def of_rows(
 
     Raises ValueError if no row belongs to a cluster.
     """
-    known = labels >= 0
-    if not known.all():
-        X, labels = X[known], labels[known]
-        memberships = None if memberships is None else memberships[known]
+    clustered = labels >= 0
+    if not clustered.all():
+        X, labels = X[clustered], labels[clustered]
+        memberships = None if memberships is None else memberships[clustered]
     if not len(labels):
         raise ValueError("no row belongs to a cluster")
     counts = np.bincount(labels)
     n_clusters = int(np.count_nonzero(counts))
-    others: dict[str, float | None] = {}
+    figures: dict[str, float | None] = {}
     if memberships is not None:
-        others = _of_memberships(X, memberships, labels)
+        figures = _of_memberships(X, memberships, labels)
     if silhouette and formulas.comparable(n_clusters, len(labels)):
-        others["silhouette"] = _silhouette(X, labels, counts)
-    return formulas.of_sums(around_means.of(ArrayRows(X), labels), **others, **run)
+        figures["silhouette"] = _silhouette(X, labels, counts)
+    return formulas.of_sums(around_means.of(ArrayRows(X), labels), **figures, **run)
 
 
 def _of_memberships(
     X: FloatArray, U: FloatArray, labels: IntArray
 ) -> dict[str, float | None]:
-    """Return partition coefficient and Xie-Beni."""
     n, k = U.shape
     total, weights = np.zeros((k, X.shape[1])), np.zeros(k)
     for rows in _blocks(n, _BLOCK_ROWS):
@@ -69,25 +68,27 @@ def _of_memberships(
     for rows in _blocks(n, max(_BLOCK_ITEMS // k, 1)):
         D = cdist(X[rows], means, "sqeuclidean")
         compactness += float((np.square(U[rows]) * D).sum())
-    there = weights > 0
+    nonempty = weights > 0
     return {
         "partition_coefficient": formulas.partition_coefficient(
             weights.sum(), n, np.bincount(labels, minlength=k)
         ),
         "xie_beni": formulas.xie_beni(
-            compactness, n, formulas.separations(means[there])
+            compactness, n, formulas.separations(means[nonempty])
         ),
     }
 
 
 def _silhouette(X: FloatArray, labels: IntArray, counts: IntArray) -> float:
     order = np.argsort(labels, kind="stable")
-    there = np.flatnonzero(counts)
-    firsts = (np.cumsum(counts) - counts)[there]
+    nonempty = np.flatnonzero(counts)
+    firsts = (np.cumsum(counts) - counts)[nonempty]
     sorted_rows, total = X[order], 0.0
     for rows in _blocks(len(X), max(_PAIRS // len(X), 1)):
         added = np.zeros((len(labels[rows]), len(counts)))
-        added[:, there] = np.add.reduceat(cdist(X[rows], sorted_rows), firsts, axis=1)
+        added[:, nonempty] = np.add.reduceat(
+            cdist(X[rows], sorted_rows), firsts, axis=1
+        )
         total += float(formulas.silhouettes(added, labels[rows], counts).sum())
     return formulas.mean_silhouette(total, len(X))
 

@@ -1,4 +1,4 @@
-"""What is told of several runs together: whether clusters are there, and last."""
+"""Figures that compare several runs: the gap statistic, stability, prediction strength."""
 
 from __future__ import annotations
 
@@ -26,41 +26,38 @@ def across(
     numbers: Sequence[int],
     runs: Sequence[Run],
 ) -> list[Run]:
-    """Return the runs of k-means of rows with what compares them among their figures.
+    """Return runs of k-means with the figures that compare them; one run stays as it is.
 
-    A session of one run stays as it is: its figures compare nothing. Of many rows some
-    are drawn, for both: what they cost grows with rows, runs and references.
+    Of many rows a sample is drawn: the cost grows with rows, runs and references.
 
     rows: float64 (n, width), or RowBlocks; what was clustered.
     numbers: the number of clusters of each run.
     """
     if len(runs) < 2:
         return list(runs)
-    X = _some(row_blocks.of(rows), session.generator("quality", "rows"))
-    found = gaps(X, numbers, session.generator("quality", "gap"))
-    gap_of_one = next((each.gap for each in found if each.n_clusters == 1), None)
-    by_number = {each.n_clusters: each for each in found}
-    told = []
+    blocks = row_blocks.of(rows)
+    n, width = blocks.shape
+    limit = min(_MOST_ROWS, max(_MOST_NUMBERS // width, 1))
+    if n <= limit:
+        X = row_blocks.whole(blocks)
+    else:
+        sample = session.generator("quality", "rows").permutation(n)[:limit]
+        X = blocks.take(np.sort(sample))
+    run_gaps = gaps(X, numbers, session.generator("quality", "gap"))
+    by_number = {gap.n_clusters: gap for gap in run_gaps}
+    gap_of_one = by_number[1].gap if 1 in by_number else None
+    compared = []
     for k, run in zip(numbers, runs, strict=True):
-        own = by_number.get(k)
-        rng = session.generator("quality", "stability", k)
-        other = session.generator("quality", "prediction", k)
+        gap = by_number.get(k)
         more = {
-            "gap": None if own is None else own.gap,
-            "gap_error": None if own is None else own.error,
+            "gap": gap and gap.gap,
+            "gap_error": gap and gap.error,
             "gap_of_one": gap_of_one,
-            "stability": stability(X, k, rng),
-            "prediction_strength": prediction_strength(X, k, other),
+            "stability": stability(X, k, session.generator("quality", "stability", k)),
+            "prediction_strength": prediction_strength(
+                X, k, session.generator("quality", "prediction", k)
+            ),
         }
         figures = run.figures and run.figures.model_copy(update=more)
-        told.append(replace(run, figures=figures))
-    return told
-
-
-def _some(rows: RowBlocks, rng: np.random.Generator) -> FloatArray:
-    """Return the rows, of many some."""
-    n, width = rows.shape
-    most = min(_MOST_ROWS, max(_MOST_NUMBERS // width, 1))
-    if n <= most:
-        return row_blocks.whole(rows)
-    return rows.take(np.sort(rng.permutation(n)[:most]))
+        compared.append(replace(run, figures=figures))
+    return compared

@@ -38,30 +38,30 @@ class ClusterSums:
     silhouettes: float
 
 
-def of_sums(sums: ClusterSums, **others: Any) -> Figures:
+def of_sums(sums: ClusterSums, **figures: Any) -> Figures:
     """Return the figures of labels, with others that the caller knows by name.
 
     Raises ValueError if no cluster has rows.
     """
-    there = np.flatnonzero(sums.counts > 0)
-    if not there.size:
+    nonempty = np.flatnonzero(sums.counts > 0)
+    if not nonempty.size:
         raise ValueError("no row belongs to a cluster")
-    counts = np.asarray(sums.counts, dtype=np.float64)[there]
-    between = sums.separations[np.ix_(there, there)]
-    n_rows, inertia = float(counts.sum()), float(sums.squares[there].sum())
-    compares = comparable(len(there), n_rows)
-    scatter = sums.distances[there] / counts
+    counts = np.asarray(sums.counts, dtype=np.float64)[nonempty]
+    squared = sums.separations[np.ix_(nonempty, nonempty)]
+    n_rows, inertia = float(counts.sum()), float(sums.squares[nonempty].sum())
+    compares = comparable(len(nonempty), n_rows)
+    scatter = sums.distances[nonempty] / counts
     return Figures(
-        n_clusters=len(there),
+        n_clusters=len(nonempty),
         inertia=max(inertia, 0.0),
         simplified_silhouette=mean_silhouette(sums.silhouettes, n_rows)
         if compares
         else None,
         calinski_harabasz=calinski_harabasz(
-            len(there), n_rows, spread_of_means(counts, between), inertia
+            len(nonempty), n_rows, spread_of_means(counts, squared), inertia
         ),
-        davies_bouldin=davies_bouldin(scatter, between) if compares else None,
-        **others,
+        davies_bouldin=davies_bouldin(scatter, squared) if compares else None,
+        **figures,
     )
 
 
@@ -75,13 +75,13 @@ def separations(means: FloatArray) -> FloatArray:
     return np.array([np.square(means - mean).sum(axis=1) for mean in means])
 
 
-def spread_of_means(counts: FloatArray, between: FloatArray) -> float:
+def spread_of_means(counts: FloatArray, squared: FloatArray) -> float:
     """Return Σ_c n_c ‖m_c - m‖², as Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
 
     counts: float64 (k,).
-    between: float64 (k, k); squared distances between means.
+    squared: float64 (k, k); squared distances between means.
     """
-    return float(counts @ between @ counts) / (2.0 * float(counts.sum()))
+    return float(counts @ squared @ counts) / (2.0 * float(counts.sum()))
 
 
 def calinski_harabasz(
@@ -99,35 +99,35 @@ def calinski_harabasz(
     return between * (n_rows - n_clusters) / (within * (n_clusters - 1))
 
 
-def davies_bouldin(scatter: FloatArray, between: FloatArray) -> float | None:
+def davies_bouldin(scatter: FloatArray, squared: FloatArray) -> float | None:
     """Return the mean over c of max_{l ≠ c} (S_c + S_l) / ‖m_c - m_l‖.
 
     None where two means coincide: the ratio is infinite.
 
     scatter: float64 (k,), k ≥ 2; s_c, mean distance of a cluster's rows to their mean.
-    between: float64 (k, k); squared distances between means.
+    squared: float64 (k, k); squared distances between means.
     """
-    apart = np.sqrt(_others(between))
+    apart = np.sqrt(_off_diagonal(squared))
     if not apart.min() > 0.0:
         return None
     ratios = (scatter[:, None] + scatter[None, :]) / apart
     return float(ratios.max(axis=1).mean())
 
 
-def xie_beni(compactness: float, n_rows: float, between: FloatArray) -> float | None:
+def xie_beni(compactness: float, n_rows: float, squared: FloatArray) -> float | None:
     """Return Σ_c Σ_i μ_ci² ‖x_i - v_c‖² / (n · min ‖v_c - v_l‖²).
 
     X. L. Xie and G. Beni, "A validity measure for fuzzy clustering", 1991. None for one
     cluster, or where two centroids coincide but for rounding.
 
     compactness: the numerator.
-    between: float64 (k, k); squared distances between centroids v.
+    squared: float64 (k, k); squared distances between centroids v.
     """
-    nearest = float(_others(between).min())
+    nearest = float(_off_diagonal(squared).min())
     if not 0.0 < nearest < np.inf:
         return None
-    found = max(compactness, 0.0) / (n_rows * nearest)
-    return found if found < _COINCIDING else None
+    value = max(compactness, 0.0) / (n_rows * nearest)
+    return value if value < _COINCIDING else None
 
 
 def partition_coefficient(
@@ -139,9 +139,9 @@ def partition_coefficient(
 
     sizes: int64 (k,); how many rows belong most to each cluster.
     """
-    found, k = min(squares / n_rows, 1.0), len(sizes)
-    alike = k > 1 and found * k < 1 + _ALIKE
-    return None if alike or np.count_nonzero(sizes) < 2 else found
+    value, k = min(squares / n_rows, 1.0), len(sizes)
+    alike = k > 1 and value * k < 1 + _ALIKE
+    return None if alike or np.count_nonzero(sizes) < 2 else value
 
 
 def mean_silhouette(total: float, n_rows: float) -> float:
@@ -161,17 +161,16 @@ def silhouettes(
     """
     own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
     a = own / np.maximum(counts[labels] - 1, 1)
-    others = np.where(counts > 0, sums / np.maximum(counts, 1), np.inf)
-    np.put_along_axis(others, labels[:, None], np.inf, axis=1)
-    b = others.min(axis=1)
-    larger, found = np.maximum(a, b), np.zeros_like(a)
+    mean_distances = np.where(counts > 0, sums / np.maximum(counts, 1), np.inf)
+    np.put_along_axis(mean_distances, labels[:, None], np.inf, axis=1)
+    b = mean_distances.min(axis=1)
+    larger, scores = np.maximum(a, b), np.zeros_like(a)
     is_defined = (counts[labels] > 1) & (larger > 0) & np.isfinite(b)
-    np.divide(b - a, larger, out=found, where=is_defined)
-    return found
+    np.divide(b - a, larger, out=scores, where=is_defined)
+    return scores
 
 
-def _others(between: FloatArray) -> FloatArray:
-    """Return a copy with infinity on the diagonal."""
-    others = np.array(between, dtype=np.float64)
-    np.fill_diagonal(others, np.inf)
-    return others
+def _off_diagonal(squared: FloatArray) -> FloatArray:
+    off_diagonal = np.array(squared, dtype=np.float64)
+    np.fill_diagonal(off_diagonal, np.inf)
+    return off_diagonal

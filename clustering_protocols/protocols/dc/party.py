@@ -16,7 +16,7 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.common.limits import told_of_groups
+from clustering_protocols.common.limits import sampling_note
 from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
 from clustering_protocols.numerics.data_source import DataSource, check_width, matrix
 from clustering_protocols.records.arrays import FloatArray
@@ -462,5 +462,5 @@ def _report(context: DcContext) -> dict[str, object]:
         )
     n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):
-        report |= told_of_groups(n_rows)
+        report |= sampling_note(n_rows)
     return report

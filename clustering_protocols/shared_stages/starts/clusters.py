@@ -90,12 +90,12 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
     sizes = np.zeros(wanted, dtype=np.int64)
     if len(X) < LEAST_OWN_ROWS:
         return LocalCentroids(centroids=centroids, sizes=sizes)
-    rows = ScaledRows.of(ArrayRows(X), ONE_THREAD, wanted)
+    rows = ScaledRows.scale(ArrayRows(X), ONE_THREAD, wanted)
     n_clusters = wanted if len(X) >= _ROWS_OF_EACH * wanted else k
     n_clusters = min(n_clusters, len(X) // LEAST_OWN_ROWS)
     n_init = int(np.clip(10**6 // (len(X) * n_clusters), *_N_INIT_LOCAL))
     drawn = [draw_rows(X, n_clusters, stream) for _ in range(n_init)]
-    runs = [lloyd(rows, rows.at(numbers), _MAX_ITER) for numbers in drawn]
+    runs = [lloyd(rows, rows.take(numbers), _MAX_ITER) for numbers in drawn]
     best = min(runs, key=lambda run: run.inertia)
     labels = fill_clusters(X, best.V + rows.units.offset)
     for cluster in range(n_clusters):

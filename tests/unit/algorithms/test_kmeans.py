@@ -107,11 +107,11 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
     order = rng(seed).permutation(len(X))
     place = np.empty_like(order)
     place[order] = np.arange(len(X))
-    units = lloyd.ScaledRows.of(ArrayRows(X), ONE_THREAD, 4)
+    units = lloyd.ScaledRows.scale(ArrayRows(X), ONE_THREAD, 4)
     moved = lloyd.ScaledRows(
-        given=ArrayRows(X[order]), units=units.units, engine=ONE_THREAD
+        source=ArrayRows(X[order]), units=units.units, engine=ONE_THREAD
     )
-    V = units.at(np.arange(4))
+    V = units.take(np.arange(4))
     here, there = units.sums(V), moved.sums(V)
     assert np.array_equal(here[0], there[0])
     assert np.array_equal(here[1], there[1])
@@ -122,7 +122,7 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
 def test_sums_are_exact_to_rounding_beside_a_value_far_out(far: float) -> None:
     X = rng(3).normal(loc=5.0, size=(5000, 2))
     X[17, 0] = far
-    rows = lloyd.ScaledRows.of(ArrayRows(X), ONE_THREAD, 1)
+    rows = lloyd.ScaledRows.scale(ArrayRows(X), ONE_THREAD, 1)
     sums, counts, inertia = rows.sums(np.zeros((1, 2)))
     assert counts.tolist() == [5000]
     for f in range(2):
