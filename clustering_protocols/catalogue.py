@@ -34,7 +34,7 @@ P = TypeVar("P", bound=Params)
 def _import_protocol(module: str) -> ClusteringProtocol[Any]:
     own = protocol_packages.own_modules().values()
     try:
-        known: ClusteringProtocol[Any] = import_module(module).PROTOCOL
+        imported: ClusteringProtocol[Any] = import_module(module).PROTOCOL
     except (ImportError, AttributeError) as error:
         if module in own:
             raise
@@ -43,13 +43,13 @@ def _import_protocol(module: str) -> ClusteringProtocol[Any]:
             "for a release that fits this one.",
             field="protocol_packages",
         ) from error
-    if module not in own and not known.reference().examples():
+    if module not in own and not imported.reference().examples():
         raise InvalidParameters(
             f"The protocol of {module!r} has no example, so what its readers get was "
             "never measured. Ask its author for one.",
             field="protocol_packages",
         )
-    return known
+    return imported
 
 
 @cache
@@ -71,8 +71,8 @@ def protocol(name: str) -> ClusteringProtocol[Any]:
     """
     module = protocol_packages.find_module(name)
     if module is None:
-        known = ", ".join(protocol_packages.find_modules())
-        raise InvalidParameters(f"There is no {name!r}. Known protocols: {known}.")
+        names = ", ".join(protocol_packages.find_modules())
+        raise InvalidParameters(f"There is no {name!r}. Known protocols: {names}.")
     return _import_protocol(module)
 
 
@@ -95,8 +95,8 @@ def protocol_of(params: Params) -> ClusteringProtocol[Any]:
 
 def known_risks(name: str) -> dict[str, Risk]:
     """Return a protocol's closed list of risks by their codes."""
-    known = protocol(name).risks
-    return _with_codes(name, known, known)
+    risks = protocol(name).risks
+    return _with_codes(name, risks, risks)
 
 
 def new_risks(name: str) -> dict[str, Risk]:
@@ -105,29 +105,29 @@ def new_risks(name: str) -> dict[str, Risk]:
 
 
 def house_risks() -> dict[str, Risk]:
-    """Return the risks that belong to no protocol by their codes."""
+    """Return the risks of no protocol by their codes."""
     return _with_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
 
 
 def _with_codes(
-    name: str, risks: Mapping[str, Risk], brought: Iterable[str]
+    name: str, risks: Mapping[str, Risk], codes: Iterable[str]
 ) -> dict[str, Risk]:
-    return {f"{name}.{code}": risks[code] for code in brought}
+    return {f"{name}.{code}": risks[code] for code in codes}
 
 
 def find_risk(code: str) -> Risk:
     """Return a risk by its code; :class:`VersionMismatch` if it is not known here."""
-    name, _, own = code.partition(".")
-    known: Mapping[str, Risk] = {}
+    name, _, suffix = code.partition(".")
+    risks: Mapping[str, Risk] = {}
     if name == session_risks.PREFIX:
-        known = session_risks.RISKS
+        risks = session_risks.RISKS
     elif (module := protocol_packages.find_module(name)) is not None:
-        known = _import_protocol(module).risks
-    if own not in known:
+        risks = _import_protocol(module).risks
+    if suffix not in risks:
         raise VersionMismatch(
             f"The risk {code!r} is not known here: the session needs a newer release."
         )
-    return known[own]
+    return risks[suffix]
 
 
 def risks_of(
@@ -144,13 +144,13 @@ def risks_of(
     ``several``: whether it has several runs.
     """
     name = name_of(params)
-    known, house = protocol(name), session_risks
-    codes = [*known.risks_of(params, layout)]
-    codes += known.risks_of_runs(params, layout) if several else ()
+    own_protocol, house = protocol(name), session_risks
+    codes = [*own_protocol.risks_of(params, layout)]
+    codes += own_protocol.risks_of_runs(params, layout) if several else ()
     of_house = {code for code in codes if code.startswith(f"{house.PREFIX}.")}
     own = [code for code in codes if code not in of_house]
     of_house |= house.risks_of(layout, identities, plans, release)
-    return _with_codes(name, known.risks, own) | {
+    return _with_codes(name, own_protocol.risks, own) | {
         code: risk for code, risk in house_risks().items() if code in of_house
     }
 
@@ -187,14 +187,14 @@ def find_changed_params(params: Params) -> dict[str, Any]:
     }
 
 
-def check_choices(name: str, given: Iterable[str]) -> None:
-    """Refuse names that are no choice of a protocol: a misspelt limit limits nothing."""
-    known = {**protocol(name).choices, **session_risks.CHOICES}
-    for choice in given:
-        if choice not in known:
+def check_choices(name: str, choices: Iterable[str]) -> None:
+    """Refuse names that are no choice of a protocol: a misspelt limit has no effect."""
+    names = {**protocol(name).choices, **session_risks.CHOICES}
+    for choice in choices:
+        if choice not in names:
             raise InvalidParameters(
                 f"{name!r} knows no choice {choice!r}; it knows "
-                f"{', '.join(sorted(known)) or 'none'}."
+                f"{', '.join(sorted(names)) or 'none'}."
             )
 
 
@@ -205,16 +205,16 @@ def limits_of(name: str) -> frozenset[str]:
 
 def describe(name: str) -> dict[str, Any]:
     """Return a protocol's entry in the catalogue as JSON values."""
-    known = protocol(name)
-    schema: type[BaseModel] = known.params
+    described = protocol(name)
+    schema: type[BaseModel] = described.params
     return {
         "name": name,
-        "version": known.version,
-        "title": known.title,
-        "summary": known.summary,
-        "partitionings": list(known.partitionings),
-        "learns": dict(known.learns),
+        "version": described.version,
+        "title": described.title,
+        "summary": described.summary,
+        "partitionings": list(described.partitionings),
+        "learns": dict(described.learns),
         "risks": sentences_of(new_risks(name)),
-        "choices": {**known.choices, **session_risks.CHOICES},
+        "choices": {**described.choices, **session_risks.CHOICES},
         "params": schema.model_json_schema(),
     }

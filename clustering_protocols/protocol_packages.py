@@ -1,7 +1,6 @@
-"""Where protocols are: folders of this package, and packages of others that are named.
+"""Where protocols are: folders of this package, and distributions that an operator names.
 
-A package of another author runs only where an operator names its distribution. Being
-installed is not enough: metadata of other distributions is not even read.
+A distribution that is only installed does not count: its metadata is not even read.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _sources: list[Source] = []
 
 
 def use_packages(source: Source) -> None:
-    """Let those protocols count that distributions bring which a source names."""
+    """Use the protocols of the distributions that a source names."""
     _sources[:] = [source]
     find_modules.cache_clear()
 
@@ -49,8 +48,8 @@ def named_packages() -> tuple[str, ...]:
 @cache
 def own_modules() -> Mapping[str, str]:
     """Return the module of each protocol that Coterie brings, by the protocol's name."""
-    found = sorted(each.name for each in pkgutil.iter_modules(protocols.__path__))
-    return MappingProxyType({name: _OWN + name for name in found})
+    names = sorted(module.name for module in pkgutil.iter_modules(protocols.__path__))
+    return MappingProxyType({name: _OWN + name for name in names})
 
 
 @cache
@@ -62,12 +61,12 @@ def find_modules() -> Mapping[str, str]:
     Raises InvalidParameters if a named distribution is not installed, has no protocol,
         or gives one a name that cannot be.
     """
-    found = dict(own_modules())
+    modules = dict(own_modules())
     for package in named_packages():
         for name, module in _entries(package):
-            _check_entry(package, name, module, found)
-            found[name] = module
-    return MappingProxyType(dict(sorted(found.items())))
+            _check_entry(package, name, module, modules)
+            modules[name] = module
+    return MappingProxyType(dict(sorted(modules.items())))
 
 
 def find_module(name: str) -> str | None:
@@ -97,20 +96,20 @@ def _entries(package: str) -> Iterator[tuple[str, str]]:
 
 
 def _check_entry(
-    package: str, name: str, module: str, found: Mapping[str, str]
+    package: str, name: str, module: str, modules: Mapping[str, str]
 ) -> None:
     """Refuse a name that another protocol has, or that no protocol may have."""
     from clustering_protocols.terms import session_risks  # not above, as metadata
 
     if not _NAME.fullmatch(name) or name == session_risks.PREFIX:
-        why = "use at most 32 small letters, digits and '_', and not 'house'"
-    elif name in found:
-        why = f"a protocol of {found[name]!r} has this name"
+        problem = "use at most 32 small letters, digits and '_', and not 'house'"
+    elif name in modules:
+        problem = f"a protocol of {modules[name]!r} has this name"
     elif not _MODULE.fullmatch(module):
-        why = f"it leads to {module!r}, and has to lead to a module"
+        problem = f"it leads to {module!r}, and has to lead to a module"
     else:
         return
     raise InvalidParameters(
-        f"The package {package!r} calls a protocol {name!r}: {why}.",
+        f"The package {package!r} calls a protocol {name!r}: {problem}.",
         field="protocol_packages",
     )

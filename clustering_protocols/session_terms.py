@@ -1,7 +1,7 @@
-"""Terms drawn up from what is asked for, and terms that came, held against this release.
+"""Drawing up the terms of a request, and checking received terms against this release.
 
-Both follow from the :mod:`~clustering_protocols.catalogue`: which protocols there are,
-in which version, and which risks they bring.
+The :mod:`~clustering_protocols.catalogue` says which protocols there are, in which
+version, and which risks they have.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ def build_request(params: Params, layout: Layout, **sections: Any) -> SessionReq
 
     Raises InvalidParameters: it names what does not fit.
     """
-    asked = {name: value for name, value in sections.items() if value is not None}
+    sections = {name: v for name, v in sections.items() if v is not None}
     choice = {
         "name": catalogue.name_of(params),
         "params": params.model_dump(mode="json"),
     }
     return validate_values(
-        SessionRequest, {**asked, "protocol": choice, "layout": layout}
+        SessionRequest, {**sections, "protocol": choice, "layout": layout}
     )
 
 
 def check_named(params: Params) -> None:
-    """Refuse parameters that leave out what whoever opens a session has to name.
+    """Refuse parameters without those that a coordinator has to choose.
 
     Raises InvalidParameters with what each value costs.
     """
@@ -80,8 +80,8 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
         params=catalogue.find_changed_params(params),
     )
     sections = request.sections | _sections_of_description(params, request)
-    told = {"session": session, "protocol": choice, "risks": (), **sections}
-    terms = validate_values(Terms, told)
+    values = {"session": session, "protocol": choice, "risks": (), **sections}
+    terms = validate_values(Terms, values)
     _check_fit(params, terms)
     _check_opening(params, terms)
     if not simulated:
@@ -103,12 +103,11 @@ def _sections_of_description(params: Params, request: SessionRequest) -> dict[st
 
 
 def _check_fit(params: Params, terms: Terms) -> None:
-    """Refuse parameters that do not fit layout, dictionary and preparation."""
     layout, plans = terms.layout, terms.plans
-    known = catalogue.protocol(terms.protocol.name)
-    known.check_runs(runs_of(params, terms.evaluation), layout)
+    protocol = catalogue.protocol(terms.protocol.name)
+    protocol.check_runs(runs_of(params, terms.evaluation), layout)
     if terms.evaluation is not None:
-        terms.evaluation.check_known(known.figures(params, layout))
+        terms.evaluation.check_known(protocol.figures(params, layout))
     if terms.release is not None:
         _check_release(params, terms)
     if plans:
@@ -119,7 +118,7 @@ def _check_fit(params: Params, terms: Terms) -> None:
         or [schema.clustered_part for schema in terms.dictionary or ()]
     )
     shared = any(len(layout.row_group(row)) > 1 for row in range(layout.n_row_groups))
-    drops = any(len(plan.find_places_by_missing("drop")) for plan in plans)
+    drops = any(len(plan.fields_by_missing("drop")) for plan in plans)
     if drops and shared and not params.selects_rows:
         raise InvalidParameters(
             "where several parties hold the same rows, all have to leave "
@@ -130,8 +129,8 @@ def _check_fit(params: Params, terms: Terms) -> None:
 
 
 def _check_described(params: Params, terms: Terms) -> None:
-    """Refuse gaps that stay where rows are clustered, and anything else where not."""
-    leaves = [len(plan.find_places_by_missing("leave")) for plan in terms.plans]
+    """Refuse gaps where rows are clustered, and filled gaps in a description."""
+    leaves = [len(plan.fields_by_missing("leave")) for plan in terms.plans]
     if not params.describes:
         if any(leaves):
             raise InvalidParameters(
@@ -150,9 +149,9 @@ def _check_described(params: Params, terms: Terms) -> None:
 
 
 def check_opening(terms: Terms) -> None:
-    """Refuse terms that no new session may have, anyone who opens or joins it.
+    """Refuse terms that no new session may have; simulations may.
 
-    Simulations may have them. Raises what :func:`check_terms` raises.
+    Raises what :func:`check_terms` raises.
     """
     params = check_terms(terms)
     _check_opening(params, terms)
@@ -171,21 +170,20 @@ def shown_in(terms: Terms) -> frozenset[Disclosure]:
 
 def _find_disclosures(params: Params, terms: Terms) -> frozenset[Disclosure]:
     layout = terms.layout
-    shown = catalogue.protocol(terms.protocol.name).shows(params, layout)
-    shown |= of_preparation(terms.plans, layout)
-    return shown | of_release(terms.release, layout)
+    disclosures = catalogue.protocol(terms.protocol.name).shows(params, layout)
+    disclosures |= of_preparation(terms.plans, layout)
+    return disclosures | of_release(terms.release, layout)
 
 
 def _check_release(params: Params, terms: Terms) -> None:
-    """Refuse profiles of fields that nobody has described, or of some parties alone."""
     if terms.dictionary is None:
         raise InvalidParameters(
             "profiles need a dictionary of the fields; `coterie schema infer` "
             "writes one from a table.",
             field="release",
         )
-    known = catalogue.protocol(terms.protocol.name)
-    if known.quorum(params, terms.layout) < len(terms.layout.slots):
+    protocol = catalogue.protocol(terms.protocol.name)
+    if protocol.quorum(params, terms.layout) < len(terms.layout.slots):
         raise InvalidParameters(
             "profiles need all parties to the end, and these parameters let a "
             "session end without some.",
@@ -249,14 +247,14 @@ def check_terms(terms: Terms) -> Params:
 
 
 def check_version(terms: Terms) -> None:
-    """Refuse a session of another version of its protocol: none of them continues."""
+    """Raise :class:`VersionMismatch` for a session of another version of its protocol."""
     choice = terms.protocol
-    spoken = catalogue.protocol(choice.name).version
-    if spoken != choice.version:
-        whose = "an older" if choice.version < spoken else "a newer"
+    version = catalogue.protocol(choice.name).version
+    if version != choice.version:
+        age = "an older" if choice.version < version else "a newer"
         raise VersionMismatch(
-            f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
-            f"release speaks; v{spoken} is here."
+            f"The session is of protocol {choice.name!r} v{choice.version}, which {age} "
+            f"release speaks; v{version} is here."
         )
 
 
@@ -270,10 +268,10 @@ def risks_in(terms: Terms) -> dict[str, Risk]:
 
 def session_context(agreement: bytes) -> SessionContext:
     """Return the plan of an agreement, given its exact bytes."""
-    agreed, terms = read_agreement(agreement)
-    params = check_terms(terms).settle(*_size(agreed, terms.layout))
+    document, terms = read_agreement(agreement)
+    params = check_terms(terms).settle(*_size(document, terms.layout))
     return SessionContext(
-        agreement=agreed,
+        agreement=document,
         agreement_digest=digest(agreement),
         terms=terms,
         params=params,
@@ -281,11 +279,10 @@ def session_context(agreement: bytes) -> SessionContext:
     )
 
 
-def _size(agreed: Agreement, layout: Layout) -> tuple[int, int]:
-    """Return how many rows and columns all parties have together, as they joined."""
+def _size(document: Agreement, layout: Layout) -> tuple[int, int]:
     rows = map(layout.row_group, range(layout.n_row_groups))
     columns = map(layout.column_group, range(layout.n_column_groups))
     return (
-        sum(agreed.member(group[0]).n_rows for group in rows),
-        sum(agreed.member(group[0]).n_columns for group in columns),
+        sum(document.member(group[0]).n_rows for group in rows),
+        sum(document.member(group[0]).n_columns for group in columns),
     )

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-_HERE: Final = Path(__file__).parent
+_PACKAGE: Final = Path(__file__).parent
 _GIT: Final = ("describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
 _GIT_SECONDS: Final = 5
 
@@ -50,7 +50,7 @@ def find_schema() -> str:
 def find_migrations() -> Path:
     """Return the folder of migrations: inside the wheel, or beside the checkout."""
     service = find_spec("analyst_service")
-    package = Path(service.origin).parent if service and service.origin else _HERE
+    package = Path(service.origin).parent if service and service.origin else _PACKAGE
     inside = package / "alembic"
     return inside if inside.is_dir() else package.parent / "alembic"
 
@@ -60,21 +60,21 @@ def find_commit() -> str | None:
 
     git is asked in a checkout alone; without git nobody knows.
     """
-    written = _HERE / "commit"
-    if written.exists():
-        return written.read_text(encoding="ascii").strip()
-    root = _HERE.parent
+    commit_file = _PACKAGE / "commit"
+    if commit_file.exists():
+        return commit_file.read_text(encoding="ascii").strip()
+    root = _PACKAGE.parent
     if not (root / ".git").exists():
         return None
     with suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(  # noqa: S603  constant words, and no shell
+        process = subprocess.run(  # noqa: S603  constant words, and no shell
             ["git", "-C", str(root), *_GIT],  # noqa: S607  whichever git is there
             capture_output=True,
             text=True,
             check=True,
             timeout=_GIT_SECONDS,
         )
-        return done.stdout.strip()
+        return process.stdout.strip()
     return None
 
 
@@ -91,7 +91,7 @@ _FLAGS: Final = (
 
 def build_kernels(library: Path) -> bool:
     """Compile the kernels; return whether there is a library now."""
-    source = _HERE.parent / "clustering_protocols" / "numerics" / "kernels.c"
+    source = _PACKAGE.parent / "clustering_protocols" / "numerics" / "kernels.c"
     digest = sha256(source.read_bytes()).hexdigest()
     if library.exists() and digest.encode() in library.read_bytes():
         return True
@@ -99,12 +99,12 @@ def build_kernels(library: Path) -> bool:
     if compiler is None:
         return False
     new = library.with_name(f"{library.name}.{os.getpid()}")
-    named = f'-DSOURCE_DIGEST="{digest}"'
-    words = [compiler, *_FLAGS, named, str(source), "-o", str(new), "-lm"]
+    define = f'-DSOURCE_DIGEST="{digest}"'
+    words = [compiler, *_FLAGS, define, str(source), "-o", str(new), "-lm"]
     for more in ((), ("-DONE_CLONE",)):  # an older compiler knows fewer processors
         # the compiler that is installed here
-        done = subprocess.run([*words, *more], capture_output=True, check=False)  # noqa: S603
-        if done.returncode == 0:
+        process = subprocess.run([*words, *more], capture_output=True, check=False)  # noqa: S603
+        if process.returncode == 0:
             new.replace(library)
             return True
     return False

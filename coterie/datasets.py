@@ -6,8 +6,8 @@
     dealt = datasets.deal(rice.X, (5, 1), classes=rice.y, concentration=0.5)
     model = FederatedKMeans(2, layout=dealt.layout).fit(dealt.tables)
 
-scikit-learn brings four of the sets. The others are files in a folder that the caller, or
-the variable COTERIE_DATA, names: no licence that we know lets us hand them on.
+scikit-learn has four of the sets. The others are files in a folder that the caller or the
+variable COTERIE_DATA names: we know of no licence to redistribute them.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     if not path.is_file():
         raise MissingDataset(f"{path} is not there. {_remedy(name)}")
     try:
-        with np.load(path, allow_pickle=False) as found:
-            X, y = found["X"].astype(np.float64), found["y"].astype(np.int64)
+        with np.load(path, allow_pickle=False) as arrays:
+            X, y = arrays["X"].astype(np.float64), arrays["y"].astype(np.int64)
     except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
         raise InvalidData(f"{path} does not hold two arrays. {_remedy(name)}") from None
     if X.ndim != 2 or y.shape != X.shape[:1]:
@@ -106,8 +106,8 @@ def load(name: str, folder: str | Path | None = None) -> Dataset:
     return Dataset(X, y)
 
 
-def _folder(name: str, given: str | Path | None) -> Path:
-    folder = given or os.environ.get("COTERIE_DATA")
+def _folder(name: str, folder: str | Path | None) -> Path:
+    folder = folder or os.environ.get("COTERIE_DATA")
     if not folder:
         raise MissingDataset(
             f"{_remedy(name)} Name the folder, or set COTERIE_DATA to it."
@@ -116,7 +116,6 @@ def _folder(name: str, given: str | Path | None) -> Path:
 
 
 def _remedy(name: str) -> str:
-    """Return what to put where."""
     return (
         f"Get the set ({SOURCES[name]}). Then write {name}.npz into your folder of data "
         f"sets: numpy.savez('{name}.npz', X=features, y=classes)."
@@ -170,37 +169,39 @@ def deal(
     Raises InvalidParameters if the table cannot be dealt out so.
     """
     rng = np.random.default_rng(random_state)
-    kept = _empty_cells(read_layout(layout), empty, rng)
-    read = _read_table(table)
-    n_rows, n_columns = read.shape
-    for size, wanted, what in (
-        (n_rows, kept.n_row_groups * max(fewest, 1), "row"),
-        (n_columns, kept.n_column_groups, "column"),
+    occupied = _empty_cells(read_layout(layout), empty, rng)
+    matrix = _read_table(table)
+    n_rows, n_columns = matrix.shape
+    for size, n_needed, noun in (
+        (n_rows, occupied.n_row_groups * max(fewest, 1), "row"),
+        (n_columns, occupied.n_column_groups, "column"),
     ):
-        if size < wanted:
-            raise InvalidParameters(f"{size} {what}s are too few: it takes {wanted}.")
+        if size < n_needed:
+            raise InvalidParameters(f"{size} {noun}s are too few: it takes {n_needed}.")
     if (classes is None) != (concentration is None):
         raise InvalidParameters(
             "classes and concentration are given together.", field="concentration"
         )
     if classes is None or concentration is None:
-        rows = np.array_split(rng.permutation(n_rows), kept.n_row_groups)
+        rows = np.array_split(rng.permutation(n_rows), occupied.n_row_groups)
     else:
-        known = np.asarray(classes)
-        if known.shape != (n_rows,):
+        class_labels = np.asarray(classes)
+        if class_labels.shape != (n_rows,):
             raise InvalidParameters(
-                f"{n_rows} rows need as many; the shape is {known.shape}.",
+                f"{n_rows} rows need as many; the shape is {class_labels.shape}.",
                 field="classes",
             )
-        rows = deal_classes(known, kept.n_row_groups, concentration, rng, fewest=fewest)
-    drawn = np.array_split(rng.permutation(n_columns), kept.n_column_groups)
-    columns = [np.sort(own) for own in drawn]
-    held = [(rows[slot.row], columns[slot.column]) for slot in kept.slots]
+        rows = deal_classes(
+            class_labels, occupied.n_row_groups, concentration, rng, fewest=fewest
+        )
+    column_parts = np.array_split(rng.permutation(n_columns), occupied.n_column_groups)
+    columns = [np.sort(numbers) for numbers in column_parts]
+    parts = [(rows[slot.row], columns[slot.column]) for slot in occupied.slots]
     return Dealt(
-        layout=kept,
-        tables=[_take(read, *each) for each in held],
-        rows=[own for own, _ in held],
-        columns=[own for _, own in held],
+        layout=occupied,
+        tables=[_take(matrix, *part) for part in parts],
+        rows=[numbers for numbers, _ in parts],
+        columns=[numbers for _, numbers in parts],
     )
 
 
@@ -221,16 +222,16 @@ def deal_classes(
     if not 0 < concentration < np.inf:
         raise InvalidParameters("a number above 0 is needed.", field="concentration")
     for _ in range(_TRIES):
-        found: list[list[IntArray]] = [[] for _ in range(n_groups)]
-        for each in np.unique(classes):
-            members = rng.permutation(np.flatnonzero(classes == each))
+        groups: list[list[IntArray]] = [[] for _ in range(n_groups)]
+        for label in np.unique(classes):
+            members = rng.permutation(np.flatnonzero(classes == label))
             shares = rng.dirichlet(np.full(n_groups, concentration))
             cuts = (np.cumsum(shares)[:-1] * len(members)).astype(int)
-            for group, part in zip(found, np.split(members, cuts), strict=True):
+            for group, part in zip(groups, np.split(members, cuts), strict=True):
                 group.append(part)
-        dealt = [np.concatenate(group) for group in found]
-        if min(map(len, dealt)) >= fewest:
-            return dealt
+        rows = [np.concatenate(group) for group in groups]
+        if min(map(len, rows)) >= fewest:
+            return rows
     raise InvalidParameters(
         f"{_TRIES:,} draws left some row group with fewer than {fewest} rows. Take a "
         "larger concentration, or fewer row groups."
@@ -245,11 +246,14 @@ def _empty_cells(layout: Layout, empty: int, rng: np.random.Generator) -> Layout
     groups = (layout.n_row_groups, layout.n_column_groups)
     if 0 < empty <= len(slots) - max(groups):
         for _ in range(_TRIES):
-            places = sorted(rng.permutation(len(slots))[empty:].tolist())
-            kept = tuple(slots[place] for place in places)
-            filled = ({slot.row for slot in kept}, {slot.column for slot in kept})
-            if tuple(map(len, filled)) == groups:
-                return Layout(slots=kept)
+            numbers = sorted(rng.permutation(len(slots))[empty:].tolist())
+            remaining = tuple(slots[number] for number in numbers)
+            occupied = (
+                {slot.row for slot in remaining},
+                {slot.column for slot in remaining},
+            )
+            if tuple(map(len, occupied)) == groups:
+                return Layout(slots=remaining)
     raise InvalidParameters(
         f"{len(slots)} cells cannot have {empty} without a party: each row group and "
         "each column group keeps one.",
@@ -258,22 +262,21 @@ def _empty_cells(layout: Layout, empty: int, rng: np.random.Generator) -> Layout
 
 
 def _read_table(table: Any) -> Any:
-    """Return a matrix, or a table that narwhals knows."""
+    """Return a matrix, or a data frame of narwhals."""
     if issparse(table):
         return table.tocsr()
-    read = nw.from_native(table, eager_only=True, pass_through=True)
-    if not isinstance(read, nw.DataFrame):
-        read = np.asarray(table)
-        if read.ndim != 2:
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        frame = np.asarray(table)
+        if frame.ndim != 2:
             raise InvalidParameters(
-                f"A table has rows and columns; this has the shape {read.shape}.",
+                f"A table has rows and columns; this has the shape {frame.shape}.",
                 field="table",
             )
-    return read
+    return frame
 
 
 def _take(table: Any, rows: IntArray, columns: IntArray) -> Any:
-    """Return some rows and columns, as the kind of table that came."""
     if isinstance(table, nw.DataFrame):
         return table[rows.tolist(), columns.tolist()].to_native()
     return table[rows][:, columns]

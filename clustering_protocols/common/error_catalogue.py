@@ -7,317 +7,272 @@ says in general what to do; the detail beside it says what was expected and what
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 URN = "urn:coterie:problem:"
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is fixed about a problem: its slug, HTTP status, title and remedy."""
+class Facts(NamedTuple):
+    """HTTP status, title and remedy of a problem."""
 
-    slug: str
     status: int
     title: str
     remedy: str
 
 
 class Problem(Enum):
-    """Everything that service or SDK may refuse, with its HTTP status."""
+    """Everything that service or SDK may refuse."""
+
+    def __init__(self, status: int, title: str, remedy: str) -> None:
+        self.status, self.title, self.remedy = status, title, remedy
 
     # What the caller sent
     MALFORMED = Facts(
-        "malformed",
         400,
         "What came cannot be read",
         "Send what the OpenAPI document of this service describes; a file has to be as it "
         "was written.",
     )
     INVALID_PARAMETERS = Facts(
-        "invalid-parameters",
         422,
         "The parameters do not fit",
         "Correct what is named: --help says what a command takes, 'coterie protocols NAME' "
         "(GET /v1/protocols) what the parameters of a protocol are.",
     )
     INVALID_ARRAY = Facts(
-        "invalid-array",
         422,
         "An array is not what the task asks for",
         "Send exactly the arrays of the task's declaration: name, dtype, shape, range.",
     )
     AGREEMENT_MISMATCH = Facts(
-        "agreement-mismatch",
         422,
         "The message belongs to another agreement, session or slot",
         "Stop, and ask the coordinator whether this is their session; a program answers the task of GET …/task, under its agreement.",
     )
     VERSION_MISMATCH = Facts(
-        "version-mismatch",
         422,
         "The two sides speak different versions",
         "Install the same release on both sides. No release here continues with a session of an older protocol version: open it anew.",
     )
     DIGEST_MISMATCH = Facts(
-        "digest-mismatch",
         422,
         "The bytes are not those of the Content-Digest",
         "Send the stored bytes again with 'Content-Digest: sha-256=:…:' over them.",
     )
     UNSUPPORTED_MEDIA = Facts(
-        "unsupported-media",
         415,
         "The media type is not accepted here",
         "Send arrays as application/vnd.coterie.arrays, or few of them as application/json; "
         "no Content-Encoding.",
     )
     LENGTH_REQUIRED = Facts(
-        "length-required",
         411,
         "The request states no length",
         "Send Content-Length; chunked bodies are not accepted.",
     )
     TOO_LARGE = Facts(
-        "too-large",
         413,
         "The body is larger than this service takes",
         "Send less, or ask the administrator to raise the limit.",
     )
     # Who the caller is
     UNAUTHENTICATED = Facts(
-        "unauthenticated",
         401,
         "No valid credential came with the request",
         "Give a key that has not expired: --key or COTERIE_KEY (over HTTP 'Authorization: Bearer …'); the administrator sees when it ends ('coterie key list').",
     )
     FORBIDDEN = Facts(
-        "forbidden",
         403,
         "This credential may not do that",
         "Use the key of a coordinator for sessions, that of an administrator for keys; a party's token opens its own slot alone.",
     )
     NOT_OFFERED = Facts(
-        "not-offered",
         403,
         "This analyst does not offer that",
         "Ask its administrator, whose settings decide; all else works without it.",
     )
     QUOTA_REACHED = Facts(
-        "quota-reached",
         403,
         "The coordinator's quota is used up",
         "The coordinator ends or deletes sessions, or asks the administrator for a larger "
         "quota; then do the same again.",
     )
     NOT_FOUND = Facts(
-        "not-found",
         404,
         "There is nothing here for this caller",
         "Check id, slot and address, and that the key is that of the session's coordinator ('coterie session list').",
     )
     # Where the session stands
     SESSION_EXISTS = Facts(
-        "session-exists",
         409,
         "A session of this id exists with other terms",
         "Choose another id; terms cannot change once they are fixed.",
     )
     INVITATION_USED = Facts(
-        "invitation-used",
         409,
         "The invitation was used with other keys",
         "Resume where it was used, or ask the coordinator for a new invitation.",
     )
     INVITATION_UNREADABLE = Facts(
-        "invitation-unreadable",
         422,
         "This cannot be used as an invitation",
         "Copy the whole of it from the letter or file of the coordinator, or name that "
         "file: @FILE.",
     )
     INVITATION_EXPIRED = Facts(
-        "invitation-expired",
         410,
         "The invitation is no longer valid",
         "Ask the coordinator for a new invitation.",
     )
     SHAPE_CONFLICT = Facts(
-        "shape-conflict",
         409,
         "The data do not fit the parties that joined before",
         "Parties of a row group hold the same rows, parties of a column group the same "
         "columns: compare the selections.",
     )
     ROUND_CLOSED = Facts(
-        "round-closed",
         409,
         "This round and attempt are not open",
         "Run the same command again: it answers what is open (GET …/task says which round and attempt).",
     )
     CONTRIBUTION_DIFFERS = Facts(
-        "contribution-differs",
         409,
         "Other bytes were already stored for this attempt",
         "Send the stored bytes; a new answer needs a new attempt.",
     )
     NOT_READY = Facts(
-        "not-ready",
         409,
         "This is not possible as things stand",
         "Do what is named; for whom it waits says 'coterie session show' (GET "
         "/v1/sessions/{id}), what is kept here 'coterie party status'.",
     )
     SESSION_OVER = Facts(
-        "session-over",
         410,
         "The session is over",
         "Read the reason; open a new session to try again.",
     )
     # Why a session ends early
     ROWS_NOT_ALIGNED = Facts(
-        "rows-not-aligned",
         409,
         "Parties of one row group do not hold the same rows",
         "Compare which ids each party of the row group has and start again; with "
         "alignment.method ecdh the rows that all have take part.",
     )
     OVERLAP_TOO_SMALL = Facts(
-        "overlap-too-small",
         409,
         "Parties of one row group have too few rows in common",
         "Compare which ids the parties use and how they write them; "
         "alignment.normalisation says which spellings count as equal.",
     )
     COLUMNS_NOT_ALIGNED = Facts(
-        "columns-not-aligned",
         409,
         "Parties of one column group do not hold the same columns in the same order",
         "Give each party of the column group the same column names in the same order.",
     )
     PROTOCOL_FAILED = Facts(
-        "protocol-failed",
         409,
         "The protocol could not continue",
         "Read the detail, change the parameters or the data, and open a new session.",
     )
     DEADLINE_PASSED = Facts(
-        "deadline-passed",
         410,
         "Too few parties answered before the deadline",
         "Open a new session once all parties are ready; 'coterie session extend' waits "
         "longer while there is time.",
     )
     PARTY_STOPPED = Facts(
-        "party-stopped",
         410,
         "A party stopped for good",
         "Ask the institution that is named. Open a new session to try again.",
     )
     CANCELLED = Facts(
-        "cancelled",
         410,
         "The coordinator cancelled the session",
         "Ask the coordinator why; open a new session to try again.",
     )
     # What a party refuses at home, before anything is sent
     RISK_NOT_ACCEPTED = Facts(
-        "risk-not-accepted",
         403,
         "The session has a risk that this party's policy does not accept",
         "Read the terms sheet; accept it (--accept, or accepted_risks of your policy), or "
         "do not join.",
     )
     GUARD_REFUSED = Facts(
-        "guard-refused",
         403,
         "A guard of this party stops it",
         "Change what is named: the data, the terms, the file, or the guard of the policy.",
     )
     KEY_NOT_AUTHENTIC = Facts(
-        "key-not-authentic",
         403,
         "A key or a signature is not that of whom it is given out for",
         "Stop and tell the coordinator, on a way that the analyst does not control.",
     )
     SIGNATURE_REFUSED = Facts(
-        "signature-refused",
         422,
         "A party signed something else than it was sent",
         "Sign the transcript of the open attempt with the key of the roster, and send that; nothing was stored.",
     )
     CERTIFICATE_REFUSED = Facts(
-        "certificate-refused",
         403,
         "The analyst's certificate does not hold",
         "Nothing was sent. Tell the administrator of the analyst; 'coterie doctor URL' says "
         "more.",
     )
     ENVELOPE_REFUSED = Facts(
-        "envelope-refused",
         422,
         "An envelope does not open",
         "It was changed, replayed or misrouted. Stop and tell the coordinator.",
     )
     EQUIVOCATION = Facts(
-        "equivocation",
         409,
         "The analyst asked two different things under one round and attempt",
         "Nothing was sent. Stop and tell the coordinator.",
     )
     TASK_REFUSED = Facts(
-        "task-refused",
         409,
         "The analyst asked something that the protocol does not ask here",
         "Nothing was sent, and this party answers nothing more in this session. Stop and "
         "tell the coordinator.",
     )
     AUDIT_BROKEN = Facts(
-        "audit-broken",
         409,
         "A log is not as it was written",
         "Keep a copy of it and of the parties' receipts. Stop and find out who changed it.",
     )
     INVALID_DATA = Facts(
-        "invalid-data",
         422,
         "The table cannot be used",
         "Correct the named column or row in the input.",
     )
     # The service itself
     TIMEOUT = Facts(
-        "timeout",
         408,
         "The request came too slowly",
         "Send it again over a faster connection.",
     )
     HEADER_TOO_LARGE = Facts(
-        "header-too-large",
         431,
         "The headers are larger than this service takes",
         "Send fewer or shorter headers.",
     )
     TOO_MANY_REQUESTS = Facts(
-        "too-many-requests",
         429,
         "There are too many requests",
         "Wait for the seconds of Retry-After, then send again.",
     )
     INTERNAL = Facts(
-        "internal",
         500,
         "The service failed",
         "Try again; if it stays, give the request id to the administrator.",
     )
     STORAGE_FULL = Facts(
-        "storage-full",
         507,
         "There is no room left",
         "Nothing was stored. Ask the analyst's administrator to free space, then send "
         "again.",
     )
     UNAVAILABLE = Facts(
-        "unavailable",
         503,
         "The service cannot answer now",
         "Check the address and that the analyst runs; then try again.",
@@ -326,27 +281,12 @@ class Problem(Enum):
     @property
     def slug(self) -> str:
         """Return the last part of the problem's URN, for example ``round-closed``."""
-        return self.value.slug
+        return self.name.lower().replace("_", "-")
 
     @property
     def urn(self) -> str:
         """Return the problem's type as RFC 9457 has it."""
         return URN + self.slug
-
-    @property
-    def status(self) -> int:
-        """Return the HTTP status."""
-        return self.value.status
-
-    @property
-    def title(self) -> str:
-        """Return what is wrong, in general."""
-        return self.value.title
-
-    @property
-    def remedy(self) -> str:
-        """Return what to do about it."""
-        return self.value.remedy
 
     @classmethod
     def of_slug(cls, slug: str) -> Problem:

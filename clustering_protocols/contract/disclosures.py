@@ -1,8 +1,8 @@
-"""What a session shows, by kind and by reader, and which kinds no reader may have together.
+"""What a session discloses, by kind and by reader, and which kinds clash.
 
-The rule: no reader gets two kinds of which one fixes what the other leaves open, of the
-same rows. Terms that give both are refused where a session is opened or joined; a home
-that gave one asks before it gives the other.
+No reader gets two kinds of the same rows of which one fixes what the other leaves open.
+Terms that give both are refused when a session is opened or joined. A home that gave one
+kind asks before it gives the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from clustering_protocols.terms.terms import Layout
 
 
 class Kind(StrEnum):
-    """What a message, a result or a release says of rows.
+    """What a message, a result or a release discloses about rows.
 
     geometry: rows up to a rotation, a reflection and a shift.
     means: numbers in the units of the variables: means, spreads, covariances, principal
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 
 class Reader(StrEnum):
-    """Who reads it.
+    """Who reads a disclosure.
 
     outside: analyst and coordinator, together.
     group: parties that hold the same variables, of these.
@@ -72,13 +72,6 @@ SENTENCES: Final = {
 }
 """What each kind is, for people."""
 
-REFUSED: Final = (
-    frozenset({Kind.GEOMETRY, Kind.MEANS}),
-    frozenset({Kind.PLACES, Kind.MEANS}),
-)
-"""Kinds that no reader may have together: means turn what has no axes back into rows."""
-
-
 _REFUSALS: Final = {
     frozenset({Kind.GEOMETRY, Kind.MEANS}): (
         "release: profiles cannot be published to everybody here. The analyst has the "
@@ -91,6 +84,8 @@ _REFUSALS: Final = {
         "profiles 'members', or output 'labels' without predictor."
     ),
 }
+REFUSED: Final = tuple(_REFUSALS)
+"""Kinds that no reader may have together: means turn rows without axes back into rows."""
 
 
 class Clash(NamedTuple):
@@ -109,21 +104,21 @@ def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]
     """Return what a release shows: nothing where no column group adds up."""
     if release is None or not any(map(layout.adds_up, range(layout.n_column_groups))):
         return frozenset()
-    shown = to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
+    disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
     if release.profiles == "members":
-        return shown
-    return shown | to(Reader.OUTSIDE, Kind.MEANS) | to(Reader.ALL, Kind.MEANS)
+        return disclosures
+    return disclosures | to(Reader.OUTSIDE, Kind.MEANS) | to(Reader.ALL, Kind.MEANS)
 
 
 def of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
-    """Return what several runs show beside the one that counts: of no single row."""
+    """Return what the other runs show beside the selected one."""
     return to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
 
 
 def of_preparation(
     plans: Sequence[ColumnPlan], layout: Layout
 ) -> frozenset[Disclosure]:
-    """Return what those read who pool what fills gaps, or is due to covariates."""
+    """Return what parties read that pool fill values or effects of covariates."""
     pooled = any(
         (plan.fills or plan.harmonised.any()) and len(layout.column_group(column)) > 1
         for column, plan in enumerate(plans)
@@ -131,39 +126,35 @@ def of_preparation(
     return to(Reader.GROUP, Kind.MEANS, Kind.SUMS) if pooled else frozenset()
 
 
-def check_shown(shown: Collection[Disclosure]) -> None:
-    """Refuse kinds that no reader may have together.
-
-    Raises InvalidParameters: with what to change: protocols alone show nothing that
-        clashes, releases do.
-    """
-    for clash in clashes(shown):
+def check_shown(disclosures: Collection[Disclosure]) -> None:
+    """Raise :class:`InvalidParameters`, with what to change, if kinds clash."""
+    for clash in clashes(disclosures):
         raise InvalidParameters(_REFUSALS[clash.kinds])
 
 
-def clashes(shown: Collection[Disclosure]) -> Iterator[Clash]:
-    """Yield what readers would have together and may not."""
+def clashes(disclosures: Collection[Disclosure]) -> Iterator[Clash]:
+    """Yield the kinds that a reader would have together and may not."""
     for reader in Reader:
-        kinds = kinds_of(shown, reader)
+        kinds = kinds_of(disclosures, reader)
         yield from (Clash(reader, pair) for pair in REFUSED if pair <= kinds)
 
 
-def kinds_of(shown: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:
+def kinds_of(disclosures: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:
     """Return the kinds that a reader gets."""
-    return frozenset(each.kind for each in shown if each.reader is reader)
+    return frozenset(d.kind for d in disclosures if d.reader is reader)
 
 
-def opens_rows(shown: Iterable[Disclosure], *readers: Reader) -> bool:
+def opens_rows(disclosures: Iterable[Disclosure], *readers: Reader) -> bool:
     """Return whether any of these readers gets rows of others, as they are or moved."""
     rows = {Kind.GEOMETRY, Kind.VALUES}
-    return any(each.reader in readers and each.kind in rows for each in shown)
+    return any(d.reader in readers and d.kind in rows for d in disclosures)
 
 
-def exposures(shown: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
+def exposures(disclosures: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
     """Return what the analyst can work out beside the result: alone, and with a party."""
-    if opens_rows(shown, Reader.OUTSIDE):
+    if opens_rows(disclosures, Reader.OUTSIDE):
         return Exposure.GEOMETRY, Exposure.ROWS
-    if opens_rows(shown, Reader.GROUP, Reader.ALL):
+    if opens_rows(disclosures, Reader.GROUP, Reader.ALL):
         return Exposure.NOTHING, Exposure.ROWS
-    sums = any(each.kind is Kind.SUMS for each in shown)
+    sums = any(d.kind is Kind.SUMS for d in disclosures)
     return Exposure.NOTHING, Exposure.TOTALS if sums else Exposure.NOTHING

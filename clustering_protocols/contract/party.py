@@ -45,17 +45,19 @@ class Memory:
 
     def scope_to_run(self, run: int | None) -> Memory:
         """Return the same memory as it is within a run; None is outside of all."""
-        seen = Memory(self.entries)
-        seen._run = "" if run is None else f".{run}"
-        seen._decoded = self._decoded
-        return seen
+        scoped = Memory(self.entries)
+        scoped._run = "" if run is None else f".{run}"
+        scoped._decoded = self._decoded
+        return scoped
 
     def remember(self, records: Sequence[Record]) -> Memory:
         """Return a memory with these records added; the newest of a kind stays."""
-        added = {record.kind + self._run: record.encode() for record in records}
-        after = Memory(self.entries | added)
+        new_entries = {record.kind + self._run: record.encode() for record in records}
+        after = Memory(self.entries | new_entries)
         after._run = self._run
-        after._decoded = {k: r for k, r in self._decoded.items() if k not in added}
+        after._decoded = {
+            k: r for k, r in self._decoded.items() if k not in new_entries
+        }
         return after
 
     def get(self, kind: type[R]) -> R | None:
@@ -161,8 +163,8 @@ class PartyContext(Generic[P_co]):
         return self._stream("coterie/lasting-draw/1", purpose)
 
     def _stream(self, *labels: str | int) -> KeyedStream:
-        bound = (self.session.terms.session, self.slot.name, self.stage)
-        return KeyedStream(derive_key(self.entropy, *labels, *bound))
+        scope = (self.session.terms.session, self.slot.name, self.stage)
+        return KeyedStream(derive_key(self.entropy, *labels, *scope))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,10 +218,10 @@ class Placement:
         """Return the distance of each row to the centre of its cluster (n_rows,)."""
         if self.distances is None:
             return None
-        found = np.full(len(self.labels), np.nan)
+        distances = np.full(len(self.labels), np.nan)
         has_label = self.labels >= 0
-        found[has_label] = self.distances[has_label, self.labels[has_label]]
-        return found
+        distances[has_label] = self.distances[has_label, self.labels[has_label]]
+        return distances
 
     @property
     def uncertainty(self) -> FloatArray | None:
@@ -230,8 +232,8 @@ class Placement:
         rows without a label; None where neither is known, or there is one centre.
         """
         if self.memberships is not None:
-            left: FloatArray = 1.0 - self.memberships.max(axis=1)
-            return left
+            remainder: FloatArray = 1.0 - self.memberships.max(axis=1)
+            return remainder
         if self.distances is None or self.distances.shape[1] < 2:
             return None
         nearest, second = np.partition(self.distances, 1, axis=1).T[:2]
@@ -332,12 +334,12 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
 
 
 def content_of(
-    leader: str, envelopes: Sequence[PeerMessage[Content]], what: str
+    leader: str, envelopes: Sequence[PeerMessage[Content]], noun: str
 ) -> Content:
     """Return the content of the one envelope that a group's leader sends.
 
     Raises :class:`EnvelopeRefused` if another slot sent it, or more than one came.
     """
     if [envelope.peer for envelope in envelopes] != [leader]:
-        raise EnvelopeRefused(f"{what} came from a slot that does not lead.")
+        raise EnvelopeRefused(f"{noun} came from a slot that does not lead.")
     return envelopes[0].content

@@ -34,13 +34,12 @@ class Exchange(NamedTuple):
 
     least, most: how often a party that takes part is asked in a session. A party
         refuses more, and continues to nothing that follows with less.
-    audience: within which group everybody is told the same task; no party answers one
-        that another of the group was told otherwise.
+    audience: the group within which all members receive the same task; a party refuses
+        a task that differs.
     own: fields in which tasks of one group differ all the same.
-    fields: whether the party's role sees its table as the dictionary describes it; else
-        the columns that are clustered.
-    shows: whether those outside may read what the session shows of rows once it is
-        answered.
+    fields: whether the party's role sees its table as the dictionary describes it, and
+        not only the columns that are clustered.
+    shows: whether outsiders may read what the session discloses once it is answered.
     """
 
     task: type[Record]
@@ -54,21 +53,21 @@ class Exchange(NamedTuple):
 
 
 def roles_of(package: str) -> Callable[[str], Callable[[], Any]]:
-    """Return what turns ``"module:Class"`` of a package into a role of a stage.
+    """Return a function that makes a role's factory of ``"module:Class"`` in a package.
 
-    The module is imported where the role is played: a process that only reads messages
-    never imports the mathematics behind them.
+    The module is imported when the role is made: a process that only reads messages
+    never imports the mathematics.
     """
 
-    def role(place: str) -> Callable[[], Any]:
-        module, _, name = place.partition(":")
+    def make_factory(path: str) -> Callable[[], Any]:
+        module, _, name = path.partition(":")
 
-        def played() -> Any:
+        def factory() -> Any:
             return attrgetter(name)(import_module(f"{package}.{module}"))()
 
-        return played
+        return factory
 
-    return role
+    return make_factory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,13 +103,9 @@ class Stage:
     @property
     def records(self) -> tuple[type[Record], ...]:
         """Return every kind that this stage writes: sent, sealed, or kept as state."""
-        sent = (record for e in self.exchanges for record in (e.task, e.answer))
-        kinds = (*sent, *self.envelopes, self.analyst().state, *self.results)
+        messages = (record for e in self.exchanges for record in (e.task, e.answer))
+        kinds = (*messages, *self.envelopes, self.analyst().state, *self.results)
         return tuple(dict.fromkeys(kinds))
-
-    def answer_to(self, task: str) -> type[Record]:
-        """Return the kind of the answer to a task's kind."""
-        return self.exchange_of(task).answer
 
     def exchange_of(self, task: str) -> Exchange:
         """Return the exchange of a task's kind."""

@@ -62,10 +62,10 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
     )
 
 
-def tell_part(outcome: Outcome, n: int, n_rows: int) -> Outcome:
+def add_participation_note(outcome: Outcome, n: int, n_rows: int) -> Outcome:
     """Return an outcome whose report says that ``n`` of ``n_rows`` rows took part.
 
-    Where fewer of these n have been told already, they count.
+    A smaller number that an earlier stage noted stays.
     """
     n_linked = n if outcome.n_took_part is None else outcome.n_took_part
     report = {**outcome.report, TOOK_PART: f"{n_linked} of {n_rows}"}
@@ -125,28 +125,30 @@ def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntAr
     sizes: int64 (k,); as they are told: what nobody is told decides nothing.
     centroids: float64 (k, m) or (0, m); as they are told.
     """
-    found, keys = np.arange(len(sizes)), [-sizes]
+    numbers, keys = np.arange(len(sizes)), [-sizes]
     if centroids is not None and len(centroids) == len(sizes):
         keys += list(centroids.T)
-    return np.lexsort((found, *keys[::-1])).astype(np.int64)
+    return np.lexsort((numbers, *keys[::-1])).astype(np.int64)
 
 
 def order_told_first(
     n_clusters: int,
-    told: IntArray,
+    published: IntArray,
     sizes: IntArray,
     centroids: FloatArray | None = None,
     common: FloatArray | None = None,
 ) -> IntArray:
     """Return all clusters: those of which outsiders are told by size, then the others.
 
-    told: int64 (p,); the clusters of which outsiders are told.
+    published: int64 (p,); the clusters of which outsiders are told.
     sizes, centroids: of these, as they are told; no centroids (0, m) where none are.
     common: float64 (k, m); centroids that all parties read, for what is not told.
     """
-    others = np.setdiff1d(np.arange(n_clusters), told)
+    unpublished = np.setdiff1d(np.arange(n_clusters), published)
     if common is not None:
-        others = others[order_by_size(np.zeros_like(others), common[others])]
+        unpublished = unpublished[
+            order_by_size(np.zeros_like(unpublished), common[unpublished])
+        ]
         if centroids is None or not len(centroids):
-            centroids = common[told]
-    return np.concatenate([told[order_by_size(sizes, centroids)], others])
+            centroids = common[published]
+    return np.concatenate([published[order_by_size(sizes, centroids)], unpublished])

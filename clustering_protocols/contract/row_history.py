@@ -1,17 +1,18 @@
-"""In which sums each own row stood, and which rows follow from these sums.
+"""The sums that contained each own row, and the rows that follow from these sums.
 
-Parties answer with sums over clusters of rows. Anyone who reads all sums of a party, each
-over rows that are known by their clusters, solves them for a row exactly if the row has
-leverage 1 in the span of all memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of
-zeros and ones (sum × own row). Nobody does better by linear algebra, anyone who chose the
-clusters. Side knowledge, and rows of whole numbers in small sums, are beyond this bound.
+Parties answer with sums over clusters of rows. A reader of all sums of a party who knows
+the clusters can solve them for a row exactly if the row has leverage 1 in the span of all
+memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of zeros and ones (sum × own row).
+Linear algebra gives no more, whoever chose the clusters. Side knowledge, and rows of whole
+numbers in small sums, are beyond this bound.
 
-Rows that stood in the same clusters in all sums are one class. A row of a class of two
-has no leverage of 1, and as many rows at most have one as there are independent sums: so
-classes bound the number from above, and a decomposition is needed only beyond.
+Rows with the same clusters in all sums are one class. Only a row that is alone in its
+class can have leverage 1, and at most as many rows as there are independent sums. The
+classes therefore bound the number, and a decomposition is needed only above the bound.
 
-Totals of many rounds are bounded beside it: a party that knows what they are of has
-equations for the numbers of others, and half as many equations as unknowns is allowed.
+The totals of many rounds have a bound of their own: to a party that knows what they are
+sums of, they are equations for the numbers of others. Half as many equations as unknowns
+are allowed.
 """
 
 from __future__ import annotations
@@ -91,45 +92,47 @@ class RowHistory(Record):
         labels: int64 (m,); the cluster of the first m rows; -1, as for all others, of
             rows in no sum.
         """
-        rows = np.bincount(labels + 1, minlength=1)
-        n_clusters = int(np.count_nonzero(rows[1:]))
-        everybody = rows[0] == 0 and len(labels) >= len(self.of_row)
+        counts = np.bincount(labels + 1, minlength=1)
+        n_clusters = int(np.count_nonzero(counts[1:]))
+        all_rows = counts[0] == 0 and len(labels) >= len(self.of_row)
         # of a partition of all rows one sum follows from the others
-        n_sums = self.n_sums + n_clusters - int(everybody and self.all_rows)
-        return self._with(n_sums, self.all_rows or everybody, self._split(labels))
+        n_sums = self.n_sums + n_clusters - int(all_rows and self.all_rows)
+        return self._with(n_sums, self.all_rows or all_rows, self._split(labels))
 
     def _split(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
-        """Return classes split by labels, and their labels; None if they are too many."""
+        """Return the classes split by labels, and their labels; None if too many."""
         width = int(labels.max(initial=-1)) + 2
         n_codes = self.labels.shape[1] * width
         if not self.whole or n_codes > _CODES:
             return None
-        now = np.zeros(len(self.of_row), np.int64)
-        now[: len(labels)] = labels + 1
-        codes = self.of_row * np.int64(width) + now
-        there = np.flatnonzero(np.bincount(codes, minlength=n_codes))
-        n_bytes = 4 * (len(self.of_row) + (len(self.labels) + 1) * len(there))
+        cluster_codes = np.zeros(len(self.of_row), np.int64)
+        cluster_codes[: len(labels)] = labels + 1
+        codes = self.of_row * np.int64(width) + cluster_codes
+        codes_used = np.flatnonzero(np.bincount(codes, minlength=n_codes))
+        n_bytes = 4 * (len(self.of_row) + (len(self.labels) + 1) * len(codes_used))
         if n_bytes > MOST_BYTES:
             return None
-        number = np.zeros(n_codes, np.int32)
-        number[there] = np.arange(len(there))
-        last = (there % width - 1).astype(np.int32)
-        return number[codes], np.vstack([self.labels[:, there // width], last])
+        classes = np.zeros(n_codes, np.int32)
+        classes[codes_used] = np.arange(len(codes_used))
+        new_labels = (codes_used % width - 1).astype(np.int32)
+        return classes[codes], np.vstack(
+            [self.labels[:, codes_used // width], new_labels]
+        )
 
-    def reindex(self, place: IntArray) -> Self:
+    def reindex(self, rows: IntArray) -> Self:
         """Return the history of other rows: the i-th is row ``place[i]``, -1 for none."""
-        everybody = self.all_rows and bool((place >= 0).all())
+        all_rows = self.all_rows and bool((rows >= 0).all())
         if not self.whole:
-            return self.model_copy(update={"all_rows": everybody})
+            return self.model_copy(update={"all_rows": all_rows})
         n_classes = self.labels.shape[1]
-        of_row = np.append(self.of_row, np.int32(n_classes))[place]
-        none = np.full((len(self.labels), 1), -1, np.int32)
+        of_row = np.append(self.of_row, np.int32(n_classes))[rows]
+        no_cluster = np.full((len(self.labels), 1), -1, np.int32)
         return type(self)(
             n_sums=self.n_sums,
-            all_rows=everybody,
+            all_rows=all_rows,
             whole=True,
             of_row=of_row.astype(np.int32),
-            labels=np.hstack([self.labels, none]),
+            labels=np.hstack([self.labels, no_cluster]),
         )
 
     def merge(self, other: RowHistory) -> Self:
@@ -138,16 +141,14 @@ class RowHistory(Record):
         if self.whole and other.whole:
             width = other.labels.shape[1]
             codes = self.of_row * np.int64(width) + other.of_row
-            there, of_row = np.unique(codes, return_inverse=True)
-            both = self.labels[:, there // width], other.labels[:, there % width]
+            codes_used, of_row = np.unique(codes, return_inverse=True)
+            both = (
+                self.labels[:, codes_used // width],
+                other.labels[:, codes_used % width],
+            )
             classes = of_row.astype(np.int32), np.vstack(both)
         n_sums = self.n_sums + other.n_sums - int(self.all_rows and other.all_rows)
         return self._with(n_sums, self.all_rows or other.all_rows, classes)
-
-    @property
-    def without_labels(self) -> Self:
-        """Return the same number of sums, of which no history is kept."""
-        return self._with(self.n_sums, self.all_rows, None)
 
     def _with(
         self,
@@ -172,9 +173,9 @@ class RowHistory(Record):
         if not self.whole:
             return self.n_sums
         sizes = np.bincount(self.of_row, minlength=self.labels.shape[1])
-        most = min(self.n_sums, int(np.count_nonzero(sizes == 1)))
-        if most <= enough:
-            return most
+        limit = min(self.n_sums, int(np.count_nonzero(sizes == 1)))
+        if limit <= enough:
+            return limit
         return n_of_leverage_one(self.labels, sizes)
 
 
@@ -186,8 +187,8 @@ def most_following(share: float, n_rows: int) -> int:
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-_NONE: Final = 1e-9  # of the length of the memberships
-_ONE: Final = 1e-8
+_ZERO: Final = 1e-9  # of the length of the memberships
+_ONE_TOLERANCE: Final = 1e-8
 
 _MOST_SPANS: Final = 4
 _MOST_BYTES: Final = 1 << 24
@@ -255,14 +256,16 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
         break
     rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
     with _blas().limit(limits=1, user_api="blas"):  # small: threads would only wait
-        rest = rows
+        residual = rows
         for _ in range(2):  # of the first time, what rounding leaves is in the span
-            rest = rest - (rest @ basis) @ basis.T
-        _, values, directions = np.linalg.svd(rest, full_matrices=False)
-    beyond = directions[values > _NONE * np.linalg.norm(rows)]
-    basis = np.hstack([basis, beyond.T])
+            residual = residual - (residual @ basis) @ basis.T
+        _, values, directions = np.linalg.svd(residual, full_matrices=False)
+    new_directions = directions[values > _ZERO * np.linalg.norm(rows)]
+    basis = np.hstack([basis, new_directions.T])
     leverage = np.square(basis).sum(axis=1)
-    n_following = int(np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE)))
+    n_following = int(
+        np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE_TOLERANCE))
+    )
     if basis.nbytes <= _MOST_BYTES:
         _spans.insert(0, _Span(labels, sizes, basis, n_following))
         del _spans[_MOST_SPANS:]
@@ -281,8 +284,8 @@ def _memberships(labels: NDArray[np.int32]) -> FloatArray:
     """Return different rows of zeros and ones (s, d) that span all memberships."""
     clusters = np.arange(labels.max(initial=-1) + 1)
     rows = (labels == clusters[:, None, None]).reshape(-1, labels.shape[1])
-    different = {row.tobytes(): place for place, row in enumerate(rows)}
-    memberships: FloatArray = rows[list(different.values())].astype(np.float64)
+    first_index = {row.tobytes(): index for index, row in enumerate(rows)}
+    memberships: FloatArray = rows[list(first_index.values())].astype(np.float64)
     return memberships
 
 
@@ -317,12 +320,12 @@ class RoundBound:
         """
         if self.needed(rounds) <= self.unknowns:
             return ""
-        fits = "fewer clusters"
+        alternative = "fewer clusters"
         if self.most_rounds:
-            fits = f"max_iter of at most {self.most_rounds}"
+            alternative = f"max_iter of at most {self.most_rounds}"
         elif single.most_rounds:
-            fits = f"n_init 1 with max_iter of at most {single.most_rounds}"
+            alternative = f"n_init 1 with max_iter of at most {single.most_rounds}"
         return (
             f"{reads} in up to {rounds} rounds, and could solve them for the rows. It "
-            f"takes {takes}, or {fits}. With small_cohorts 'allow' the risk is accepted."
+            f"takes {takes}, or {alternative}. With small_cohorts 'allow' the risk is accepted."
         )

@@ -204,8 +204,8 @@ class SessionContext(Generic[P_co]):
         Infinite where their dictionary says nothing; of prepared columns those of what
         fields become.
         """
-        found = self.terms.bounds(slot)
-        return found or Ranges.unknown(self.member(slot).n_columns)
+        ranges = self.terms.bounds(slot)
+        return ranges or Ranges.unknown(self.member(slot).n_columns)
 
     def weights(self, slot: str, n_columns: int) -> FloatArray:
         """Return with what each column (m,) of a slot is multiplied once it is scaled."""

@@ -338,7 +338,7 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
             if getattr(given, name) != getattr(asked, name)
         ]
         raise AgreementMismatch(f"The message differs in {', '.join(wrong)}.")
-    answer = stage.answer_to(task.read(stage.tasks).kind)
+    answer = stage.exchange_of(task.read(stage.tasks).kind).answer
     expected = task.header.expects
     if expected is None or expected.kind != answer.kind:
         raise Malformed(f"The task does not ask for a {answer.kind!r}.")

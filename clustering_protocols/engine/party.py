@@ -32,8 +32,8 @@ from clustering_protocols.contract.published import (
     OUTSIDE,
     Assignment,
     Selection,
+    add_participation_note,
     put_back,
-    tell_part,
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.analyst import check_answer
@@ -230,7 +230,7 @@ class PartyEngine:
             return outcome
         n_rows = session.member(self.slot).n_rows
         whole = put_back(outcome, selection.rows, n_rows)
-        return tell_part(whole, len(selection.rows), n_rows)
+        return add_participation_note(whole, len(selection.rows), n_rows)
 
     def foresee(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
         """Return what this party knows of each run by itself, before one is chosen.

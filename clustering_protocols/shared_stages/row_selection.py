@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from clustering_protocols.contract import Outcome, Params
-from clustering_protocols.contract.published import put_back, tell_part
+from clustering_protocols.contract.published import add_participation_note, put_back
 from clustering_protocols.numerics.data_source import DataSource, keep_rows, order_rows
 from clustering_protocols.records.arrays import IntArray, Spec
 from clustering_protocols.records.record import Record
@@ -42,7 +42,7 @@ class AdmittedRows(Record):
         whole = put_back(outcome, self.rows, self.n_rows)
         if len(self.rows) == self.n_rows:
             return whole
-        return tell_part(whole, len(self.rows), self.n_rows)
+        return add_participation_note(whole, len(self.rows), self.n_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

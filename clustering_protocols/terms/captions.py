@@ -1,8 +1,7 @@
-"""How people are asked for what a session request says, and how it is shown to them.
+"""Captions: how forms, options, sheets and letters present the fields of a request.
 
-A field carries its caption beside its type. Options of commands, forms, sheets and letters
-are made from it: none of them names the field. Nothing is imported here, as the help of a
-command imports nothing.
+A field carries its caption beside its type, and none of these faces names the field. This
+module imports nothing, so that the help of a command starts fast.
 """
 
 from __future__ import annotations
@@ -224,16 +223,16 @@ MIN_CLUSTER_ROWS: Final = Caption(
 
 def find_captions(group: Group) -> list[Caption]:
     """Return the captions of a group that have an option, in the order of this page."""
-    found = (each for each in globals().values() if isinstance(each, Caption))
-    return [each for each in found if each.group == group and each.flag]
+    captions = (c for c in globals().values() if isinstance(c, Caption))
+    return [c for c in captions if c.group == group and c.flag]
 
 
 def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Caption]]:
     """Yield the fields of a model that carry a caption."""
     for name, info in model.model_fields.items():
-        for each in info.metadata:
-            if isinstance(each, Caption):
-                yield name, info, each
+        for caption in info.metadata:
+            if isinstance(caption, Caption):
+                yield name, info, caption
 
 
 def texts_of(value: BaseModel) -> Iterator[tuple[Caption, str]]:

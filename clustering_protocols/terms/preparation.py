@@ -1,9 +1,9 @@
-"""How fields become columns: agreed in the terms, done at home, alike for all.
+"""How fields become columns: agreed in the terms, and done by each party at home.
 
-A dictionary (:mod:`clustering_protocols.terms.schema`) says what the columns of a table
-mean; a :class:`Preparation` what becomes of each: what fills its gaps, which numbers
-stand for its levels, how much it counts. The :class:`ColumnPlan` that follows from both is
-all that parties have to know to turn tables into the same columns.
+A dictionary (:mod:`clustering_protocols.terms.schema`) describes the columns of a table. A
+:class:`Preparation` says what fills the gaps of each, which numbers stand for its levels
+and its weight. Both give a :class:`ColumnPlan`, by which all parties turn their tables
+into the same columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Missing: TypeAlias = Literal[
 FILLED: Final[frozenset[Missing]] = frozenset({"mean", "median", "most_frequent"})
 """What puts a value in the place of none."""
 
-_MISSING: Final = (
+_MISSING_HELP: Final = (
     "What becomes of a row without a value. refuse: its table is refused. drop: it does "
     "not take part. leave: a description counts it. mean, median, most_frequent: the "
     "value of all parties' rows takes its place."
@@ -41,7 +41,7 @@ class Treatment(SparseModel):
 
     name: str = Declared(description="The field's, in the dictionary.")
     missing: Missing | None = Declared(
-        default=None, description=f"{_MISSING} Default: the preparation's."
+        default=None, description=f"{_MISSING_HELP} Default: the preparation's."
     )
     indicator: bool = Declared(
         default=False,
@@ -59,19 +59,19 @@ class Treatment(SparseModel):
     @property
     def sentence(self) -> str:
         """Return what becomes of the field, for people."""
-        gap = {
+        gaps = {
             "refuse": "",
             "leave": "",
             "drop": "rows without it are left out",
             "most_frequent": "gaps filled with the most frequent level",
         }.get(self.missing or "refuse", f"gaps filled with the {self.missing}")
-        said = [
-            gap,
+        parts = [
+            gaps,
             "an indicator of gaps" if self.indicator else "",
             "log1p" if self.log1p else "",
             f"weight {self.weight:g}" if self.weight != 1 else "",
         ]
-        return ", ".join(filter(None, said))
+        return ", ".join(filter(None, parts))
 
 
 class Preparation(SparseModel):
@@ -114,10 +114,10 @@ class Preparation(SparseModel):
 
     def of(self, field: Field) -> Treatment:
         """Return what becomes of a field, with the default filled in."""
-        said = self._by_name.get(field.name) or Treatment(name=field.name)
-        if said.missing is not None:
-            return said
-        return said.model_copy(update={"missing": self.missing})
+        treatment = self._by_name.get(field.name) or Treatment(name=field.name)
+        if treatment.missing is not None:
+            return treatment
+        return treatment.model_copy(update={"missing": self.missing})
 
     def check(self, schema: Schema) -> None:
         """Raise :class:`ValueError` where fields are not there, or cannot be treated so."""
@@ -157,33 +157,35 @@ class Preparation(SparseModel):
 
     def harmonises(self, field: Field) -> bool:
         """Return whether site effects are taken out of a clustered field."""
-        named = field.name in self.covariates
-        return self.harmonise is not None and field.is_measured and not named
+        is_covariate = field.name in self.covariates
+        return self.harmonise is not None and field.is_measured and not is_covariate
 
 
 _FEWEST_HARMONISED: Final = 2
 """Their site effects have a common distribution, which one alone does not show."""
 
 
-def build_imputation(schema: Schema, how: Literal["mean", "median"]) -> Preparation:
-    """Return the preparation that fills the gaps of clustered fields that may have any.
+def build_imputation(
+    schema: Schema, statistic: Literal["mean", "median"]
+) -> Preparation:
+    """Return the preparation that fills the gaps of clustered fields.
 
-    Levels are filled with the most frequent one, the place of an ordinal's with the
-    median where numbers are.
+    Numbers are filled with the statistic, levels with the most frequent one, and ordinals
+    with the median if that is the statistic.
     """
     fields = []
     for field in schema.clustered_part.fields:
         levels = field.is_category or field.type == "boolean"
-        ranks = field.is_ordinal and how == "median"
-        missing: Missing = "most_frequent" if levels and not ranks else how
+        ranks = field.is_ordinal and statistic == "median"
+        missing: Missing = "most_frequent" if levels and not ranks else statistic
         if not field.constraints.required:
             fields.append(Treatment(name=field.name, missing=missing))
     return Preparation(fields=tuple(fields))
 
 
 def _check(field: Field, treatment: Treatment) -> None:
-    def refuse(what: str) -> ValueError:
-        return ValueError(f"{field.name!r}: {what}")
+    def refuse(problem: str) -> ValueError:
+        return ValueError(f"{field.name!r}: {problem}")
 
     numeric = not field.is_category and field.type != "boolean"
     low, high = field.bounds
@@ -236,32 +238,32 @@ class Ranges(NamedTuple):
 
 
 def check_bounded(
-    dictionary: Sequence[Schema], what: str, *, wide: bool = False
+    dictionary: Sequence[Schema], subject: str, *, wide: bool = False
 ) -> None:
     """Refuse fields without a finite minimum and maximum.
 
     dictionary: of each column group; none where terms have none.
-    what: what needs them, for the operator.
+    subject: what needs them, for the operator.
     wide: whether a range of one value is none either.
 
     Raises InvalidParameters.
     """
     if not dictionary:
         raise InvalidParameters(
-            f"{what} needs a data dictionary (--schema) with a minimum and a maximum of "
+            f"{subject} needs a data dictionary (--schema) with a minimum and a maximum of "
             "every field."
         )
     for field in (field for schema in dictionary for field in schema.fields):
         low, high = field.extremes
         if not math.isfinite(high - low):
             raise InvalidParameters(
-                f"{what} needs a minimum and a maximum of every field: the data "
+                f"{subject} needs a minimum and a maximum of every field: the data "
                 f"dictionary (--schema) gives {field.name!r} none, or one alone; where "
                 "site effects are taken out, none holds."
             )
         if wide and field.extremes[0] == field.extremes[1]:
             raise InvalidParameters(
-                f"{what} needs ranges of more than one value: leave {field.name!r} out."
+                f"{subject} needs ranges of more than one value: leave {field.name!r} out."
             )
 
 
@@ -416,14 +418,14 @@ class ColumnPlan:
     @cached_property
     def levels(self) -> tuple[range, ...]:
         """Return the columns of each set of levels; one column alone is yes or no."""
-        found = []
+        level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
             if piece.in_units[0]:
-                found.append(range(piece.begin, end))
+                level_columns.append(range(piece.begin, end))
             if piece.treatment.indicator:
-                found.append(range(end, end + 1))
-        return tuple(found)
+                level_columns.append(range(end, end + 1))
+        return tuple(level_columns)
 
     @cached_property
     def bounds(self) -> Ranges:
@@ -444,9 +446,9 @@ class ColumnPlan:
         """Return out of which columns (m,) site effects are taken."""
         return np.array(
             [
-                self.preparation.harmonises(piece.field) and number == 0
+                self.preparation.harmonises(piece.field) and column == 0
                 for piece in self._pieces
-                for number in range(len(piece.names))
+                for column in range(len(piece.names))
             ]
         )
 
@@ -483,25 +485,25 @@ class ColumnPlan:
 
     @cached_property
     def _covariates(self) -> list[tuple[int, Field]]:
-        """The covariates, each with its place among the fields that are read."""
+        """Return the covariates, each with its number among the fields that are read."""
         fields = (*self.schema.fields, *self.described)
         return [
-            (place, fields[place])
-            for place in map(self.fields.index, self.preparation.covariates)
+            (number, fields[number])
+            for number in map(self.fields.index, self.preparation.covariates)
         ]
 
     @cached_property
     def harmonised_ranges(self) -> Ranges:
         """Return the ranges of the harmonised columns, then of the covariates' (f + q,)."""
-        ends = []
-        for place, field in self._covariates:
-            own = field.extremes
-            if place < len(self._pieces):
-                own = self._pieces[place].observed_range
-            ends += [(0.0, 1.0) if _is_nominal(field) else own] * len(
+        bounds = []
+        for number, field in self._covariates:
+            ends = field.extremes
+            if number < len(self._pieces):
+                ends = self._pieces[number].observed_range
+            bounds += [(0.0, 1.0) if _is_nominal(field) else ends] * len(
                 self.design_names(field)
             )
-        low, high = np.array([*self._ranges[self.harmonised].tolist(), *ends]).T
+        low, high = np.array([*self._ranges[self.harmonised].tolist(), *bounds]).T
         return Ranges(low, high)
 
     def units(self, spread: FloatArray) -> FloatArray:
@@ -516,27 +518,25 @@ class ColumnPlan:
     def fills(self) -> tuple[Fill, ...]:
         """Return what has to be pooled before columns can be made."""
         return tuple(
-            _fill(piece, place)
-            for place, piece in enumerate(self._pieces)
+            _fill(piece, number)
+            for number, piece in enumerate(self._pieces)
             if piece.treatment.missing in FILLED
         )
 
-    def find_places_by_missing(self, missing: Missing) -> IntArray:
-        """Return the places of fields that are read whose gaps are met in this way."""
-        ways = [piece.treatment.missing for piece in self._pieces]
-        ways += [self.preparation.missing] * len(self.described)
-        return np.array(
-            [place for place, way in enumerate(ways) if way == missing], dtype=np.int64
-        )
+    def fields_by_missing(self, missing: Missing) -> IntArray:
+        """Return the numbers of the fields that are read whose gaps are treated so."""
+        rules = [piece.treatment.missing for piece in self._pieces]
+        rules += [self.preparation.missing] * len(self.described)
+        return np.flatnonzero([rule == missing for rule in rules]).astype(np.int64)
 
     def take_logarithms(self, rows: FloatArray) -> FloatArray:
         """Return rows (n, fields) with their logarithms taken; NaN is no value."""
         if not self._logarithms:
             return rows
-        found = np.array(rows)
-        for place in self._logarithms:
-            np.log1p(found[:, place], out=found[:, place])
-        return found
+        values = np.array(rows)
+        for number in self._logarithms:
+            np.log1p(values[:, number], out=values[:, number])
+        return values
 
     @cached_property
     def _logarithms(self) -> list[int]:
@@ -550,21 +550,23 @@ class ColumnPlan:
         filled: float64 (len(fills),); what takes the place of no value, for each of
             ``fills``.
         """
-        instead = np.full(observed.shape[1], np.nan)
-        instead[[fill.place for fill in self.fills]] = filled
+        fillers = np.full(observed.shape[1], np.nan)
+        fillers[[fill.place for fill in self.fills]] = filled
         gaps = np.isnan(observed)
-        values = np.where(gaps, instead, observed)
-        if self._as_they_are:
+        values = np.where(gaps, fillers, observed)
+        if self._is_unchanged:
             return values
-        columns = np.zeros((len(observed), len(self.columns)))
-        for place, piece in enumerate(self._pieces):
-            _write(piece, values[:, place], gaps[:, place], columns)
-        design = [_design(field, values[:, place]) for place, field in self._covariates]
+        columns, design = np.zeros((len(observed), len(self.columns))), []
+        for number, piece in enumerate(self._pieces):
+            _write(piece, values[:, number], gaps[:, number], columns)
+        for number, field in self._covariates:
+            column = values[:, [number]]
+            is_level = column == np.arange(1, len(field.levels))
+            design.append(is_level.astype(float) if _is_nominal(field) else column)
         return np.hstack([columns, *design])
 
     @cached_property
-    def _as_they_are(self) -> bool:
-        """Return whether every column is a field, in its own units."""
+    def _is_unchanged(self) -> bool:
         as_many = len(self.columns) == len(self._pieces) and not self._covariates
         return as_many and not self.in_units.any()
 
@@ -573,22 +575,12 @@ def _is_nominal(field: Field) -> bool:
     return field.is_category and not field.is_ordinal
 
 
-def _design(field: Field, values: FloatArray) -> FloatArray:
-    """Return the columns (n, columns) of a covariate's values (n,)."""
-    if not _is_nominal(field):
-        return values[:, None]
-    has_level = values[:, None] == np.arange(1, len(field.levels))
-    found: FloatArray = has_level.astype(np.float64)
-    return found
-
-
 def _write(
     piece: _Piece,
     values: FloatArray,
     gaps: np.ndarray[tuple[int], np.dtype[np.bool_]],
     columns: FloatArray,
 ) -> None:
-    """Write the columns of one field."""
     weight, begin = piece.treatment.weight, piece.begin
     if piece.n_levels:
         rows = np.arange(len(values))
@@ -600,12 +592,12 @@ def _write(
         columns[:, begin + (piece.n_levels or 1)] = weight * gaps
 
 
-def _fill(piece: _Piece, place: int) -> Fill:
+def _fill(piece: _Piece, number: int) -> Fill:
     field, treatment = piece.field, piece.treatment
     low, high = piece.observed_range
     return Fill(
         name=field.name,
-        place=place,
+        place=number,
         how=treatment.missing or "refuse",
         low=low,
         high=high,
@@ -615,20 +607,20 @@ def _fill(piece: _Piece, place: int) -> Fill:
 
 
 def _rank_levels(field: Field) -> Iterator[int]:
-    """Yield the places of levels: ordinals as they are, others sorted by their values.
+    """Yield the numbers of levels: ordinals in their order, others sorted by value.
 
     The lowest of equally frequent levels fills a gap, as in scikit-learn.
     """
     if field.type == "boolean":
         yield from (0, 1)
         return
-    places = range(len(field.levels))
+    numbers = range(len(field.levels))
     if field.is_ordinal:
-        yield from places
+        yield from numbers
     elif field.type == "integer":
-        yield from sorted(places, key=lambda place: int(field.levels[place]))
+        yield from sorted(numbers, key=lambda number: int(field.levels[number]))
     else:
-        yield from sorted(places, key=lambda place: field.levels[place])
+        yield from sorted(numbers, key=lambda number: field.levels[number])
 
 
 def plans_of(
@@ -708,8 +700,8 @@ def clustered_columns(
     if tuple(source.columns) == names:
         return source
     check_fields(source, schema.names)
-    places = [schema.names.index(name) for name in names]
-    return keep_columns(source, np.array(places, dtype=np.int64))
+    numbers = [schema.names.index(name) for name in names]
+    return keep_columns(source, np.array(numbers, dtype=np.int64))
 
 
 def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
@@ -723,20 +715,20 @@ def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
         left.
     """
     dropping, refusing = (
-        plan.find_places_by_missing("drop"),
-        plan.find_places_by_missing("refuse"),
+        plan.fields_by_missing("drop"),
+        plan.fields_by_missing("refuse"),
     )
     if not (len(dropping) or len(refusing)):
         return None
-    kept, begin = [], 0
+    row_numbers, begin = [], 0
     for batch in source.batches():
         gaps = np.isnan(batch)
         if lacking := [i for i in refusing if gaps[:, i].any()]:
-            names = ", ".join(plan.fields[place] for place in lacking[:10])
+            names = ", ".join(plan.fields[number] for number in lacking[:10])
             raise InvalidData(f"Values are missing in {names}.")
-        kept.append(begin + np.flatnonzero(~gaps[:, dropping].any(axis=1)))
+        row_numbers.append(begin + np.flatnonzero(~gaps[:, dropping].any(axis=1)))
         begin += len(batch)
-    rows = np.concatenate(kept)
+    rows = np.concatenate(row_numbers)
     if not len(rows):
         raise InvalidData("No row has all the values that it needs to take part.")
     return None if len(rows) == source.n_rows else rows

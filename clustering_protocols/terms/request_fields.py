@@ -43,8 +43,8 @@ def request_fields() -> Iterator[RequestField]:
     for section, info in SessionRequest.model_fields.items():
         if section in whole and whole[section].group is not None:
             yield RequestField(section, "", info, whole[section])
-        for name, each, caption in captions_of(_model_of(info)):
-            yield RequestField(section, name, each, caption)
+        for name, field_info, caption in captions_of(_model_of(info)):
+            yield RequestField(section, name, field_info, caption)
 
 
 def _model_of(info: FieldInfo) -> type[BaseModel]:
@@ -59,12 +59,12 @@ def read_sections(
     value_of: Callable[[RequestField], Any],
 ) -> dict[str, dict[str, Any]]:
     """Return what is said of each section, by field; nothing of what is left out."""
-    found: dict[str, dict[str, Any]] = {}
-    for each in request_fields():
-        value = value_of(each) if each.name else None
+    sections: dict[str, dict[str, Any]] = {}
+    for field in request_fields():
+        value = value_of(field) if field.name else None
         if value not in (None, ""):
-            found.setdefault(each.section, {})[each.name] = value
-    return found
+            sections.setdefault(field.section, {})[field.name] = value
+    return sections
 
 
 def build_section(section: str, values: Mapping[str, Any]) -> Any:
@@ -72,9 +72,9 @@ def build_section(section: str, values: Mapping[str, Any]) -> Any:
 
     Raises InvalidParameters: it names what does not fit, or says what is lacking.
     """
-    fields = [each for each in request_fields() if each.section == section]
-    for each in fields:
-        if each.caption.lacking and each.name not in values:
-            said = next(other for other in fields if other.name in values)
-            raise InvalidParameters(each.caption.lacking, field=said.form_name)
+    fields = [field for field in request_fields() if field.section == section]
+    for field in fields:
+        if field.caption.lacking and field.name not in values:
+            answered = next(f for f in fields if f.name in values)
+            raise InvalidParameters(field.caption.lacking, field=answered.form_name)
     return validate_values(_model_of(SessionRequest.model_fields[section]), values)

@@ -1,4 +1,4 @@
-"""How a session's roster comes about, and what a party checks before it trusts it."""
+"""Entries of a session's roster, and the checks by which a party trusts it."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def enrol(
         institution=institution.name,
         identity=institution.key,
     )
-    written = _build_entry_bytes(session, digest(terms), line)
+    signed_bytes = _build_entry_bytes(session, digest(terms), line)
     return Member(
         **line.model_dump(),
-        mark=mark(secret, written),
-        signature=institution.sign(written),
+        mark=mark(secret, signed_bytes),
+        signature=institution.sign(signed_bytes),
     )
 
 
@@ -92,9 +92,9 @@ def _check_line(terms: Terms, terms_digest: str, member: Member) -> None:
         raise KeyNotAuthentic(
             f"Slot {member.slot!r} is taken by another institution than the terms expect."
         )
-    written = _build_entry_bytes(terms.session, terms_digest, member.line)
+    signed_bytes = _build_entry_bytes(terms.session, terms_digest, member.line)
     try:
-        check_signature(member.identity, written, member.signature)
+        check_signature(member.identity, signed_bytes, member.signature)
     except KeyNotAuthentic:
         raise KeyNotAuthentic(
             f"The line of slot {member.slot!r} is not what its institution signed."
@@ -102,7 +102,6 @@ def _check_line(terms: Terms, terms_digest: str, member: Member) -> None:
 
 
 def _build_entry_bytes(session: str, terms_digest: str, line: RosterEntry) -> bytes:
-    """Return what mark and signature cover: the line, for these terms alone."""
     return length_prefixed(
         "coterie/line/1", session, terms_digest, canonical_json(line)
     )
@@ -164,13 +163,13 @@ def check_agreement(
         not signed by its institution for this session, or is of another institution
         than was expected.
     """
-    agreed, terms = read_agreement(agreement)
-    if agreed.terms.encode() != accepted_terms:
+    document, terms = read_agreement(agreement)
+    if document.terms.encode() != accepted_terms:
         raise AgreementMismatch("The terms changed after they were accepted.")
-    if own is not None and agreed.member(own.slot) != own:
+    if own is not None and document.member(own.slot) != own:
         raise AgreementMismatch(f"The roster changed the line of slot {own.slot!r}.")
     terms_digest = digest(accepted_terms)
-    for member in agreed.roster:
-        written = _build_entry_bytes(terms.session, terms_digest, member.line)
-        check_mark(secret, member.slot, written, member.mark)
+    for member in document.roster:
+        signed_bytes = _build_entry_bytes(terms.session, terms_digest, member.line)
+        check_mark(secret, member.slot, signed_bytes, member.mark)
         _check_line(terms, terms_digest, member)

@@ -1,8 +1,8 @@
-"""A data dictionary: what the columns of a table mean, alike for all who hold them.
+"""A data dictionary: what the columns of a table mean, for all parties that hold them.
 
 The format is Table Schema of the Data Package standard (https://datapackage.org/standard/
-table-schema/), with what rows to cluster need of it and no more, and one property of its
-own, ``role``. The columns that name rows are each party's own.
+table-schema/), reduced to what clustering needs, with one more property, ``role``. Each
+party knows for itself which columns name its rows.
 """
 
 from __future__ import annotations
@@ -53,20 +53,18 @@ _Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
 
 
 class SparseModel(BaseModel):
-    """A frozen value of which only what differs from the defaults is written."""
+    """A frozen value that is written without its defaults."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_serializer(mode="wrap")
-    def _write_what_is_said(
-        self, write: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        written: dict[str, Any] = write(self)
-        declared = type(self).model_fields
+    def _write_changed(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = write(self)
+        fields = type(self).model_fields
         return {
             name: value
-            for name, value in written.items()
-            if getattr(self, name) != declared[name].default
+            for name, value in values.items()
+            if getattr(self, name) != fields[name].default
         }
 
 
@@ -150,8 +148,8 @@ class Field(SparseModel):
         return self
 
     def _check_bounds(self) -> None:
-        given = (self.constraints.minimum, self.constraints.maximum)
-        if any(bound is not None for bound in given) and (
+        bounds = (self.constraints.minimum, self.constraints.maximum)
+        if any(bound is not None for bound in bounds) and (
             self.is_category or self.type not in {"number", "integer", "date"}
         ):
             raise ValueError("minimum and maximum are for numbers and dates")
@@ -198,11 +196,11 @@ class Field(SparseModel):
 
     @property
     def _levels(self) -> Iterator[tuple[int | str, str]]:
-        for each in self.categories or self.constraints.enum:
-            if isinstance(each, Level):
-                yield each.value, each.label
+        for level in self.categories or self.constraints.enum:
+            if isinstance(level, Level):
+                yield level.value, level.label
             else:
-                yield each, ""
+                yield level, ""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -285,7 +283,7 @@ class Schema(SparseModel):
     @property
     def described_names(self) -> tuple[str, ...]:
         """Return the names of the fields that profiles alone show."""
-        return tuple(each.name for each in self.fields if each.role == "describe")
+        return tuple(field.name for field in self.fields if field.role == "describe")
 
     def _only(self, *roles: Role) -> Self:
         fields = tuple(field for field in self.fields if field.role in roles)

@@ -88,11 +88,11 @@ class Evaluation(Section):
     def sentence(self) -> str:
         """Return which numbers of clusters are tried, and how one is chosen."""
         numbers = ", ".join(map(str, self.n_clusters))
-        how = {
+        rule = {
             "later": "the coordinator reads the figures of all and chooses one",
             "usual": "the usual rule chooses one",
         }.get(self.choose, f"the best by {self.choose} counts")
-        return f"runs with {numbers} clusters; {how}"
+        return f"runs with {numbers} clusters; {rule}"
 
     def check_known(self, figures: Collection[str]) -> None:
         """Refuse a rule by a figure that the protocol does not compute.
@@ -111,14 +111,16 @@ class Evaluation(Section):
 
         Raises InvalidParameters if no run has it.
         """
-        named = self.choose not in {"usual", "later"}
-        for rule in cast("Sequence[Rule]", (self.choose,)) if named else USUAL:
+        is_figure = self.choose not in {"usual", "later"}
+        for rule in cast("Sequence[Rule]", (self.choose,)) if is_figure else USUAL:
             if any(getattr(run, rule) is not None for run in runs):
                 return rule
-        if not named and runs and all(run.n_clusters == 1 for run in runs):
+        if not is_figure and runs and all(run.n_clusters == 1 for run in runs):
             return USUAL[0]  # clusters of all runs coincide: the first counts
-        asked = self.choose if named else f"any of {', '.join(USUAL)}"
-        raise InvalidParameters(f"no run of this session has {asked}.", field="choose")
+        figures = self.choose if is_figure else f"any of {', '.join(USUAL)}"
+        raise InvalidParameters(
+            f"no run of this session has {figures}.", field="choose"
+        )
 
     def best(self, runs: Sequence[Figures]) -> int:
         """Return the number of the run that the rule chooses.
@@ -130,9 +132,9 @@ class Evaluation(Section):
         """
         rule = self.rule(runs)
         values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}
-        known = {run: value for run, value in values.items() if value is not None}
+        defined = {run: value for run, value in values.items() if value is not None}
         sign = 1 if rule in LEAST_IS_BEST else -1
-        return min(known, key=lambda run: (sign * known[run], run), default=0)
+        return min(defined, key=lambda run: (sign * defined[run], run), default=0)
 
 
 class Release(Section):
@@ -197,10 +199,10 @@ class Retention(Section):
     @property
     def sentence(self) -> str:
         """Return when what is deleted."""
-        kept = f"within {_span(self.contributions)} of the end"
+        deadline = f"within {_span(self.contributions)} of the end"
         return (
             "the analyst deletes contributions "
-            f"{kept if self.contributions else 'at the end'}, and results, terms and "
+            f"{deadline if self.contributions else 'at the end'}, and results, terms and "
             f"receipts within {_span(self.session)} of the end; its audit stays"
         )
 

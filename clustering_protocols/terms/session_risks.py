@@ -34,7 +34,7 @@ class Harm(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Risk:
-    """What a session lets others learn or do.
+    """Something that a session lets others learn or do.
 
     sentence: at most 25 words.
     remedy: what would remove it.
@@ -54,8 +54,8 @@ class Risk:
     @property
     def texts(self) -> tuple[str, ...]:
         """Return everything that it says to people."""
-        said = (self.sentence, self.measured, self.remedy, self.detail)
-        return tuple(filter(None, (*said, *(what for _, what in self.readers))))
+        texts = (self.sentence, self.measured, self.remedy, self.detail)
+        return tuple(filter(None, (*texts, *(text for _, text in self.readers))))
 
 
 def worst_first(risks: Mapping[K, Risk]) -> dict[K, Risk]:
@@ -314,19 +314,19 @@ def risks_of(
     release: Release | None = None,
 ) -> set[str]:
     """Return the codes that the parts of terms bring."""
-    found = set()
+    codes = set()
     if any(name not in identities.slots for name in layout.names):
-        found.add(f"{PREFIX}.open-slot")
+        codes.add(f"{PREFIX}.open-slot")
     if any(plan.harmonised.any() for plan in plans):
-        found.add(f"{PREFIX}.site-effects")
+        codes.add(f"{PREFIX}.site-effects")
     for column, plan in enumerate(plans):
         n_members = len(layout.column_group(column))
         if plan.fills and n_members > 1:  # a party that is alone asks nobody
-            found.add(f"{PREFIX}.filled-values")
+            codes.add(f"{PREFIX}.filled-values")
             if n_members == 2:
-                found.add(TWO_PARTIES)
+                codes.add(TWO_PARTIES)
     if release is not None and any(map(layout.adds_up, range(layout.n_column_groups))):
-        found.add(f"{PREFIX}.profiles")
+        codes.add(f"{PREFIX}.profiles")
         if release.profiles == "everybody":
-            found.add(f"{PREFIX}.profiles-told")
-    return found
+            codes.add(f"{PREFIX}.profiles-told")
+    return codes

@@ -1,8 +1,8 @@
-"""What analyst and party can prove to somebody who was not there.
+"""Signed receipts, audits and ledgers: what analyst and party can prove to a third person.
 
 The analyst signs each receipt and its audit with the key that the terms name, a party its
-ledger with the key of its institution, which stands in the roster. Anyone who holds terms
-and agreement needs neither of them to check a signature.
+ledger with the key of its institution in the roster. Terms and agreement are enough to
+check the signatures.
 """
 
 from __future__ import annotations
@@ -37,21 +37,25 @@ LogKind = Literal["audit", "ledger"]
 
 def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
     """Return a receipt with the analyst's signature, the same for every repeat."""
-    said = _build_receipt_bytes(receipt.session, receipt.slot, receipt.model_dump())
-    return receipt.model_copy(update={"signature": analyst.sign(said)})
+    signed_bytes = _build_receipt_bytes(
+        receipt.session, receipt.slot, receipt.model_dump()
+    )
+    return receipt.model_copy(update={"signature": analyst.sign(signed_bytes)})
 
 
 def check_receipt(analyst: str, receipt: Receipt) -> None:
     """Raise :class:`KeyNotAuthentic` unless the analyst of this key signed a receipt."""
-    said = _build_receipt_bytes(receipt.session, receipt.slot, receipt.model_dump())
-    check_signature(analyst, said, receipt.signature)
+    signed_bytes = _build_receipt_bytes(
+        receipt.session, receipt.slot, receipt.model_dump()
+    )
+    check_signature(analyst, signed_bytes, receipt.signature)
 
 
 def _build_receipt_bytes(session: str, slot: str, receipt: Mapping[str, Any]) -> bytes:
-    """Return what is signed; ``entry`` stands for the line of the audit, time included."""
+    """Return what is signed; ``entry`` covers the line of the audit with its time."""
     fields = ("round", "attempt", "digest", "size", "sequence", "entry")
-    said = (str(receipt[name]) for name in fields)
-    return length_prefixed("coterie/receipt/1", session, slot, *said)
+    values = (str(receipt[name]) for name in fields)
+    return length_prefixed("coterie/receipt/1", session, slot, *values)
 
 
 # Audits and ledgers
@@ -93,8 +97,8 @@ class SignedLog(BaseModel):
         Raises AuditBroken if the chain is broken, or the audit is one of another
             session.
         """
-        said = _build_log_bytes(self.log, self.session, self.slot, self.lines)
-        check_signature(self.key, said, self.signature)
+        signed_bytes = _build_log_bytes(self.log, self.session, self.slot, self.lines)
+        check_signature(self.key, signed_bytes, self.signature)
         entries = list(hash_chain.read(self.lines))
         if self.log == "audit" and any(e["session"] != self.session for e in entries):
             raise AuditBroken("It tells of another session.")
@@ -158,8 +162,8 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
     _check_session(audit, "receipts are", ledger.session)
     receipts = [e for e in ledger.entries() if e.get("event") == "receipt"]
     for receipt in receipts:
-        said = _build_receipt_bytes(ledger.session, ledger.slot, receipt)
-        check_signature(audit.key, said, str(receipt.get("signature")))
+        signed_bytes = _build_receipt_bytes(ledger.session, ledger.slot, receipt)
+        check_signature(audit.key, signed_bytes, str(receipt.get("signature")))
         _check_line(receipt, audit.lines, entries)
     return len(receipts)
 
@@ -171,8 +175,8 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
     Raises KeyNotAuthentic: unless an audit is signed with the key that the terms name
         for the analyst, a ledger with that of the institution of its slot.
     """
-    agreed, terms = read_agreement(agreement)
-    signers = {member.slot: member.identity for member in agreed.roster}
+    document, terms = read_agreement(agreement)
+    signers = {member.slot: member.identity for member in document.roster}
     expected = terms.identities.analyst if log.log == "audit" else signers.get(log.slot)
     _check_session(log, "agreement is", terms.session)
     if log.key != expected:
@@ -181,11 +185,11 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
         )
 
 
-def _check_session(log: SignedLog, beside: str, session: str) -> None:
-    """Refuse what is of another session than a log: files mixed up accuse nobody."""
+def _check_session(log: SignedLog, subject: str, session: str) -> None:
+    """Refuse files of two sessions: a mix-up must accuse nobody."""
     if log.session != session:
         raise InvalidParameters(
-            f"The {log.log} is of session {log.session!r}, the {beside} of {session!r}: "
+            f"The {log.log} is of session {log.session!r}, the {subject} of {session!r}: "
             "use those of one."
         )
 
@@ -198,10 +202,10 @@ def _check_line(
     number = receipt.get("sequence")
     if not isinstance(number, int) or not 1 <= number <= len(lines):
         raise AuditBroken(f"A receipt names line {number}; there are {len(lines)}.")
-    same = ("round", "attempt", "digest")
+    names = ("round", "attempt", "digest")
     line, entry = lines[number - 1], entries[number - 1]
-    is_there = hash_chain.digest(line) == receipt.get("entry")
-    if not is_there or any(entry.get(name) != receipt.get(name) for name in same):
+    is_line = hash_chain.digest(line) == receipt.get("entry")
+    if not is_line or any(entry.get(name) != receipt.get(name) for name in names):
         raise AuditBroken(
             f"Line {number} is not the one of which a party has a receipt."
         )

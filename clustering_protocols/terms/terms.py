@@ -1,7 +1,7 @@
-"""What a session is about: the layout, and the terms.
+"""The layout and the terms of a session.
 
-Terms are fixed when the session is created and can be read before joining. They exist as
-exact bytes: each side hashes the bytes that it received and never a re-serialisation.
+Terms are fixed when the session is created and can be read before joining. They are exact
+bytes: each side hashes the bytes that it received and never writes them anew.
 """
 
 from __future__ import annotations
@@ -96,15 +96,15 @@ class Layout(Value):
             raise ValueError("slots must be ordered by row, then column, one per cell")
         if len({slot.name for slot in self.slots}) != len(self.slots):
             raise ValueError("two slots have one name")
-        for what, used in (
+        for kind, numbers in (
             ("row", {r for r, _ in cells}),
             ("column", {c for _, c in cells}),
         ):
-            if used != set(range(len(used))):
-                missing = min(set(range(len(used))) - used) + 1
+            if numbers != set(range(len(numbers))):
+                gap = min(set(range(len(numbers))) - numbers) + 1
                 raise ValueError(
-                    f"{what} groups are counted 1, 2, 3 … without gaps, and none is "
-                    f"{missing} (over HTTP: counted from 0)"
+                    f"{kind} groups are counted 1, 2, 3 … without gaps, and none is "
+                    f"{gap} (over HTTP: counted from 0)"
                 )
         sizes = [
             Counter(groups).most_common(1)[0][1] for groups in zip(*cells, strict=True)
@@ -188,12 +188,12 @@ class Layout(Value):
         return _group((slot.column, slot.name) for slot in self.slots)
 
 
-def _group(places: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
-    """Return names by the number of their group, in the order in which they come."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    for number, name in places:
-        found[number].append(name)
-    return tuple(tuple(found[number]) for number in range(len(found)))
+def _group(numbered_names: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
+    """Return names by the number of their group, in their order."""
+    groups: defaultdict[int, list[str]] = defaultdict(list)
+    for number, name in numbered_names:
+        groups[number].append(name)
+    return tuple(tuple(groups[number]) for number in range(len(groups)))
 
 
 class Identities(Section):
@@ -276,11 +276,10 @@ class SessionRequest(Value):
 
     @field_validator("dictionary")
     @classmethod
-    def _leave_out(
+    def _drop_unread(
         cls, dictionary: tuple[Schema, ...] | None
     ) -> tuple[Schema, ...] | None:
-        """Name no field in terms that nobody reads."""
-        return None if dictionary is None else tuple(each.used for each in dictionary)
+        return dictionary and tuple(schema.used for schema in dictionary)
 
     @property
     def sections(self) -> dict[str, Any]:
@@ -382,9 +381,9 @@ def read_terms(text: bytes) -> Terms:
         _TermsVersion, text
     ).coterie  # first: later terms may have more fields
     if version != TERMS_VERSION:
-        whose = "an older" if version < TERMS_VERSION else "a newer"
+        release = "an older" if version < TERMS_VERSION else "a newer"
         raise VersionMismatch(
-            f"Terms v{version}, which {whose} release writes; v{TERMS_VERSION} is read here."
+            f"Terms v{version}, which {release} release writes; v{TERMS_VERSION} is read here."
         )
     return read_as(Terms, text)
 

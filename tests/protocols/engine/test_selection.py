@@ -12,7 +12,11 @@ from scipy.sparse import csr_array
 
 from clustering_protocols import catalogue, engine
 from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, Stage
-from clustering_protocols.contract.published import Selection, put_back, tell_part
+from clustering_protocols.contract.published import (
+    Selection,
+    add_participation_note,
+    put_back,
+)
 from clustering_protocols.numerics.data_source import (
     BATCH_ROWS,
     DataSource,
@@ -99,7 +103,7 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
         coordinates=np.ones((2, 1)),
         report={"kept": 1},
     )
-    whole = tell_part(put_back(outcome, np.array([1, 3]), 4), 2, 4)
+    whole = add_participation_note(put_back(outcome, np.array([1, 3]), 4), 2, 4)
     assert whole.labels.tolist() == [-1, 7, -1, 8]
     assert whole.memberships is not None
     assert whole.memberships[1].tolist() == [0.2, 0.8]

@@ -115,7 +115,7 @@ def test_both_stop_with_the_same_problem(
         finally:
             foreign.kill()
             foreign.communicate()
-    assert refused.value.problem.value.slug == problem
+    assert refused.value.problem.slug == problem
     assert foreign.returncode == 1
     assert said.splitlines()[-1].partition(":")[0] == problem
 

@@ -51,7 +51,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(root, "init", "--quiet")
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "first")
-    monkeypatch.setattr(module, "_HERE", package)
+    monkeypatch.setattr(module, "_PACKAGE", package)
     return root
 
 
@@ -71,7 +71,7 @@ def test_without_git_or_a_repository_the_commit_is_unknown(
     assert find_commit() is None
     assert "(commit unknown, schema " in str(read_build())
     monkeypatch.undo()
-    monkeypatch.setattr(module, "_HERE", checkout / "coterie")
+    monkeypatch.setattr(module, "_PACKAGE", checkout / "coterie")
     shutil.rmtree(checkout / ".git")
     assert find_commit() is None
 
