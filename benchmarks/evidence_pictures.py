@@ -89,7 +89,7 @@ class _Scale(NamedTuple):
         """Return round values; powers of ten along logarithms, if there are several."""
         ends = np.log10([self.low, self.high]) if self.logarithmic else np.zeros(2)
         if ends[1] - ends[0] < 1:
-            return ticks(self.low, self.high, about=6)
+            return ticks(self.low, self.high, count=6)
         return [10.0**n for n in range(int(np.ceil(ends[0])), int(ends[1]) + 1)]
 
 

@@ -62,8 +62,8 @@ class TableScreen(Screen):
     @property
     def columns(self) -> dict[str, Any]:
         """Return how each column is read, by its name."""
-        read = () if self.report is None else self.report.columns
-        return {column.name: column for column in read}
+        columns = () if self.report is None else self.report.columns
+        return {column.name: column for column in columns}
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -126,14 +126,16 @@ class VariableSource(Value):
     @property
     def has_minus(self) -> bool:
         """Return whether numbers with another minus sign are in the column."""
-        found = self.is_drafted and self.found.minus is not None
-        return found or self.said.minus is not None
+        is_in_table = self.is_drafted and self.found.minus is not None
+        return is_in_table or self.said.minus is not None
 
     @property
     def has_limits(self) -> bool:
         """Return whether limits of detection are in the column."""
-        found = self.is_drafted and any(cell.is_limit for cell in self.found.cells)
-        return found or self.said.limits is not None
+        is_in_table = self.is_drafted and any(
+            cell.is_limit for cell in self.found.cells
+        )
+        return is_in_table or self.said.limits is not None
 
 
 class RowsPreview(Value):

@@ -47,43 +47,49 @@ class Parameter(NamedTuple):
 
 def parameters_of(schema: Schema) -> Iterator[Parameter]:
     """Yield the parameters that a new session may have; of several parts each part."""
-    yield from _parts("", schema, schema.get("$defs", {}), is_required=True)
+    yield from _walk_parameters("", schema, schema.get("$defs", {}), is_required=True)
 
 
-def _parts(
+def _walk_parameters(
     prefix: str,
     schema: Schema,
-    known: Mapping[str, Schema],
+    definitions: Mapping[str, Schema],
     *,
     is_required: bool,
     group: str = USUAL,
 ) -> Iterator[Parameter]:
     required = schema.get("required", [])
-    for name, each in schema.get("properties", {}).items():
-        if each.get("deprecated"):
+    for name, property_ in schema.get("properties", {}).items():
+        if property_.get("deprecated"):
             continue
-        needed = is_required and (name in required or ASKED in each)
-        about = str(each.get(KEYWORD, group))
-        inside = known.get(str(each.get("$ref", "")).rpartition("/")[2])
-        if inside is None:
-            yield Parameter(f"{prefix}{name}", each, needed, about)
+        is_needed = is_required and (name in required or ASKED in property_)
+        own_group = str(property_.get(KEYWORD, group))
+        nested = definitions.get(str(property_.get("$ref", "")).rpartition("/")[2])
+        if nested is None:
+            yield Parameter(f"{prefix}{name}", property_, is_needed, own_group)
         else:
-            yield from _parts(
-                f"{prefix}{name}.", inside, known, is_required=needed, group=about
+            yield from _walk_parameters(
+                f"{prefix}{name}.",
+                nested,
+                definitions,
+                is_required=is_needed,
+                group=own_group,
             )
 
 
 def kind_of(schema: Schema) -> str:
     """Return type and limits of a value in words."""
     if "anyOf" in schema:
-        kinds = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        kinds = [option for option in schema["anyOf"] if option.get("type") != "null"]
         return " or ".join(filter(None, map(kind_of, kinds)))
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     if "const" in schema:
         return str(schema["const"])
-    told = [form.format(schema[key]) for key, form in _LIMITS.items() if key in schema]
-    return " ".join([str(schema.get("type", "")), *told]).strip()
+    limits = [
+        form.format(schema[key]) for key, form in _LIMITS.items() if key in schema
+    ]
+    return " ".join([str(schema.get("type", "")), *limits]).strip()
 
 
 def fields_of(
@@ -102,11 +108,11 @@ def fields_of(
     prefix: of the names of the fields.
     """
     values, wrong = values or {}, wrong or {}
-    found = [
-        _field(each, prefix, values.get(f"{prefix}{each.name}", ""), wrong)
-        for each in parameters_of(schema)
+    fields = [
+        _field(parameter, prefix, values.get(f"{prefix}{parameter.name}", ""), wrong)
+        for parameter in parameters_of(schema)
     ]
-    return tuple(sorted(found, key=lambda field: not field.required))
+    return tuple(sorted(fields, key=lambda field: not field.required))
 
 
 def _field(
@@ -134,5 +140,5 @@ def _options(schema: Schema) -> tuple[Option, ...]:
     if schema.get("type") == "boolean":
         return _SWITCH
     kinds = [schema, *schema.get("anyOf", ())]
-    listed = [value for each in kinds for value in each.get("enum", ())]
-    return tuple(Option(value=str(value), text=str(value)) for value in listed)
+    values = [value for kind in kinds for value in kind.get("enum", ())]
+    return tuple(Option(value=str(value), text=str(value)) for value in values)

@@ -36,7 +36,7 @@ from coterie_pages.models import (
 
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 _PAIRS: Final = tuple(pairwise(length for _, length in _UNITS))
-BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
+AUXILIARY: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
 """Figures that only help to read others."""
 _FIGURES: Final = {
     "calinski_harabasz": "Caliński–Harabasz",
@@ -50,8 +50,8 @@ _FIGURES: Final = {
 }
 PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"
 """Where it is said what is stored, and for how long."""
-_LONGEST: Final = 200
-_MOST_VARIABLES: Final = 8
+_MAX_LENGTH: Final = 200
+_MAX_VARIABLES: Final = 8
 LEVELS: Final = {
     RiskLevel.OPTION: "Added by this session's choices",
     RiskLevel.COLLUSION: "If parties collude or lie",
@@ -61,12 +61,11 @@ LEVELS: Final = {
 _UNKNOWN: Final = "you do not know this key"
 
 
-def by_level(risks: Iterable[Risk]) -> Iterator[tuple[RiskLevel, list[Risk]]]:
+def by_level(risks: Sequence[Risk]) -> Iterator[tuple[RiskLevel, list[Risk]]]:
     """Yield the risks of each level that has any."""
-    listed = list(risks)
     for level in LEVELS:
-        if grouped := [risk for risk in listed if risk.level is level]:
-            yield level, grouped
+        if of_level := [risk for risk in risks if risk.level is level]:
+            yield level, of_level
 
 
 def span(seconds: int) -> str:
@@ -112,10 +111,10 @@ def cells(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
         yield tuple(row)
 
 
-def places(records: Iterable[Any], name: str, wanted: bool = True) -> list[int]:  # noqa: FBT001, FBT002  templates
+def indices_of(records: Iterable[Any], name: str, value: bool = True) -> list[int]:  # noqa: FBT001, FBT002  templates
     """Return which records have an attribute, counted from 0."""
-    found = (bool(getattr(record, name)) is wanted for record in records)
-    return [place for place, is_wanted in enumerate(found) if is_wanted]
+    flags = [bool(getattr(record, name)) for record in records]
+    return [index for index, flag in enumerate(flags) if flag is value]
 
 
 def numbered(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
@@ -132,13 +131,13 @@ def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
     """Yield of each cluster its name, its rows and the own rows, where they are known."""
-    told = [sizes for sizes in (report.sizes, own) if sizes]
-    for cluster in range(max(map(len, told))):
+    columns = [sizes for sizes in (report.sizes, own) if sizes]
+    for cluster in range(max(map(len, columns))):
         yield (
             cluster_title(cluster, report.names),
             *(
                 f"{n:,} ({share(n, sum(sizes))})"
-                for sizes in told
+                for sizes in columns
                 for n in (sizes[cluster] if cluster < len(sizes) else 0,)
             ),
         )
@@ -150,42 +149,42 @@ def outcome_rows(
     """Yield of each described variable its name, its test and an interval for each line."""
     for field in table.fields:
         unit = f", {field.unit}" if field.unit else ""
-        intervals = (outcome_cell(field, place) for place in range(len(lines)))
+        intervals = (outcome_cell(field, line) for line in range(len(lines)))
         yield f"{field.title or field.name}{unit}", format_test(field), *intervals
 
 
-def drift_cells(each: VariableDrift, gaps: bool) -> tuple[str, ...]:  # noqa: FBT001  templates
+def drift_cells(drift: VariableDrift, gaps: bool) -> tuple[str, ...]:  # noqa: FBT001  templates
     """Return a column of new rows as cells; ``gaps``: whether any has missing values."""
-    missing = map(percent, (each.missing_then, each.missing_now)) if gaps else ()
+    shares = map(percent, (drift.missing_then, drift.missing_now)) if gaps else ()
     return (
-        each.name,
-        drift_value(each, each.then),
-        drift_value(each, each.now),
-        "–" if each.shift is None else f"{each.shift:+.2f}",
-        percent(each.outside),
-        *missing,
+        drift.name,
+        drift_value(drift, drift.then),
+        drift_value(drift, drift.now),
+        "–" if drift.shift is None else f"{drift.shift:+.2f}",
+        percent(drift.outside),
+        *shares,
     )
 
 
 def column_rows(columns: Iterable[Any], ranges: bool) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001  templates
     """Yield how each column of a table is read, with its range where that is shown."""
-    for each in columns:
-        ends = (end or "–" for end in each.range) if ranges else ()
-        yield each.name, each.type, each.missing, *ends
+    for column in columns:
+        ends = (end or "–" for end in column.range) if ranges else ()
+        yield column.name, column.type, column.missing, *ends
 
 
-def contribution_facts(found: Inspection) -> Iterator[tuple[str, str]]:
+def contribution_facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
     """Yield to whom a contribution goes, its size, and what its protocol notes."""
-    for part in found.parts:
+    for part in inspection.parts:
         yield f"To {part.receiver}", part.meaning
-    yield "Size", f"{found.n_bytes:,} bytes"
-    for name, value in found.notes.items():
+    yield "Size", f"{inspection.n_bytes:,} bytes"
+    for name, value in inspection.notes.items():
         yield figure(name), shorten(value)
 
 
-def named_figures(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def named_figures(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield figures by their names in words."""
-    return ((figure(name), value) for name, value in told.items())
+    return ((figure(name), value) for name, value in figures.items())
 
 
 def shortened(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -200,8 +199,8 @@ def join_shape(shape: Sequence[int]) -> str:
 
 def shorten(value: Any) -> str:
     """Return what a contribution or a protocol says, cut where it is long."""
-    said = f"{value:.3g}" if isinstance(value, float) else str(value)
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+    text = f"{value:.3g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
 
 
 def share(part: float, whole: float) -> str:
@@ -209,22 +208,26 @@ def share(part: float, whole: float) -> str:
     return f"{part / whole:.0%}" if whole else "–"
 
 
-def name_institution(who: NamedInstitution | None) -> str:
+def name_institution(institution: NamedInstitution | None) -> str:
     """Return an institution in words, without its key."""
-    if who is None:
+    if institution is None:
         return "anyone who holds the invitation"
-    if who.known:
-        return who.name or "you, without a name"
-    return f"{who.name} ({_UNKNOWN})" if who.name else "a key that you do not know"
+    if institution.known:
+        return institution.name or "you, without a name"
+    return (
+        f"{institution.name} ({_UNKNOWN})"
+        if institution.name
+        else "a key that you do not know"
+    )
 
 
-def often(asked: RoundKind) -> str:
+def frequency(kind: RoundKind) -> str:
     """Return how often a question may be asked."""
-    if asked.least == asked.most:
-        return "once" if asked.most == 1 else f"{asked.most:,} times"
-    if asked.least == 0:
-        return f"at most {'once' if asked.most == 1 else f'{asked.most:,} times'}"
-    return f"{asked.least:,} to {asked.most:,} times"
+    if kind.least == kind.most:
+        return "once" if kind.most == 1 else f"{kind.most:,} times"
+    if kind.least == 0:
+        return f"at most {'once' if kind.most == 1 else f'{kind.most:,} times'}"
+    return f"{kind.least:,} to {kind.most:,} times"
 
 
 def title_of(seat: SlotEntry | PlannedSlot) -> str:
@@ -256,7 +259,7 @@ def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
     """Yield what the page to sign says of a session, each with its label."""
     for caption, text in texts_of(sheet):
         yield caption.label, text or "Not stated in the terms."
-    n_open = sum(place.expected is None for place in sheet.places)
+    n_open = sum(slot.expected is None for slot in sheet.places)
     names = ", ".join(map(title_of, sheet.places))
     yield "Parties", names + (f" ({n_open} open to any institution)" if n_open else "")
     service = sheet.url or "the analyst"
@@ -264,14 +267,14 @@ def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
         service += f", opened by {name_institution(sheet.coordinator)}"
     yield "Service", service
     yield "Method", sheet.protocol_title
-    shown = ", ".join(sheet.categories[:_MOST_VARIABLES])
-    if more := len(sheet.categories) - _MOST_VARIABLES:
-        shown += f" and {more} more" if more > 0 else ""
-    yield "Data", shown or "The terms name no variables."
+    variables = ", ".join(sheet.categories[:_MAX_VARIABLES])
+    if more := len(sheet.categories) - _MAX_VARIABLES:
+        variables += f" and {more} more" if more > 0 else ""
+    yield "Data", variables or "The terms name no variables."
     yield "Personal data", sheet.personal_data
-    kept = "the terms do not limit how long the analyst keeps results"
-    kept = sheet.storage or kept
-    yield "Retention", f"{kept[:1].upper()}{kept[1:]}."
+    unlimited = "the terms do not limit how long the analyst keeps results"
+    storage = sheet.storage or unlimited
+    yield "Retention", f"{storage[:1].upper()}{storage[1:]}."
     for sentence in sheet.cautions:
         yield "Warning", sentence
 
@@ -280,8 +283,8 @@ def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
     """Yield what is sent, in the words of the page to sign."""
     yield "No row and no id is sent as it is."
     yield from (kind.meaning for kind in sheet.sent if kind.reach == "readable")
-    if hidden := sum(kind.reach == "hidden" for kind in sheet.sent):
-        kinds = "One kind" if hidden == 1 else f"{hidden} kinds"
+    if n_hidden := sum(kind.reach == "hidden" for kind in sheet.sent):
+        kinds = "One kind" if n_hidden == 1 else f"{n_hidden} kinds"
         yield f"{kinds} of numbers that nobody can read alone."
     yield "Signatures, keys and keyed digests."
 
@@ -289,9 +292,9 @@ def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
 def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
     """Yield what sections of the terms say, each with its label."""
     for _, _, caption in captions_of(SessionRequest):
-        said = "" if caption.group else getattr(sheet, caption.name)
-        if said:
-            yield caption.label, f"{said[:1].upper()}{said[1:]}."
+        sentence = "" if caption.group else getattr(sheet, caption.name)
+        if sentence:
+            yield caption.label, f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def percent(share: float | None) -> str:
@@ -299,34 +302,34 @@ def percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
-def drift_value(each: VariableDrift, value: float | None) -> str:
+def drift_value(drift: VariableDrift, value: float | None) -> str:
     """Return a mean as people read it: a date, a share, or a number with its unit."""
     if value is None:
         return "–"
-    if each.is_date:
+    if drift.is_date:
         return date_of(value)
-    if each.is_share:
+    if drift.is_share:
         return percent(value)
-    return f"{number(value)} {each.unit}".rstrip()
+    return f"{number(value)} {drift.unit}".rstrip()
 
 
-def moment(at: datetime) -> str:
+def moment(time: datetime) -> str:
     """Return a time to the second, in UTC."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def minute(at: datetime) -> str:
+def minute(time: datetime) -> str:
     """Return a time to the minute, in UTC."""
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def ago(at: datetime, now: datetime) -> str:
+def ago(time: datetime, now: datetime) -> str:
     """Return how long ago a time was, or how far off it is, in whole units."""
-    seconds = max(1, abs(int((now - at).total_seconds())))
-    for length, below in _PAIRS:
+    seconds = max(1, abs(int((now - time).total_seconds())))
+    for length, smaller in _PAIRS:
         if seconds >= length:
-            whole = length if seconds >= 2 * length else below
-            return span(seconds // whole * whole)
+            unit = length if seconds >= 2 * length else smaller
+            return span(seconds // unit * unit)
     return span(seconds)
 
 
@@ -342,64 +345,58 @@ def shown_figures(runs: Sequence[RunLine]) -> list[str]:
     return [
         name
         for name in (runs[0].figures if runs else ())
-        if name not in BESIDE and any(run.figures.get(name) is not None for run in runs)
+        if name not in AUXILIARY
+        and any(run.figures.get(name) is not None for run in runs)
     ]
 
 
-def cell(field: FieldProfile, place: int, *, quartiles: bool = True) -> str:
+def cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
     """Return what a profile tells of a field in one line: its mean, or its levels."""
     if field.levels:
-        return _levels(field, field.shares[place])
-    mean, spread = field.mean[place], field.spread[place]
+        return field.shares_text(line)
+    mean, spread = field.mean[line], field.spread[line]
     if mean is None:
         return "–"
     if field.is_date:
         centre = f"{date_of(mean)} ± {number(spread)} days"
     else:
         centre = f"{number(mean)} ± {number(spread)}"
-    found = field.quartiles[place] if field.quartiles and quartiles else None
-    if found is None or found == (None, None, None):
+    quartile_values = field.quartiles[line] if field.quartiles and quartiles else None
+    if quartile_values is None or quartile_values == (None, None, None):
         return centre
-    shown = (
-        date_of(q) if field.is_date and q is not None else number(q) for q in found
+    texts = (
+        date_of(q) if field.is_date and q is not None else number(q)
+        for q in quartile_values
     )
-    return f"{centre} ({', '.join(shown)})"
+    return f"{centre} ({', '.join(texts)})"
 
 
-def _levels(field: FieldProfile, shares: Sequence[float] | None) -> str:
-    if shares is None:
-        return "–"
-    pairs = zip(field.levels, shares, strict=True)
-    return ", ".join(f"{level} {part:.0%}" for level, part in pairs)
+_MAX_LEVELS: Final = 12
+_SMALLEST_P: Final = 0.001
 
 
-_MOST_LEVELS: Final = 12
-_LEAST_P: Final = 0.001
-
-
-def outcome_cell(field: Outcome, place: int) -> str:
+def outcome_cell(field: Outcome, line: int) -> str:
     """Return the interval of a described variable in one line, or of each level.
 
     Of yes and no that of yes alone; of very many levels those that come first.
     """
     if not field.levels:
-        interval = field.means[place]
+        interval = field.means[line]
         if interval is None:
             return "–"
         low, high = (date_of(end) if field.is_date else number(end) for end in interval)
         return f"{low} to {high}"
-    shares = field.shares[place]
+    shares = field.shares[line]
     if shares is None:
         return "–"
     pairs = list(zip(field.levels, shares, strict=True))
     if field.levels == NO_YES:
         pairs = pairs[1:]
-    shown = [
-        f"{level} {low:.0%} to {high:.0%}"
-        for level, (low, high) in pairs[:_MOST_LEVELS]
+    texts = [
+        f"{level} {low:.0%} to {high:.0%}" for level, (low, high) in pairs[:_MAX_LEVELS]
     ]
-    more = len(pairs) - len(shown)
-    return ", ".join([*shown, *([f"{more} more"] if more else [])])
+    more = len(pairs) - len(texts)
+    return ", ".join([*texts, *([f"{more} more"] if more else [])])
 
 
 def format_test(field: Outcome) -> str:
@@ -407,10 +404,10 @@ def format_test(field: Outcome) -> str:
     if field.statistic is None or field.p is None:
         return "nothing to compare"
     letter = "F" if field.test == "anova" else "χ²"
-    said = _statistic(letter, field.degrees, field.statistic, field.p)
+    text = _statistic(letter, field.degrees, field.statistic, field.p)
     if field.n_small:
-        said += f" (unreliable: fewer than 5 rows expected in {field.n_small} cells)"
-    return said
+        text += f" (unreliable: fewer than 5 rows expected in {field.n_small} cells)"
+    return text
 
 
 def log_rank_text(time: Survival) -> str:
@@ -423,7 +420,7 @@ def log_rank_text(time: Survival) -> str:
 
 def _statistic(letter: str, degrees: Sequence[int], value: float, p: float) -> str:
     freedom = ", ".join(map(str, degrees))
-    chance = "p < 0.001" if p < _LEAST_P else f"p = {p:.3f}"
+    chance = "p < 0.001" if p < _SMALLEST_P else f"p = {p:.3f}"
     return f"{letter}({freedom}) = {number(value)}, {chance}"
 
 
@@ -459,7 +456,7 @@ def read_moment(text: str, now: datetime) -> datetime:
     try:
         if ago := _AGO.fullmatch(text):
             return now - timedelta(**{_AGES[ago[2]]: int(ago[1])})
-        found = datetime.fromisoformat(text)
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"give {FORMS}") from None

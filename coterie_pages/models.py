@@ -97,8 +97,8 @@ class Matrix(Value):
     def heads(self) -> list[str]:
         """Return the headings of its table: names, or numbers from 1."""
         width = len(self.rows[0]) if self.rows else 0
-        named = self.columns or tuple(str(place) for place in range(1, width + 1))
-        return [f"#{name}" for name in named]
+        names = self.columns or tuple(str(number) for number in range(1, width + 1))
+        return [f"#{name}" for name in names]
 
 
 class Outline(Value):
@@ -144,8 +144,8 @@ class LoggedLine(Value):
     @property
     def attempted(self) -> str:
         """Return the round, with the attempt where it was not the first."""
-        again = f".{self.attempt}" if self.attempt > 1 else ""
-        return f"{self.round}{again}" if self.round else ""
+        suffix = f".{self.attempt}" if self.attempt > 1 else ""
+        return f"{self.round}{suffix}" if self.round else ""
 
 
 class SentLine(LoggedLine):
@@ -164,11 +164,11 @@ class SentLine(LoggedLine):
     @property
     def sentence(self) -> str:
         """Return what happened."""
-        said = _EVENTS.get(self.event, self.event)
+        text = _EVENTS.get(self.event, self.event)
         if self.entry:
-            said += f": line {self.entry} of its audit{', signed' * self.signed}"
+            text += f": line {self.entry} of its audit{', signed' * self.signed}"
         notes = "; ".join(f"{name}: {value}" for name, value in self.told.items())
-        return f"{said}: {notes}" if notes else said
+        return f"{text}: {notes}" if notes else text
 
 
 _EVENTS: Final = {
@@ -350,9 +350,9 @@ class Screen:
     report, that is ``page``, and what is said beside it ``own``.
     """
 
-    def __init__(self, template: str, shown: Any = None, /, **said: Any) -> None:
-        self.template, self.shown = template, shown
-        vars(self).update(said)
+    def __init__(self, template: str, content: Any = None, /, **values: Any) -> None:
+        self.template, self.shown = template, content
+        vars(self).update(values)
 
 
 class Refusal(Screen):

@@ -51,10 +51,10 @@ def page(model: Report) -> str:
     return _render(_REPORTS[model.kind], page=model, frame_template="file.html.j2")
 
 
-def _render(name: str, **said: Any) -> str:
+def _render(name: str, **values: Any) -> str:
     for macros, template in _MACROS.items():
-        said[macros] = _environment().get_template(template).make_module(said)
-    return _environment().get_template(name).render(said)
+        values[macros] = _environment().get_template(template).make_module(values)
+    return _environment().get_template(name).render(values)
 
 
 def assessment(sheet: TermsSheet) -> str:
@@ -69,14 +69,14 @@ def assessment(sheet: TermsSheet) -> str:
 @cache
 def _text_environment() -> Environment:
     """Return what writes Markdown: nothing of a text may begin a tag or end a cell."""
-    made = _environment().overlay(autoescape=False, finalize=_escape_markdown)
-    made.filters |= {"in_cell": lambda text: text.replace("|", "\\|")}
-    return made
+    environment = _environment().overlay(autoescape=False, finalize=_escape_markdown)
+    environment.filters |= {"in_cell": lambda text: text.replace("|", "\\|")}
+    return environment
 
 
 def _escape_markdown(value: Any) -> Any:
-    found = _escape_control(value)
-    return found.replace("<", "&lt;") if isinstance(found, str) else found
+    text = _escape_control(value)
+    return text.replace("<", "&lt;") if isinstance(text, str) else text
 
 
 def screen(model: Report | Screen, frame: Frame) -> str:
@@ -94,7 +94,7 @@ def screen(model: Report | Screen, frame: Frame) -> str:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("coterie_pages"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -102,14 +102,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = {
-        name: each
-        for name, each in vars(formatting).items()
-        if isfunction(each) and not name.startswith("_")
+    functions = {
+        name: function
+        for name, function in vars(formatting).items()
+        if isfunction(function) and not name.startswith("_")
     }
-    made.filters |= named
-    made.globals |= named
-    made.globals |= {
+    environment.filters |= functions
+    environment.globals |= functions
+    environment.globals |= {
         "address_of": address_of,
         "levels": formatting.LEVELS,
         "personal_data": formatting.PERSONAL_DATA,
@@ -126,7 +126,7 @@ def _environment() -> Environment:
         "over_states": OVER,
         "reading": READING,
     }
-    return made
+    return environment
 
 
 def _escape_control(value: Any) -> Any:
@@ -135,7 +135,7 @@ def _escape_control(value: Any) -> Any:
         return value
     if value.isprintable():  # as nearly all is: found out in a tenth of the time
         return value
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", value)
 
 
 READING: Final[Mapping[str, str]] = {

@@ -57,8 +57,12 @@ class Asset(NamedTuple):
     @property
     def headers(self) -> dict[str, str]:
         """Return how it is sent: its address changes when it does, so it is kept."""
-        kept = "public, max-age=31536000, immutable"
-        return {**HEADERS, "Content-Type": self.media_type, "Cache-Control": kept}
+        cache_control = "public, max-age=31536000, immutable"
+        return {
+            **HEADERS,
+            "Content-Type": self.media_type,
+            "Cache-Control": cache_control,
+        }
 
 
 def asset(name: str) -> Asset | None:
@@ -77,7 +81,7 @@ def asset_in(package: str, path: str, media_type: str) -> Asset:
 
 def address_of(root: str, name: str) -> str:
     """Return the address of a script or style; :class:`KeyError` if there is none."""
-    found = asset(name)
-    if found is None:
+    file = asset(name)
+    if file is None:
         raise KeyError(name)
-    return f"{root}/static/{name}?v={found.tag}"
+    return f"{root}/static/{name}?v={file.tag}"

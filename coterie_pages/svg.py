@@ -1,7 +1,7 @@
-"""Pictures as SVG, drawn by plain functions: no script, no library, nothing fetched.
+"""Pictures as SVG, drawn by plain functions without a script or a library.
 
-Colours come from the page's style, so that dark screens and paper have theirs; each
-picture has a title and a description, and its numbers stand in a table beside it.
+Colours come from the page's style, so that dark screens and paper have theirs. Each
+picture has a title and a description, and its numbers are in a table beside it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,21 @@ from markupsafe import Markup
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.numerics.survival import TOO_FEW, Survival, kaplan_meier
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.formatting import BESIDE, cluster_title, figure, number
+from coterie_pages.formatting import AUXILIARY, cluster_title, figure, number
 from coterie_pages.models import Points, Timeline
 
 N_COLOURS: Final = 8
 
 
 def element(tag: str, *content: str, **attributes: object) -> Markup:
-    """Return an element; texts that are no markup are escaped.
-
-    Attributes are written with ``-`` for ``_``; numbers to a tenth of a unit.
-    """
-    given = Markup("").join(
+    """Return an element with its attributes, ``-`` for ``_``; plain text is escaped."""
+    attributes_ = Markup("").join(
         Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _plain(value))
         for name, value in attributes.items()
     )
     return Markup("<{0}{1}>{2}</{0}>").format(
         Markup(tag),  # noqa: S704  a name in this package, never a text of others
-        given,
+        attributes_,
         Markup("").join(content),
     )
 
@@ -44,7 +41,7 @@ def element(tag: str, *content: str, **attributes: object) -> Markup:
 def picture(
     name: str,
     title: str,
-    told: str,
+    description: str,
     size: tuple[float, float],
     parts: Iterable[Markup],
     *,
@@ -53,7 +50,7 @@ def picture(
     """Return a whole picture.
 
     name: an identifier, the only one of its kind on the page.
-    title, told: what it is, and what it shows, for those who do not see it.
+    title, description: what it is, and what it shows, for those who do not see it.
     size: width and height in its own units, which are pixels at the usual size.
     class_: how letters grow where the picture is shown small.
     """
@@ -61,7 +58,7 @@ def picture(
     return element(
         "svg",
         element("title", title, id=f"{name}-title"),
-        element("desc", told, id=f"{name}-desc"),
+        element("desc", description, id=f"{name}-desc"),
         *parts,
         viewBox=f"0 0 {_plain(width)} {_plain(height)}",
         width=width,
@@ -72,22 +69,22 @@ def picture(
     )
 
 
-def standalone(drawn: Markup) -> str:
+def standalone(picture: Markup) -> str:
     """Return a picture as a file of its own, with the style of the pages."""
     style = files("coterie_pages").joinpath("templates/style.css").read_text()
-    tag, _, content = drawn.partition(">")
-    own = "svg { background: var(--paper); }"
+    tag, _, content = picture.partition(">")
+    background = "svg { background: var(--paper); }"
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
-        f'{tag} xmlns="http://www.w3.org/2000/svg"><style>{style}{own}</style>{content}\n'
+        f'{tag} xmlns="http://www.w3.org/2000/svg"><style>{style}{background}</style>{content}\n'
     )
 
 
 def text(
-    x: float, y: float, said: str, *, anchor: str = "start", class_: str = "label"
+    x: float, y: float, content: str, *, anchor: str = "start", class_: str = "label"
 ) -> Markup:
     """Return a line of text whose baseline begins, is centred or ends at a point."""
-    return element("text", said, x=x, y=y, text_anchor=anchor, class_=class_)
+    return element("text", content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str = "axis") -> Markup:
@@ -95,21 +92,21 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str = "axis") -> Ma
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def shorten(said: str, most: int) -> str:
+def shorten(content: str, length: int) -> str:
     """Return a text of so many characters at most."""
-    return said if len(said) <= most else f"{said[: most - 1]}…"
+    return content if len(content) <= length else f"{content[: length - 1]}…"
 
 
-def ticks(low: float, high: float, about: int = 4) -> list[float]:
+def ticks(low: float, high: float, count: int = 4) -> list[float]:
     """Return round values within a range, about so many."""
     if not high > low:
         return [low]
-    rough = (high - low) / about
+    rough = (high - low) / count
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= rough)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
-    return [number * step for number in range(first, last + 1)]
+    return [index * step for index in range(first, last + 1)]
 
 
 def _plain(value: object) -> str:
@@ -118,7 +115,7 @@ def _plain(value: object) -> str:
 
 _WIDTH: Final = 640.0
 _ROW: Final = 30.0
-_Range = tuple[float, float]
+_Pair = tuple[float, float]
 
 
 def rectangle(
@@ -129,8 +126,8 @@ def rectangle(
     return element("rect", *content, **box, **attributes)
 
 
-def _join(places: Iterable[_Range]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+def _join(points: Iterable[_Pair]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
 class _Plot(NamedTuple):
@@ -144,8 +141,8 @@ class _Plot(NamedTuple):
     top: float
     width: float
     height: float
-    x: _Range = (0.0, 1.0)
-    y: _Range = (0.0, 1.0)
+    x: _Pair = (0.0, 1.0)
+    y: _Pair = (0.0, 1.0)
 
     @property
     def right(self) -> float:
@@ -157,13 +154,13 @@ class _Plot(NamedTuple):
         """Return where the plot ends."""
         return self.top + self.height
 
-    def place(self, x: float, y: float) -> _Range:
+    def place(self, x: float, y: float) -> _Pair:
         """Return where a point lies; a range of one value is drawn in the middle."""
-        across, up = (
+        x_share, y_share = (
             (value - low) / (high - low) if high > low else 0.5
             for value, (low, high) in ((x, self.x), (y, self.y))
         )
-        return self.left + self.width * across, self.top + self.height * (1 - up)
+        return self.left + self.width * x_share, self.top + self.height * (1 - y_share)
 
     def levels(
         self, values: Iterable[float], write: Callable[[float], str] = number
@@ -188,19 +185,18 @@ class _Plot(NamedTuple):
         return line(self.left, self.bottom, self.right, self.bottom)
 
 
-def _every(values: Sequence[int], most: int = 10) -> Sequence[int]:
-    """Return so many of the values at most, at equal steps."""
-    return values[:: -(-len(values) // most) or 1]
+def _thin(values: Sequence[int], count: int = 10) -> Sequence[int]:
+    """Return at most so many of the values, at equal steps."""
+    return values[:: -(-len(values) // count) or 1]
 
 
-def _margin(values: Sequence[float], share_: float) -> _Range:
-    """Return a range a little wider than that of the values."""
+def _margin(values: Sequence[float], share_: float) -> _Pair:
     low, high = min(values, default=0.0), max(values, default=1.0)
     margin = share_ * (high - low)
     return low - margin, high + margin
 
 
-_BLOCKS: Final = _Plot(30.0, 10.0, 600.0, 420.0)
+_BLOCK_PLOT: Final = _Plot(30.0, 10.0, 600.0, 420.0)
 _GREYS: Final = 8
 
 
@@ -215,8 +211,10 @@ def blocks(
     cells: from 0 to 1, row by row.
     borders: between rows and between columns, as shares of the height and the width.
     """
-    left, top, width, height = _BLOCKS[:4]
-    told = f"{len(borders[0]) + 1} groups of rows, {len(borders[1]) + 1} of columns."
+    left, top, width, height = _BLOCK_PLOT[:4]
+    description = (
+        f"{len(borders[0]) + 1} groups of rows, {len(borders[1]) + 1} of columns."
+    )
     parts = [
         *_cells(cells),
         *(
@@ -230,36 +228,38 @@ def blocks(
         text(left + width / 2, top + height + 20, "items, by cluster", anchor="middle"),
         text(left, top + height + 20, "↑ objects, by cluster"),
     ]
-    return picture(name, title, told, (left + width + 10, top + height + 30), parts)
+    return picture(
+        name, title, description, (left + width + 10, top + height + 30), parts
+    )
 
 
 def _cells(cells: Sequence[Sequence[float]]) -> Iterator[Markup]:
-    """Yield a path for each shade: one element for each cell would be many."""
-    left, top, width, height = _BLOCKS[:4]
+    """Yield one path for each shade, which is shorter than an element for each cell."""
+    left, top, width, height = _BLOCK_PLOT[:4]
     high, wide = height / len(cells), width / len(cells[0])
     for shade in range(1, _GREYS + 1):
-        drawn = [
+        squares = [
             f"M{left + wide * x:.1f},{top + high * y:.1f}h{wide:.2f}v{high:.2f}h-{wide:.2f}z"
             for y, row in enumerate(cells)
             for x, value in enumerate(row)
             if value > 0 and max(1, round(value * _GREYS)) == shade
         ]
-        if drawn:
+        if squares:
             yield element(
-                "path", d="".join(drawn), fill_opacity=f"{shade / _GREYS:.3f}"
+                "path", d="".join(squares), fill_opacity=f"{shade / _GREYS:.3f}"
             )
 
 
-def changes(name: str, title: str, moved: Sequence[float]) -> Markup:
+def changes(name: str, title: str, shifts: Sequence[float]) -> Markup:
     """Return a curve over the updates; those that moved nothing lie on the floor."""
-    told = f"From {moved[0]:.2g} at the first update to {moved[-1]:.2g} at update {len(moved)}."
-    powers = [math.log10(value) for value in moved if value > 0] or [0.0]
+    description = f"From {shifts[0]:.2g} at the first update to {shifts[-1]:.2g} at update {len(shifts)}."
+    powers = [math.log10(value) for value in shifts if value > 0] or [0.0]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
     high = max(high, low + 1)
-    plot = _Plot(56.0, 12.0, 570.0, 148.0, (1, max(2, len(moved))), (low, high))
-    places = (
+    plot = _Plot(56.0, 12.0, 570.0, 148.0, (1, max(2, len(shifts))), (low, high))
+    points = (
         plot.place(update, math.log10(value) if value > 0 else low)
-        for update, value in enumerate(moved, 1)
+        for update, value in enumerate(shifts, 1)
     )
     parts = [
         *plot.levels(
@@ -267,36 +267,34 @@ def changes(name: str, title: str, moved: Sequence[float]) -> Markup:
             lambda power: f"1e{power}" if power else "1",
         ),
         plot.floor,
-        element("polyline", points=_join(places), class_="curve"),
-        *plot.labels(_every(range(1, len(moved) + 1))),
+        element("polyline", points=_join(points), class_="curve"),
+        *plot.labels(_thin(range(1, len(shifts) + 1))),
     ]
-    return picture(name, title, told, (_WIDTH, 190.0), parts)
+    return picture(name, title, description, (_WIDTH, 190.0), parts)
 
 
-_NOT_DRAWN: Final = BESIDE | {"n_iter", "converged"}
+_NOT_DRAWN: Final = AUXILIARY | {"n_iter", "converged"}
 _PANEL: Final = (300.0, 190.0)
 
 
 def curves(name: str, title: str, runs: Sequence[RunLine]) -> Markup:
     """Return a panel for each figure that several runs have; nothing where none is."""
-    known = {
-        figure_: [
-            (r, float(v)) for r in runs if (v := r.figures.get(figure_)) is not None
-        ]
-        for figure_ in (runs[0].figures if runs else ())
-        if figure_ not in _NOT_DRAWN
-    }
-    drawn = [(figure_, points) for figure_, points in known.items() if len(points) > 1]
-    if not drawn:
+    panels = []
+    for figure_ in runs[0].figures if runs else ():
+        values = ((run, run.figures.get(figure_)) for run in runs)
+        points = [(run, float(value)) for run, value in values if value is not None]
+        if len(points) > 1 and figure_ not in _NOT_DRAWN:
+            panels.append((figure_, points))
+    if not panels:
         return Markup("")
     parts = (
         part
-        for number_, (figure_, points) in enumerate(drawn)
-        for part in _draw_panel(figure_, points, *divmod(number_, 2))
+        for index, (figure_, points) in enumerate(panels)
+        for part in _draw_panel(figure_, points, *divmod(index, 2))
     )
-    told = "Each panel shows one figure; a ring is around the run that counts."
-    size = (_PANEL[0] * 2 + 20, _PANEL[1] * -(-len(drawn) // 2))
-    return picture(name, title, told, size, parts)
+    description = "Each panel shows one figure; a ring is around the run that counts."
+    size = (_PANEL[0] * 2 + 20, _PANEL[1] * -(-len(panels) // 2))
+    return picture(name, title, description, size, parts)
 
 
 def _draw_panel(
@@ -312,15 +310,15 @@ def _draw_panel(
         _margin([value for _, value in points], 0.08),
     )
     yield text(plot.left, plot.top - 14, figure(name), class_="panel")
-    yield from plot.levels(ticks(*plot.y, about=5))
+    yield from plot.levels(ticks(*plot.y, count=5))
     yield plot.floor
-    places = [plot.place(run.n_clusters, value) for run, value in points]
-    yield element("polyline", points=_join(places), class_="curve")
-    for (run, _), (x, y) in zip(points, places, strict=True):
+    corners = [plot.place(run.n_clusters, value) for run, value in points]
+    yield element("polyline", points=_join(corners), class_="curve")
+    for (run, _), (x, y) in zip(points, corners, strict=True):
         yield element("circle", cx=x, cy=y, r=3.5, class_="mark")
         if run.chosen:
             yield element("circle", cx=x, cy=y, r=8.0, class_="ring")
-    yield from plot.labels(_every(numbers))
+    yield from plot.labels(_thin(numbers))
 
 
 _LABEL: Final = 290.0
@@ -331,7 +329,7 @@ _FAR: Final = 2.0
 _MOST_ROWS: Final = 60
 _NAME: Final = 42
 _HEAT_HEADING: Final = 10
-_REACH: Final = 2.5
+_HALF_RANGE: Final = 2.5
 """A variable's line reaches so many standard deviations to both sides of its mean."""
 
 _LOW: Final = (33, 102, 172)
@@ -357,8 +355,8 @@ def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
     """
     if profile.is_description or not names:
         return list(profile.line_names)
-    found = [cluster_title(label, names) for label in profile.clusters]
-    return [*found, *profile.line_names[len(found) :]]
+    clusters = [cluster_title(label, names) for label in profile.clusters]
+    return [*clusters, *profile.line_names[len(clusters) :]]
 
 
 def deviations(profile: Profile) -> Iterator[Deviations]:
@@ -366,8 +364,8 @@ def deviations(profile: Profile) -> Iterator[Deviations]:
     for field in profile.fields:
         name = field.title or field.name
         if field.levels:
-            for place, level in enumerate(field.levels):
-                shares = [None if s is None else s[place] for s in field.shares]
+            for level_number, level in enumerate(field.levels):
+                shares = [None if s is None else s[level_number] for s in field.shares]
                 spreads = [
                     None if p is None else math.sqrt(p * (1 - p)) for p in shares
                 ]
@@ -384,22 +382,26 @@ def _standardise(
     spreads: Sequence[float | None],
 ) -> tuple[float | None, ...]:
     """Return (mean - mean of all lines) / spread within the lines, of each line."""
-    told = [
+    groups = [
         (n, mean, spread)
         for n, mean, spread in zip(field.n_rows, means, spreads, strict=True)
         if n is not None and mean is not None and spread is not None
     ]
-    total = sum(n for n, _, _ in told)
+    total = sum(n for n, _, _ in groups)
     if not total:
         return (None,) * len(means)
-    centre = math.fsum(n * mean for n, mean, _ in told) / total
-    within = math.sqrt(math.fsum(n * spread**2 for n, _, spread in told) / total)
-    return tuple(None if m is None else _far(m - centre, within) for m in means)
+    centre = math.fsum(n * mean for n, mean, _ in groups) / total
+    spread_within = math.sqrt(
+        math.fsum(n * spread**2 for n, _, spread in groups) / total
+    )
+    return tuple(
+        None if m is None else _relative(m - centre, spread_within) for m in means
+    )
 
 
-def _far(difference: float, within: float) -> float:
-    if within > 0:
-        return difference / within
+def _relative(difference: float, spread: float) -> float:
+    if spread > 0:
+        return difference / spread
     return 0.0 if difference == 0 else math.copysign(math.inf, difference)
 
 
@@ -418,7 +420,7 @@ def heat_map(
     lines, rows = lines_of(profile, names), list(deviations(profile))[:_MOST_ROWS]
     width = _LABEL + _CELL[0] * len(lines) + 10
     height = _HEAD + _CELL[1] * len(rows) + _FOOT
-    told = (
+    description = (
         "Each cell is the mean of a cluster minus that of all, in standard deviations "
         "within the clusters; the table below has the values."
     )
@@ -426,35 +428,58 @@ def heat_map(
     if max((*profile.clusters, *profile.others), default=0) < len(sizes):
         others = sum(sizes[cluster] for cluster in profile.others)
         counts = (*(sizes[cluster] for cluster in profile.clusters), others)
-    parts = [*_heads(lines, counts), *_draw_rows(rows), *_legend(height - 26)]
+    parts: list[Markup] = []
+    for index, (line, n_rows) in enumerate(zip(lines, counts, strict=False)):
+        x, heading = _LABEL + _CELL[0] * (index + 0.5), line
+        if len(line) > _HEAT_HEADING:
+            heading = shorten(line.removeprefix("cluster "), _HEAT_HEADING)
+        label = text(x, 16, heading, anchor="middle")
+        parts += [element("g", element("title", line), label)]
+        parts += [text(x, 34, f"{n_rows:,} rows", anchor="middle", class_="small")]
+    for row, (variable, values) in enumerate(rows):
+        top = _HEAD + _CELL[1] * row
+        parts += [_hinted_name(variable, _LABEL - 10, top + 18)]
+        for column, value in enumerate(values):
+            corner = (_LABEL + _CELL[0] * column + 1, top + 1)
+            parts += _draw_cell((*corner, _CELL[0] - 2, _CELL[1] - 2), value)
+    top = height - 26
+    for column, value in enumerate((-2.0, -1.0, 0.0, 1.0, 2.0)):
+        parts += _draw_cell((_LABEL + 46.0 * column, top, 46.0, 22.0), value)
+    parts += [text(_LABEL - 10, top + 16, "standard deviations", anchor="end")]
     size = (max(width, _LABEL + 260), height)
-    return picture(name, title, told, size, parts, class_="heat")
+    return picture(name, title, description, size, parts, class_="heat")
 
 
 def distributions(name: str, title: str, profile: Profile) -> Markup:
     """Return a line for each field of a description: a box of quartiles, or shares."""
     fields = profile.fields[:_MOST_ROWS]
-    told = (
+    description = (
         "Of a number the mean as a mark, one standard deviation to both sides as a line "
         "and the quartiles as a box; of levels their shares. The table has the values."
     )
-    drawn = (part for row, each in enumerate(fields) for part in _draw_field(row, each))
-    return picture(name, title, told, (_WIDTH, _ROW * len(fields)), drawn)
+    parts = (
+        part for row, field in enumerate(fields) for part in _draw_field(row, field)
+    )
+    return picture(name, title, description, (_WIDTH, _ROW * len(fields)), parts)
 
 
 def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
     left, width, top = _LABEL + 10, _WIDTH - _LABEL - 20, _ROW * row
-    yield _named(field.title or field.name, _LABEL - 10, top + 20)
-    for place, part in enumerate(field.shares[0] or () if field.levels else ()):
-        said = element("title", f"{field.levels[place]}: {part:.0%}")
-        colour = f"c{place % N_COLOURS}"
-        yield rectangle(left, top + 6, width * part, _ROW - 12, said, class_=colour)
+    yield _hinted_name(field.title or field.name, _LABEL - 10, top + 20)
+    for level, part in enumerate(field.shares[0] or () if field.levels else ()):
+        hint = element("title", f"{field.levels[level]}: {part:.0%}")
+        colour = f"c{level % N_COLOURS}"
+        yield rectangle(left, top + 6, width * part, _ROW - 12, hint, class_=colour)
         left += width * part
     mean, spread = (None, None) if field.levels else (field.mean[0], field.spread[0])
     if mean is None or not spread:
         return
     plot = _Plot(
-        left, top, width, _ROW, (mean - _REACH * spread, mean + _REACH * spread)
+        left,
+        top,
+        width,
+        _ROW,
+        (mean - _HALF_RANGE * spread, mean + _HALF_RANGE * spread),
     )
 
     def across(value: float) -> float:
@@ -469,9 +494,9 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
     yield element("circle", cx=across(mean), cy=middle, r=4, class_="mark")
 
 
-def _named(name: str, x: float, y: float, most: int = _NAME) -> Markup:
+def _hinted_name(name: str, x: float, y: float, length: int = _NAME) -> Markup:
     """Return a name that ends at a point, cut where it is long, and whole as a hint."""
-    label = text(x, y, shorten(name, most), anchor="end")
+    label = text(x, y, shorten(name, length), anchor="end")
     return element("g", element("title", name), label)
 
 
@@ -483,31 +508,27 @@ def survival_curves(
     lines: what the lines of the profile are called.
     """
     plot = _Plot(110.0, 12.0, 500.0, 240.0, (0.0, time.most))
-    shown = [
-        (place, line)
-        for place, line in enumerate(time.lines[:N_COLOURS])
-        if line is not None
-    ]
+    drawn = [(i, line) for i, line in enumerate(time.lines[:N_COLOURS]) if line]
     unit = f", {time.unit}" if time.unit else ""
-    said = f"{time.title or time.name}{unit}; rows at risk below"
+    caption = f"{time.title or time.name}{unit}; rows at risk below"
     times = ticks(0.0, time.most, 5)
     parts = [
         *plot.levels((0.0, 0.25, 0.5, 0.75, 1.0), "{:.0%}".format),
         plot.floor,
         *plot.labels(times),
-        text(plot.left, plot.bottom + 38, said),
+        text(plot.left, plot.bottom + 38, caption),
     ]
-    for row, (place, own) in enumerate(shown):
-        y, colour = plot.bottom + 58 + 20 * row, f"c{place}"
+    for row, (index, survival) in enumerate(drawn):
+        y, colour = plot.bottom + 58 + 20 * row, f"c{index}"
         parts += [rectangle(2, y - 9, 10, 10, class_=colour)]
-        parts += [text(18, y, shorten(lines[place], 12))]
-        if not own.shows_events:
+        parts += [text(18, y, shorten(lines[index], 12))]
+        if not survival.shows_events:
             parts += [text(plot.left, y, TOO_FEW, class_="small")]
             continue
-        for at, n_rows in zip(times, own.at_risk(np.array(times)), strict=True):
-            x, _ = plot.place(at, 0.0)
+        for tick, n_rows in zip(times, survival.at_risk(np.array(times)), strict=True):
+            x, _ = plot.place(tick, 0.0)
             parts += [text(x, y, f"{int(n_rows):,}", anchor="middle", class_="small")]
-        curve = kaplan_meier(own)
+        curve = kaplan_meier(survival)
         middle, low, high = (
             _steps(plot, curve.ends, shares)
             for shares in (curve.survival, curve.low, curve.high)
@@ -515,13 +536,12 @@ def survival_curves(
         band = _join([*high, *reversed(low)])
         parts += [element("polygon", points=band, class_=colour, fill_opacity="0.15")]
         parts += [element("polyline", points=_join(middle), class_=f"step {colour}")]
-    told = "The share without the event over time; the table below has the values."
-    size = (_WIDTH, plot.bottom + 60 + 20 * len(shown))
-    return picture(name, title, told, size, parts)
+    description = "The share without the event over time; the table has the values."
+    size = (_WIDTH, plot.bottom + 60 + 20 * len(drawn))
+    return picture(name, title, description, size, parts)
 
 
-def _steps(plot: _Plot, ends: Iterable[float], shares: Iterable[float]) -> list[_Range]:
-    """Return the corners of a curve that steps down where bins end."""
+def _steps(plot: _Plot, ends: Iterable[float], shares: Iterable[float]) -> list[_Pair]:
     corners, before = [(0.0, 1.0)], 1.0
     for end, after in zip(ends, shares, strict=True):
         corners += [(end, before), (end, after)]
@@ -529,37 +549,11 @@ def _steps(plot: _Plot, ends: Iterable[float], shares: Iterable[float]) -> list[
     return [plot.place(*corner) for corner in corners]
 
 
-def _heads(lines: Sequence[str], counts: Sequence[int]) -> Iterator[Markup]:
-    for place, (line, n_rows) in enumerate(zip(lines, counts, strict=False)):
-        x = _LABEL + _CELL[0] * (place + 0.5)
-        short = shorten(line.removeprefix("cluster "), _HEAT_HEADING)
-        said = line if len(line) <= _HEAT_HEADING else short
-        yield element("g", element("title", line), text(x, 16, said, anchor="middle"))
-        yield text(x, 34, f"{n_rows:,} rows", anchor="middle", class_="small")
-
-
-def _draw_rows(rows: Sequence[Deviations]) -> Iterator[Markup]:
-    width, height = _CELL
-    for index, row in enumerate(rows):
-        top = _HEAD + height * index
-        yield _named(row.name, _LABEL - 10, top + 18)
-        for place, value in enumerate(row.values):
-            x = _LABEL + width * place
-            yield from _draw_cell((x + 1, top + 1, width - 2, height - 2), value)
-
-
 def _format_signed(value: float) -> str:
     if math.isinf(value):
         return "≫" if value > 0 else "≪"
-    said = f"{value:+.1f}"
-    return "0.0" if said in {"+0.0", "-0.0"} else said.replace("-", "\N{MINUS SIGN}")
-
-
-def _legend(top: float) -> Iterator[Markup]:
-    """Return the colours with their values, below the cells."""
-    for place, value in enumerate((-2.0, -1.0, 0.0, 1.0, 2.0)):
-        yield from _draw_cell((_LABEL + 46.0 * place, top, 46.0, 22.0), value)
-    yield text(_LABEL - 10, top + 16, "standard deviations", anchor="end")
+    text = f"{value:+.1f}"
+    return "0.0" if text in {"+0.0", "-0.0"} else text.replace("-", "\N{MINUS SIGN}")
 
 
 def _draw_cell(
@@ -574,8 +568,8 @@ def _draw_cell(
         return
     colour = _colour(value)
     yield rectangle(*box, fill="#{:02x}{:02x}{:02x}".format(*colour))
-    said, ink = _format_signed(value), _readable(colour)
-    yield element("text", said, **centre, class_="cell", fill=ink)
+    signed, ink = _format_signed(value), _ink(colour)
+    yield element("text", signed, **centre, class_="cell", fill=ink)
 
 
 def _colour(value: float) -> _Colour:
@@ -586,7 +580,7 @@ def _colour(value: float) -> _Colour:
     return mixed[0], mixed[1], mixed[2]
 
 
-def _readable(colour: _Colour) -> str:
+def _ink(colour: _Colour) -> str:
     """Return black or white, whichever has the greater contrast (WCAG 2)."""
     linear = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
@@ -600,7 +594,7 @@ def _readable(colour: _Colour) -> str:
     )
 
 
-_KEYS: Final = 5
+_LEGEND_COLUMNS: Final = 5
 _SHAPES: Final = (
     "m-3.2,0a3.2,3.2 0 1,0 6.4,0a3.2,3.2 0 1,0 -6.4,0z",
     "m-2.9,-2.9h5.8v5.8h-5.8z",
@@ -615,50 +609,52 @@ _SHAPES: Final = (
 def scatter(name: str, title: str, points: Points) -> Markup:
     """Return the points with axes, and what each colour and shape stands for."""
     clusters = sorted(set(points.labels))
-    lines = points.outlines
-    xs = [*points.x, *(x for each in lines for x in each.x)]
-    ys = [*points.y, *(y for each in lines for y in each.y)]
+    outlines = points.outlines
+    xs = [*points.x, *(x for outline in outlines for x in outline.x)]
+    ys = [*points.y, *(y for outline in outlines for y in outline.y)]
     plot = _Plot(56.0, 12.0, 572.0, 380.0, _margin(xs, 0.04), _margin(ys, 0.04))
     first, second = (f"{part:.0%}" for part in points.explained)
-    across, y = f"→ first principal axis ({first} of the spread)", plot.bottom + 38
-    columns = ticks(*plot.x, about=6)
+    axis_label, y = f"→ first principal axis ({first} of the spread)", plot.bottom + 38
+    columns = ticks(*plot.x, count=6)
     parts = [
         *(
             line(x, plot.top, x, plot.bottom, class_="grid")
             for x, _ in (plot.place(value, plot.y[0]) for value in columns)
         ),
         *plot.labels(columns),
-        *plot.levels(ticks(*plot.y, about=5)),
-        text(plot.right, y, across, anchor="end"),
+        *plot.levels(ticks(*plot.y, count=5)),
+        text(plot.right, y, axis_label, anchor="end"),
         text(plot.left + 6, plot.top + 16, f"↑ second ({second})"),
     ]
-    for place, cluster in enumerate(clusters):
-        own = (
+    for index, cluster in enumerate(clusters):
+        points_of_cluster = (
             plot.place(x, y)
             for x, y, label in zip(points.x, points.y, points.labels, strict=True)
             if label == cluster
         )
-        parts += [_marks(own, cluster)]
-        x = plot.left + plot.width / _KEYS * (place % _KEYS) + 8
-        y = plot.bottom + 62 + 24 * (place // _KEYS)
-        said = "no cluster" if cluster < 0 else f"cluster {cluster}"
-        parts += [_marks([(x, y - 4)], cluster), text(x + 12, y, said)]
-    for outline in lines:
-        places = itertools.starmap(plot.place, zip(outline.x, outline.y, strict=True))
-        drawn = "L".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        parts += [_marks(points_of_cluster, cluster)]
+        x = plot.left + plot.width / _LEGEND_COLUMNS * (index % _LEGEND_COLUMNS) + 8
+        y = plot.bottom + 62 + 24 * (index // _LEGEND_COLUMNS)
+        label = "no cluster" if cluster < 0 else f"cluster {cluster}"
+        parts += [_marks([(x, y - 4)], cluster), text(x + 12, y, label)]
+    for outline in outlines:
+        corners = itertools.starmap(plot.place, zip(outline.x, outline.y, strict=True))
+        path = "L".join(f"{x:.1f},{y:.1f}" for x, y in corners)
         kind = f"step c{outline.cluster % N_COLOURS}"
-        parts += [element("path", d=f"M{drawn}Z", class_=kind)]
-    told = f"{len(points.x):,} of {points.n_rows:,} rows in {len(clusters)} groups."
-    height = plot.bottom + 56 + 24 * -(-len(clusters) // _KEYS)
-    return picture(name, title, told, (_WIDTH, height), parts)
+        parts += [element("path", d=f"M{path}Z", class_=kind)]
+    description = (
+        f"{len(points.x):,} of {points.n_rows:,} rows in {len(clusters)} groups."
+    )
+    height = plot.bottom + 56 + 24 * -(-len(clusters) // _LEGEND_COLUMNS)
+    return picture(name, title, description, (_WIDTH, height), parts)
 
 
-def _marks(places: Iterable[_Range], cluster: int) -> Markup:
-    """Return the points of a cluster as one path: an element for each would be many."""
+def _marks(points: Iterable[_Pair], cluster: int) -> Markup:
+    """Return the points of a cluster as one path, which is shorter than many elements."""
     shape = _SHAPES[cluster % len(_SHAPES)]
     kind = "none" if cluster < 0 else f"c{cluster % N_COLOURS}"
-    drawn = "".join(f"M{x:.1f},{y:.1f}{shape}" for x, y in places)
-    return element("path", d=drawn, class_=f"point {kind}")
+    path = "".join(f"M{x:.1f},{y:.1f}{shape}" for x, y in points)
+    return element("path", d=path, class_=f"point {kind}")
 
 
 _LANE: Final = 26.0
@@ -666,54 +662,61 @@ _LEAST_WIDTH: Final = 1.0
 _LETTER: Final = 6.5  # the usual width of one
 
 
-def timeline(name: str, title: str, told: Timeline) -> Markup:
+def timeline(name: str, title: str, audit_times: Timeline) -> Markup:
     """Return lanes of stages and rounds, and a lane of marks for each slot."""
-    times = [each.at for each in (*told.joined, *told.answers)]
-    times += [time for each in told.work for time in (each.begin, each.end)]
+    times = [answer.at for answer in (*audit_times.joined, *audit_times.answers)]
+    times += [
+        time for answer in audit_times.work for time in (answer.begin, answer.end)
+    ]
     begin = min(times)
     seconds = max(1.0, (max(times) - begin).total_seconds())
-    above = 2 if told.stages else 1
-    height = _LANE * (above + len(told.slots))
+    n_lanes = 2 if audit_times.stages else 1
+    height = _LANE * (n_lanes + len(audit_times.slots))
     plot = _Plot(150.0, 8.0, 670.0, height, (0.0, seconds))
 
     def across(at: datetime) -> float:
         return plot.place((at - begin).total_seconds(), 0.0)[0]
 
     parts = [plot.floor, *_write_times(plot, begin)]
-    top = plot.top + _LANE * (above - 1)
-    if told.stages:
+    top = plot.top + _LANE * (n_lanes - 1)
+    if audit_times.stages:
         parts += [text(plot.left - 10, plot.top + 17, "stages", anchor="end")]
-    for index, stage in enumerate(told.stages):
-        x, said = across(stage.begin), element("title", stage.name)
+    for index, stage in enumerate(audit_times.stages):
+        x, hint = across(stage.begin), element("title", stage.name)
         width = max(_LEAST_WIDTH, across(stage.end) - x)
         kind = "stage" if index % 2 else "stage alt"
-        parts += [rectangle(x, plot.top + 18, width, 4, said, class_=kind)]
+        parts += [rectangle(x, plot.top + 18, width, 4, hint, class_=kind)]
         if width > _LETTER * len(stage.name):
             parts += [text(x, plot.top + 13, stage.name, class_="small roomy")]
     parts += [text(plot.left - 10, top + 17, "rounds", anchor="end")]
-    for index, work in enumerate(told.work):
+    for index, work in enumerate(audit_times.work):
         x, last = across(work.begin), work.first_round + work.rounds - 1
         width = max(_LEAST_WIDTH, across(work.end) - x)
         rounds = f"round {last}"
         if work.rounds != 1:
             rounds = f"rounds {work.first_round} to {last}"
-        said, kind = element("title", rounds), "stage" if index % 2 else "stage alt"
-        parts += [rectangle(x, top + 4, width, _LANE - 8, said, class_=kind)]
-    for lane, slot in enumerate(told.slots, start=1):
+        hint, kind = element("title", rounds), "stage" if index % 2 else "stage alt"
+        parts += [rectangle(x, top + 4, width, _LANE - 8, hint, class_=kind)]
+    for lane, slot in enumerate(audit_times.slots, start=1):
         y = top + _LANE * (lane + 0.5)
-        parts += [_named(slot, plot.left - 10, y + 4, most=12)]
+        parts += [_hinted_name(slot, plot.left - 10, y + 4, length=12)]
         parts += [line(plot.left, y, plot.right, y, class_="grid")]
-        for answers, r, kind in (
-            (told.joined, 5.5, "ring"),
-            (told.answers, 3.0, "mark"),
+        for answers, radius, kind in (
+            (audit_times.joined, 5.5, "ring"),
+            (audit_times.answers, 3.0, "mark"),
         ):
             parts += [
-                element("circle", cx=across(each.at), cy=y, r=r, class_=kind)
-                for each in answers
-                if each.slot == slot
+                element("circle", cx=across(answer.at), cy=y, r=radius, class_=kind)
+                for answer in answers
+                if answer.slot == slot
             ]
-    n_rounds, n_answers = sum(each.rounds for each in told.work), len(told.answers)
-    described = f"{n_rounds} rounds, {n_answers} answers of {len(told.slots)} slots."
+    n_rounds, n_answers = (
+        sum(answer.rounds for answer in audit_times.work),
+        len(audit_times.answers),
+    )
+    described = (
+        f"{n_rounds} rounds, {n_answers} answers of {len(audit_times.slots)} slots."
+    )
     size = (840.0, plot.bottom + 30)
     return picture(name, title, described, size, parts, class_="timeline")
 
@@ -726,5 +729,5 @@ def _write_times(plot: _Plot, begin: datetime) -> Iterator[Markup]:
         x, _ = plot.place(seconds, 0.0)
         kind = "small roomy" if index % 2 else "small"
         anchor = "end" if index == 4 else "middle"
-        at = f"{begin + timedelta(seconds=seconds):{form}}"
-        yield text(x, plot.bottom + 22, at, anchor=anchor, class_=kind)
+        time = f"{begin + timedelta(seconds=seconds):{form}}"
+        yield text(x, plot.bottom + 22, time, anchor=anchor, class_=kind)

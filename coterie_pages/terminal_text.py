@@ -10,8 +10,8 @@ from coterie_pages.formatting import (
     PERSONAL_DATA,
     agreement_sentence,
     by_level,
+    frequency,
     name_institution,
-    often,
     page_facts,
     section_sentences,
     sent_sentences,
@@ -22,7 +22,6 @@ from coterie_pages.models import (
     Message,
     NamedInstitution,
     PlannedSlot,
-    RoundKind,
     Step,
     TermsSheet,
 )
@@ -42,9 +41,9 @@ def page_lines(sheet: TermsSheet) -> Iterator[str]:
     yield from _section("What is sent", sent_sentences(sheet))
     yield from _section("Who reads what", (f"{e.who}: {e.what}" for e in sheet.learns))
     yield from _write_heading("Risks")
-    for level, grouped in by_level(sheet.risks):
+    for level, of_level in by_level(sheet.risks):
         yield LEVELS[level]
-        for risk in grouped:
+        for risk in of_level:
             yield from _wrap(f"{risk.sentence} ({risk.code})", "  ", hanging=True)
     yield ""
     yield f"SHA-256 of this sheet: {sheet.consent}"
@@ -55,7 +54,7 @@ def annex_lines(sheet: TermsSheet) -> Iterator[str]:
     yield from _write_heading("Annex: the terms in full")
     yield f"terms {sheet.digest}"
     yield from _section("Who invites", _people(sheet))
-    yield from _section("Who takes part", map(_place, sheet.places))
+    yield from _section("Who takes part", map(_slot_text, sheet.places))
     yield from _section("What is done", _method(sheet))
     yield from _write_heading("The risks in detail")
     for risk in sheet.risks:
@@ -67,7 +66,8 @@ def annex_lines(sheet: TermsSheet) -> Iterator[str]:
     for number, step in enumerate(sheet.steps, 1):
         yield from _step(number, step)
     for group in sheet.dictionary:
-        yield from _section(_columns(group), _fields(group))
+        label = "Your columns" if group.own else f"Columns of group {group.column + 1}"
+        yield from _section(f"{label} ({', '.join(group.slots)})", _fields(group))
     yield from _section("Deadlines and guards", _limits(sheet))
     yield from _section("Parameters", _parameters(sheet))
 
@@ -77,9 +77,9 @@ def signature_lines(sheet: TermsSheet) -> Iterator[str]:
     yield from _write_heading("Signed")
     yield from _wrap(agreement_sentence(sheet))
     yield f"  {sheet.consent}"
-    for what in ("Name", "Place, date", "Signature"):
+    for label in ("Name", "Place, date", "Signature"):
         yield ""
-        yield f"{what + ' ':_<{_WIDTH}}"
+        yield f"{label + ' ':_<{_WIDTH}}"
 
 
 def _write_heading(text: str) -> Iterator[str]:
@@ -128,19 +128,19 @@ def _people(sheet: TermsSheet) -> Iterator[str]:
         yield f"you: {_key(sheet.you)}"
 
 
-def _key(who: NamedInstitution) -> str:
-    return f"{name_institution(who)}, {who.fingerprint}"
+def _key(institution: NamedInstitution) -> str:
+    return f"{name_institution(institution)}, {institution.fingerprint}"
 
 
-def _place(place: PlannedSlot) -> str:
-    sits = "open: anyone who holds the invitation may sit there"
-    if place.expected is not None:
-        sits = f"expected: {_key(place.expected)}"
-    name = f"{place.slot} ({place.title})" if place.title else place.slot
-    yours = ", your place" * place.own
+def _slot_text(slot: PlannedSlot) -> str:
+    institution = "open: anyone who holds the invitation may sit there"
+    if slot.expected is not None:
+        institution = f"expected: {_key(slot.expected)}"
+    name = f"{slot.slot} ({slot.title})" if slot.title else slot.slot
+    own = ", your place" * slot.own
     return (
-        f"{name}{yours}, row group {place.row + 1}, column group {place.column + 1}; "
-        f"{sits}"
+        f"{name}{own}, row group {slot.row + 1}, column group {slot.column + 1}; "
+        f"{institution}"
     )
 
 
@@ -151,38 +151,31 @@ def _method(sheet: TermsSheet) -> Iterator[str]:
 
 
 def _step(number: int, step: Step) -> Iterator[str]:
-    again = ", again for each number of clusters" * step.each_run
-    yield f"{number:2} {step.name}{again}"
-    for asked in step.asked:
-        yield from _message("to the analyst", asked.answer, _how_often(asked))
+    repeats = ", again for each number of clusters" * step.each_run
+    yield f"{number:2} {step.name}{repeats}"
+    for kind in step.asked:
+        how_often = f", {frequency(kind)}".removesuffix(", once")
+        yield from _message("to the analyst", kind.answer, how_often)
     for message in step.sealed:
         yield from _message("sealed to other parties", message, "")
     for message in step.results:
         yield from _message("comes back to those it is for", message, "")
 
 
-def _how_often(asked: RoundKind) -> str:
-    told = often(asked)
-    return "" if told == "once" else f", {told}"
-
-
-def _message(to: str, message: Message, told: str) -> Iterator[str]:
-    what = message.sentence or "a completion message" * (not message.items)
-    head = f"{to}{told}: {message.kind}{f' – {what}' if what else ''}"
+def _message(receiver: str, message: Message, how_often: str) -> Iterator[str]:
+    sentence = message.sentence or "a completion message" * (not message.items)
+    head = (
+        f"{receiver}{how_often}: {message.kind}{f' – {sentence}' if sentence else ''}"
+    )
     yield from _wrap(head, "   ", hanging=True)
     for item in message.items:
         yield from _wrap(f"{item.name}: {item.form}", "       ", hanging=True)
 
 
-def _columns(group: DictionaryFields) -> str:
-    whose = "Your columns" if group.own else f"Columns of group {group.column + 1}"
-    return f"{whose} ({', '.join(group.slots)})"
-
-
 def _fields(group: DictionaryFields) -> Iterator[str]:
     for field in group.fields:
-        told = (field.form, field.range, field.unit, field.title, field.preparation)
-        yield f"{field.name}: {', '.join(filter(None, told))}"
+        details = (field.form, field.range, field.unit, field.title, field.preparation)
+        yield f"{field.name}: {', '.join(filter(None, details))}"
 
 
 def _limits(sheet: TermsSheet) -> Iterator[str]:

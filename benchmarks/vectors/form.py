@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import Malformed
 
 SESSIONS: Final = "sessions"
 SCHEMA: Final = "schema.json"
-_SLUGS: Final = {problem.value.slug for problem in Problem}
+_SLUGS: Final = {problem.slug for problem in Problem}
 
 
 Level = Literal["A", "B", "C", "D", "E"]

@@ -646,7 +646,7 @@ def answer(call: str, given: dict[str, Any]) -> tuple[dict[str, Any] | None, str
     try:
         return _CALLS[call](given), ""
     except CoterieError as error:
-        return None, error.problem.value.slug
+        return None, error.problem.slug
 
 
 def build_case(

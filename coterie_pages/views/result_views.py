@@ -1,4 +1,4 @@
-"""From what a protocol tells of a result to what a report says of it."""
+"""Views of a protocol's result, for reports."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ _OTHER_ARRAYS: Final = frozenset(
 
 
 def n_clusters_of(terms: Terms, status: SessionStatus) -> int | None:
-    """Return how many clusters were asked for, of the run that counts."""
-    chosen = [run.n_clusters for run in status.runs if run.chosen]
-    if terms.evaluation is not None and chosen:
-        return chosen[0]
-    found: int | None = getattr(session_terms.check_terms(terms), "n_clusters", None)
-    return found
+    """Return the number of clusters of the selected run."""
+    selected = [run.n_clusters for run in status.runs if run.chosen]
+    if terms.evaluation is not None and selected:
+        return selected[0]
+    number: int | None = getattr(session_terms.check_terms(terms), "n_clusters", None)
+    return number
 
 
 def outcomes_in(terms: Terms, profiles: Sequence[Profile]) -> tuple[OutcomeTable, ...]:
-    """Return intervals and tests of the variables that terms only describe."""
+    """Return intervals and tests of the variables that are only described."""
     described = [schema.described_names for schema in terms.dictionary or ()]
     return outcome_tables(profiles, described)
 
 
 def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
-    """Return sizes, centroids and what else the coordinator may read of a result.
+    """Return sizes, centroids and other figures that the coordinator may read.
 
-    Where a protocol tells no sizes of small clusters, those that it tells are named.
+    If a protocol publishes no sizes of small clusters, those of the others are named.
     """
     arrays = summary.arrays
     sizes, clusters = arrays.get("cluster_sizes"), arrays.get("clusters")
-    told = plain(summary.values)
-    told |= {
+    details = plain(summary.values)
+    details |= {
         name: ", ".join(map(str, array.tolist()))
         for name, array in arrays.items()
         if array.ndim == 1 and array.size and name not in _OTHER_ARRAYS
@@ -51,12 +51,12 @@ def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
         sizes = arrays["sizes"]
         if clusters.tolist() != list(range(n_clusters or len(clusters))):
             pairs = zip(clusters.tolist(), sizes.tolist(), strict=True)
-            told["rows of large clusters"] = ", ".join(f"{c}: {n}" for c, n in pairs)
+            details["rows of large clusters"] = ", ".join(f"{c}: {n}" for c, n in pairs)
             sizes = None
     return {
         "sizes": sizes_of(sizes),
         "centroids": matrix_of(arrays.get("centroids"), ()),
-        "told": told,
+        "told": details,
     }
 
 
@@ -64,21 +64,21 @@ def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | N
     """Return centroids (k, m) as rows of numbers, with names where there are m of them."""
     if values is None or values.ndim != 2 or not values.size:
         return None
-    named = columns if len(columns) == values.shape[1] else ()
-    return Matrix(columns=named, rows=tuple(map(tuple, values.tolist())))
+    names = columns if len(columns) == values.shape[1] else ()
+    return Matrix(columns=names, rows=tuple(map(tuple, values.tolist())))
 
 
 def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
-    """Return the rows of each cluster; nothing where nobody tells."""
+    """Return the rows of each cluster; empty if they are not published."""
     return () if sizes is None else tuple(sizes.tolist())
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a protocol tells as JSON values, a table's items each by itself."""
-    found: dict[str, Any] = {}
+    """Return published values as JSON values; the items of a table stand alone."""
+    plain_values: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
-            found |= {f"{name} {key}": item for key, item in value.items()}
+            plain_values |= {f"{name} {key}": item for key, item in value.items()}
         elif value is not None:
-            found[name] = value
-    return found
+            plain_values[name] = value
+    return plain_values

@@ -1,4 +1,4 @@
-"""From where a session says it stands to what its page and its report show."""
+"""Views of a session's status and audit, for its page and its report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias
 
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
@@ -29,7 +29,7 @@ May: TypeAlias = Literal["cancel", "extend", "choose"]
 
 
 def describe_status(status: SessionStatus) -> dict[str, Any]:
-    """Return what a report says of a session as the session says it."""
+    """Return the fields of a report that a session's status has."""
     return {
         "session": status.id,
         "title": status.title or status.id,
@@ -45,7 +45,7 @@ def describe_status(status: SessionStatus) -> dict[str, Any]:
 def seats_shown(
     status: SessionStatus, layout: Layout | None = None
 ) -> Iterator[SlotEntry]:
-    """Yield who sits at each slot as the session says it; a layout knows the titles."""
+    """Yield the slots of a session's status; titles come from the layout."""
     for slot in status.slots:
         yield SlotEntry(
             slot=slot.name,
@@ -73,59 +73,55 @@ def may_of(status: SessionStatus) -> Iterator[May]:
 
 
 def line_of(entry: Mapping[str, Any]) -> AuditRow:
-    """Return a line of an audit, given what it says."""
-    said = {name: entry.get(name) for name in AuditRow.model_fields}
-    return AuditRow.model_validate({n: each for n, each in said.items() if each})
+    """Return an entry of an audit as a line of a table."""
+    values = {name: entry.get(name) for name in AuditRow.model_fields}
+    return AuditRow.model_validate({n: value for n, value in values.items() if value})
 
 
 _MOST_WORK: Final = 120
 _MOST_ANSWERS: Final = 600
-_T = TypeVar("_T")
-
 Entry = Mapping[str, Any]
 
 
 def timeline_of(
     entries: Iterable[Entry], slots: Sequence[str], now: datetime
 ) -> Timeline:
-    """Return what a session's audit tells of times.
+    """Return the times in a session's audit.
 
-    Of long sessions neighbouring rounds are drawn as one, and some answers stand for all.
+    In long sessions neighbouring rounds are merged, and only some answers are returned.
 
-    entries: what the lines say, the oldest first.
-    now: until when a round that is open still is drawn.
+    entries: of the audit, the oldest first.
+    now: the end of a round that is still open.
     """
-    known = list(entries)
-    answers = [
-        _answer(entry)
-        for entry in known
-        if entry["event"] == "contribution" and entry.get("slot")
-    ]
-    joined = [_answer(e) for e in known if e["event"] == SlotState.JOINED.value]
-    rounds = list(_rounds(known, now))
+    lines = list(entries)
+    events = [(line["event"], _answer(line)) for line in lines if line.get("slot")]
+    answers = [answer for event, answer in events if event == "contribution"]
+    joined = [answer for event, answer in events if event == SlotState.JOINED.value]
+    rounds = list(_rounds(lines, now))
+    step = max(1, -(-len(answers) // _MOST_ANSWERS))
     return Timeline(
         stages=tuple(_stages(rounds)),
         work=tuple(_merge_rounds([work for _, work in rounds])),
-        answers=tuple(_thin(answers)),
+        answers=tuple(answers[::step]),
         slots=tuple(slots),
         joined=tuple(joined),
     )
 
 
 def _answer(entry: Entry) -> SlotAnswer:
-    at = datetime.fromisoformat(entry["at"])
-    return SlotAnswer(slot=entry["slot"], at=at, round=entry.get("round") or 0)
+    time = datetime.fromisoformat(entry["at"])
+    return SlotAnswer(slot=entry["slot"], at=time, round=entry.get("round") or 0)
 
 
 def _rounds(entries: Iterable[Entry], now: datetime) -> Iterator[tuple[str, Work]]:
-    """Yield the stage of each round, and from when until when it was open."""
+    """Yield each round with its stage, and when it was open."""
     opened: tuple[Entry, datetime] | None = None
     for entry in entries:
-        at = datetime.fromisoformat(entry["at"])
+        time = datetime.fromisoformat(entry["at"])
         if entry["event"] == Event.ROUND_OPENED:
-            opened = entry, at
+            opened = entry, time
         elif opened is not None and entry["event"] in _ENDINGS:
-            yield _round(*opened, at)
+            yield _round(*opened, time)
             opened = None
     if opened is not None:
         yield _round(*opened, max(now, opened[1]))
@@ -137,10 +133,10 @@ def _round(entry: Entry, begin: datetime, end: datetime) -> tuple[str, Work]:
 
 
 def _stages(rounds: Iterable[tuple[str, Work]]) -> Iterator[StageSpan]:
-    """Yield from when until when the rounds of each stage were open."""
-    for name, some in groupby(rounds, key=itemgetter(0)):
-        works = [work for _, work in some]
-        if name:  # audits of earlier releases do not tell
+    """Yield when the rounds of each stage were open."""
+    for name, rounds_of_stage in groupby(rounds, key=itemgetter(0)):
+        works = [work for _, work in rounds_of_stage]
+        if name:  # audits of earlier releases name no stage
             yield StageSpan(name=name, begin=works[0].begin, end=works[-1].end)
 
 
@@ -157,15 +153,10 @@ _ENDINGS: Final = frozenset(
 def _merge_rounds(rounds: Sequence[Work]) -> Iterator[Work]:
     step = max(1, -(-len(rounds) // _MOST_WORK))
     for first in range(0, len(rounds), step):
-        some = rounds[first : first + step]
+        merged = rounds[first : first + step]
         yield Work(
-            begin=some[0].begin,
-            end=some[-1].end,
-            first_round=some[0].first_round,
-            rounds=len(some),
+            begin=merged[0].begin,
+            end=merged[-1].end,
+            first_round=merged[0].first_round,
+            rounds=len(merged),
         )
-
-
-def _thin(many: Sequence[_T]) -> Sequence[_T]:
-    step = max(1, -(-len(many) // _MOST_ANSWERS))
-    return many[::step]

@@ -1,13 +1,12 @@
-"""From terms to the sheet that people read: values in words, steps, and risks in full."""
+"""The sheet of a session's terms: parameters and fields in words, steps, and risks."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import math
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
@@ -16,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from clustering_protocols import catalogue, result_warnings, session_terms
-from clustering_protocols.contract import ClusteringProtocol, Exchange, Params, Stage
+from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.engine.stages import profiles_stage, with_filling
 from clustering_protocols.records.arrays import Spec, item_dtype
@@ -52,7 +51,7 @@ _MOST_LEVELS = 12
 def sheet_of(
     text: bytes,
     terms: Terms,
-    known: Mapping[str, str],
+    names_by_key: Mapping[str, str],
     *,
     url: str = "",
     slot: str = "",
@@ -61,8 +60,8 @@ def sheet_of(
     """Return the sheet of a session's terms.
 
     text: the exact text of the terms, of which the digest is shown.
-    terms: what the text says.
-    known: whose public key is whose, of the cards that were trusted here.
+    terms: as the text says.
+    names_by_key: institutions by their public keys, of the trusted cards.
     url: the analyst's address.
     slot: the reader's, if it has one.
     you: the reader's own institution.
@@ -73,18 +72,24 @@ def sheet_of(
     name = terms.protocol.name
     protocol, params = catalogue.protocol(name), session_terms.check_terms(terms)
     coordinator, analyst = terms.identities.coordinator, terms.identities.analyst
-    said = dict(terms.about) | {"title": terms.title}
+    texts = dict(terms.about) | {"title": terms.title}
     for section, _, caption in captions_of(SessionRequest):
         if caption.group is None and getattr(terms, section) is not None:
-            said[caption.name] = getattr(terms, section).sentence
+            texts[caption.name] = getattr(terms, section).sentence
+    released = {} if terms.release is None else terms.release.readers
+    schemas = terms.dictionary or ()
+    if slot and schemas:
+        schemas = (schemas[terms.layout.slot(slot).column],)
     return TermsSheet(
-        **said,
+        **texts,
         session=terms.session,
         digest=digest(text),
         consent=consent_digest(text, terms),
         url=url,
-        coordinator=None if coordinator is None else identify(coordinator, known),
-        analyst=None if analyst is None else identify(analyst, known),
+        coordinator=None
+        if coordinator is None
+        else identify(coordinator, names_by_key),
+        analyst=None if analyst is None else identify(analyst, names_by_key),
         slot=slot,
         you=you,
         protocol=name,
@@ -92,11 +97,14 @@ def sheet_of(
         summary=protocol.summarise(params, terms.layout),
         paper=protocol.paper,
         parameters=tuple(_parameters_of(params, terms)),
-        places=tuple(_places(terms, known, slot, you)),
-        learns=tuple(_list_readers(protocol, params, terms)),
+        places=tuple(_planned_slots(terms, names_by_key, slot, you)),
+        learns=tuple(
+            Learns(who=reader, what=f"{sentence} {released.get(reader, '')}".strip())
+            for reader, sentence in protocol.readers(params, terms.layout).items()
+        ),
         personal_data=protocol.personal_data(terms.layout),
         sent=sent_kinds(terms),
-        categories=tuple(_categories(terms, slot)),
+        categories=tuple(f.title or f.name for s in schemas for f in s.fields),
         risks=show_risks(session_terms.risks_in(terms)),
         steps=steps_of(terms),
         cautions=tuple(result_warnings.of_terms(terms)),
@@ -112,25 +120,16 @@ def sheet_of(
 def consent_digest(text: bytes, terms: Terms) -> str:
     """Return the SHA-256 of all that a party accepts, as hex.
 
-    That is the exact text of the terms, every risk with its sentence, and every kind of
-    what is sent, as this release words them: another release asks again.
+    It covers the exact text of the terms, the sentence of every risk, and every kind of
+    message. A release with other sentences therefore asks again.
     """
     risks = session_terms.risks_in(terms)
-    accepted = {
+    content = {
         "terms": digest(text),
         "risks": {code: risk.sentence for code, risk in risks.items()},
         "sent": [[kind.reach, kind.meaning] for kind in sent_kinds(terms)],
     }
-    return digest(json.dumps(accepted, sort_keys=True).encode())
-
-
-def _list_readers(
-    protocol: ClusteringProtocol[Params], params: Params, terms: Terms
-) -> Iterator[Learns]:
-    """Yield who learns what: by the protocol, and of what these terms release."""
-    released = {} if terms.release is None else terms.release.readers
-    for who, what in protocol.readers(params, terms.layout).items():
-        yield Learns(who=who, what=f"{what} {released.get(who, '')}".strip())
+    return digest(json.dumps(content, sort_keys=True).encode())
 
 
 def _categories(terms: Terms, own: str) -> Iterator[str]:
@@ -143,14 +142,14 @@ def _categories(terms: Terms, own: str) -> Iterator[str]:
 
 
 def versions_of(terms: Terms) -> Versions:
-    """Return what writes a page about these terms, and of what."""
+    """Return the versions of a page about these terms."""
     return Versions(
         coterie=version("coterie"), protocol=terms.protocol.version, terms=terms.coterie
     )
 
 
 def versions_here(protocol: str) -> Versions:
-    """Return what writes a page about a session whose terms are not there."""
+    """Return the versions of a page about a session whose terms are not at hand."""
     return Versions(
         coterie=version("coterie"),
         protocol=catalogue.protocol(protocol).version,
@@ -158,9 +157,11 @@ def versions_here(protocol: str) -> Versions:
     )
 
 
-def identify(key: str, known: Mapping[str, str], calls: str = "") -> NamedInstitution:
+def identify(
+    key: str, names_by_key: Mapping[str, str], calls: str = ""
+) -> NamedInstitution:
     """Return whose key this is; ``calls``: what it calls itself, where nobody knows it."""
-    name = known.get(key)
+    name = names_by_key.get(key)
     return NamedInstitution(
         name=calls if name is None else name,
         known=name is not None,
@@ -169,25 +170,30 @@ def identify(key: str, known: Mapping[str, str], calls: str = "") -> NamedInstit
 
 
 def audit_sentence(terms: Terms) -> str:
-    """Return how many updates fit a party's audit of its sums; empty where it has none."""
+    """Return how many updates fit a party's audit of its sums; empty without one."""
     params, layout = session_terms.check_terms(terms), terms.layout
     runs = session_terms.runs_of(params, terms.evaluation)
     sizes = catalogue.protocol(terms.protocol.name).sizes()
-    few, many = (sizes.updates_that_fit(runs, layout, n) for n in (100, 1000))
-    if few is None:
+    updates_of_100, updates_of_1000 = (
+        sizes.updates_that_fit(runs, layout, n) for n in (100, 1000)
+    )
+    if updates_of_100 is None:
         return ""
     return (
-        f"With 100 rows of yours at least {few} updates fit your audit, with 1,000 rows "
-        f"{many}; more may fit, and it is 'sums_limit' that says how much may follow."
+        f"With 100 rows of yours at least {updates_of_100} updates fit your audit, with 1,000 rows "
+        f"{updates_of_1000}; more may fit, and it is 'sums_limit' that says how much may follow."
     )
 
 
-def _places(
-    terms: Terms, known: Mapping[str, str], own: str, you: NamedInstitution | None
+def _planned_slots(
+    terms: Terms,
+    names_by_key: Mapping[str, str],
+    own: str,
+    you: NamedInstitution | None,
 ) -> Iterator[PlannedSlot]:
     for slot in terms.layout.slots:
         key = terms.identities.slots.get(slot.name)
-        expected = None if key is None else identify(key, known)
+        expected = None if key is None else identify(key, names_by_key)
         if expected is not None and you is not None and slot.name == own:
             expected = you
         yield PlannedSlot(
@@ -202,16 +208,16 @@ def _places(
 
 def _parameters_of(params: BaseModel, terms: Terms) -> Iterator[ParameterLine]:
     """Yield every parameter; of several runs, all numbers of clusters."""
-    for each in _parameters(params):
-        if terms.evaluation is not None and each.name == "n_clusters":
+    for line in _parameters(params):
+        if terms.evaluation is not None and line.name == "n_clusters":
             numbers = ", ".join(map(str, terms.evaluation.n_clusters))
-            yield each.model_copy(update={"value": numbers})
+            yield line.model_copy(update={"value": numbers})
         else:
-            yield each
+            yield line
 
 
 def _parameters(params: BaseModel, before: str = "") -> Iterator[ParameterLine]:
-    """Yield every parameter with its value; a parameter of parts yields each of them."""
+    """Yield every parameter with its value, and each part of a nested one."""
     for name, field in type(params).model_fields.items():
         value = getattr(params, name)
         if isinstance(value, BaseModel):
@@ -220,36 +226,32 @@ def _parameters(params: BaseModel, before: str = "") -> Iterator[ParameterLine]:
         usual = not field.is_required() and value == field.get_default(
             call_default_factory=True
         )
+        value = to_jsonable_python(value)
+        if not isinstance(value, str):
+            value = json.dumps(value, ensure_ascii=False)
         yield ParameterLine(
             name=f"{before}{name}",
-            value=_value(to_jsonable_python(value)),
+            value=value,
             sentence=" ".join((field.description or "").split()),
             usual=usual,
         )
 
 
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _dictionary(terms: Terms, own: str) -> Iterator[DictionaryFields]:
     """Yield the dictionary of each column group, the reader's own first."""
-    mine = terms.layout.slot(own).column if own else None
+    own_column = terms.layout.slot(own).column if own else None
     groups = range(terms.layout.n_column_groups)
-    for column in sorted(groups, key=lambda group: group != mine):
-        if terms.dictionary is not None:
-            yield _fields(terms, column, own=column == mine)
-
-
-def _fields(terms: Terms, column: int, *, own: bool) -> DictionaryFields:
-    schema = (terms.dictionary or ())[column]
-    plan = terms.plans[column] if terms.plans else None
-    return DictionaryFields(
-        column=column,
-        slots=terms.layout.column_group(column),
-        own=own,
-        fields=tuple(_line(schema, field, plan) for field in schema.fields),
-    )
+    for column in sorted(groups, key=lambda group: group != own_column):
+        if terms.dictionary is None:
+            return
+        schema = terms.dictionary[column]
+        plan = terms.plans[column] if terms.plans else None
+        yield DictionaryFields(
+            column=column,
+            slots=terms.layout.column_group(column),
+            own=column == own_column,
+            fields=tuple(_line(schema, field, plan) for field in schema.fields),
+        )
 
 
 def _line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldLine:
@@ -271,14 +273,14 @@ def _preparation(field: Field, plan: ColumnPlan | None) -> str:
         return "described in profiles alone, not clustered"
     if plan is None:
         return ""
-    said = plan.preparation.of(field).sentence
+    treatment = plan.preparation.of(field).sentence
     if field.is_ordinal:
-        made = "the place of the level"
+        form = "the place of the level"
     elif field.is_category:
-        made = "a column for each level"
+        form = "a column for each level"
     else:
-        made = "0 or 1" if field.type == "boolean" else ""
-    return ", ".join(filter(None, [made, said]))
+        form = "0 or 1" if field.type == "boolean" else ""
+    return ", ".join(filter(None, [form, treatment]))
 
 
 def _form(field: Field) -> str:
@@ -288,24 +290,19 @@ def _form(field: Field) -> str:
 
 
 def _range(field: Field) -> str:
-    """Return which values a field takes, as far as the dictionary says it."""
     if field.is_category:
-        shown = ", ".join(field.labels[:_MOST_LEVELS])
+        levels = ", ".join(field.labels[:_MOST_LEVELS])
         more = len(field.labels) - _MOST_LEVELS
-        return f"{shown} and {more} more" if more > 0 else shown
-    low, high = field.constraints.minimum, field.constraints.maximum
+        return f"{levels} and {more} more" if more > 0 else levels
+    low, high = (
+        f"{bound:g}" if isinstance(bound, float) else bound
+        for bound in (field.constraints.minimum, field.constraints.maximum)
+    )
     if low is None and high is None:
         return ""
-    least, most = (_bound(end) for end in (low, high))
     if low is None or high is None:
-        return f"from {least}" if high is None else f"up to {most}"
-    return f"{least} to {most}"
-
-
-def _bound(bound: float | str | None) -> str:
-    if isinstance(bound, float) and math.isfinite(bound):
-        return f"{bound:g}"
-    return str(bound)
+        return f"from {low}" if high is None else f"up to {high}"
+    return f"{low} to {high}"
 
 
 _ROLE: Final = re.compile(r"^(Contribution|Envelope)\b[^:.]*(:\s*|\.$)")
@@ -326,53 +323,48 @@ _DIGEST: Final = "[0-9a-f]{64}"
 
 
 def steps_of(terms: Terms) -> tuple[Step, ...]:
-    """Return the stages of a session, in their order, known before anybody has joined.
-
-    Those that a session of several runs repeats are there once.
-    """
+    """Return the stages of a session in their order; those of several runs once."""
     n_runs = len(
         session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
     )
-    *asked, last = _stages(terms)
-    stages = [*((stage, ()) for stage in asked), (last, last.results)]
-    return tuple(_step(stage, results, several=n_runs > 1) for stage, results in stages)
+    stages = _stages(terms)
+    return tuple(
+        Step(
+            name=stage.name,
+            each_run=n_runs > 1 and stage.each_run,
+            asked=tuple(map(_round_kind, stage.exchanges)),
+            sealed=tuple(map(message, stage.envelopes)),
+            results=tuple(map(message, stage.results if stage is stages[-1] else ())),
+        )
+        for stage in stages
+    )
 
 
 def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
-    """Return what parties of a session send, what somebody reads first."""
+    """Return the kinds of messages that parties send, those that somebody reads first."""
     stages = _stages(terms)
-    found = [exchange.answer for stage in stages for exchange in stage.exchanges]
-    found += [envelope for stage in stages for envelope in stage.envelopes]
-    said = dict.fromkeys((record.reach, record.meaning) for record in found)
+    records = [exchange.answer for stage in stages for exchange in stage.exchanges]
+    records += [envelope for stage in stages for envelope in stage.envelopes]
+    kinds = dict.fromkeys((record.reach, record.meaning) for record in records)
     return tuple(
         SentKind(meaning=meaning, reach=reach)
-        for wanted in REACHES
-        for reach, meaning in said
-        if reach == wanted and meaning
+        for wanted_reach in REACHES
+        for reach, meaning in kinds
+        if reach == wanted_reach and meaning
     )
 
 
 def _stages(terms: Terms) -> list[Stage]:
     params = session_terms.check_terms(terms)
-    known = catalogue.protocol(terms.protocol.name)
-    own = with_filling(terms, known.stages(params, terms.layout))
+    protocol = catalogue.protocol(terms.protocol.name)
+    stages = with_filling(terms, protocol.stages(params, terms.layout))
     n_runs = len(session_terms.runs_of(params, terms.evaluation))
-    lasts = (own[-1],)
-    last = build_closing(lasts, n_runs, least=1)
-    return [build_opening(), *own, *profiles_stage(terms, lasts), last]
+    last_stages = (stages[-1],)
+    closing = build_closing(last_stages, n_runs, least=1)
+    return [build_opening(), *stages, *profiles_stage(terms, last_stages), closing]
 
 
-def _step(stage: Stage, results: Sequence[type[Record]], *, several: bool) -> Step:
-    return Step(
-        name=stage.name,
-        each_run=several and stage.each_run,
-        asked=tuple(map(_describe_round, stage.exchanges)),
-        sealed=tuple(map(message, stage.envelopes)),
-        results=tuple(map(message, results)),
-    )
-
-
-def _describe_round(exchange: Exchange) -> RoundKind:
+def _round_kind(exchange: Exchange) -> RoundKind:
     return RoundKind(
         task=exchange.task.kind,
         least=exchange.least,
@@ -382,7 +374,7 @@ def _describe_round(exchange: Exchange) -> RoundKind:
 
 
 def message(record: type[Record]) -> Message:
-    """Return what a kind of record holds, as it is declared."""
+    """Return the declared fields of a kind of record."""
     return Message(
         kind=record.kind,
         sentence=_sentence(record),
@@ -395,9 +387,9 @@ def message(record: type[Record]) -> Message:
 
 def _sentence(record: type[Record]) -> str:
     """Return the first paragraph of a record's description, without its role."""
-    told = inspect.cleandoc(record.__doc__ or "").partition("\n\n")[0]
-    told = _ROLE.sub("", " ".join(told.split()).replace("``", ""))
-    return told[:1].upper() + told[1:]
+    text = inspect.cleandoc(record.__doc__ or "").partition("\n\n")[0]
+    text = _ROLE.sub("", " ".join(text.split()).replace("``", ""))
+    return text[:1].upper() + text[1:]
 
 
 def form(field: FieldInfo) -> str:
@@ -435,22 +427,20 @@ def _words(annotation: Any) -> str:
     return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
+_RISK_FIELDS: Final = ("sentence", "level", "harm", "measured", "remedy", "detail")
+
+
 def show_risks(risks: Mapping[str, known.Risk]) -> tuple[Risk, ...]:
     """Return risks by level, each level worst first."""
     ordered = known.worst_first(risks).items()
     return tuple(
         Risk(
             code=code,
-            sentence=risk.sentence,
-            level=risk.level,
-            harm=risk.harm,
-            measured=risk.measured,
-            remedy=risk.remedy,
-            detail=risk.detail,
-            # a sheet has those of its protocol in the words of the session
+            **{name: getattr(risk, name) for name in _RISK_FIELDS},
+            # those of the protocol are in the sheet, in the words of the session
             readers=tuple(
-                Learns(who=who, what=what)
-                for who, what in risk.readers
+                Learns(who=reader, what=sentence)
+                for reader, sentence in risk.readers
                 if code == BY_DESIGN
             ),
         )

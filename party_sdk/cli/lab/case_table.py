@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from coterie_pages.formatting import BESIDE
+from coterie_pages.formatting import AUXILIARY
 from party_sdk.cli.lab.cases import Document
 from party_sdk.cli.terminal.output import align_columns
 from party_sdk.cli.terminal.result_lines import no_clusters
 
-_BESIDE: Final = BESIDE | {"clusters_with_rows", "n_iter", "converged"}
+_BESIDE: Final = AUXILIARY | {"clusters_with_rows", "n_iter", "converged"}
 THE_FIGURES: Final = (
     "fidelity: agreement (adjusted Rand index) with pooled clustering from the same "
     "start, what not pooling cost; pooled agreement: with the best of ten pooled starts; "

@@ -9,12 +9,12 @@ from support import page_models
 
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.terms.sections import LEAST_IS_BEST, Rule
-from coterie_pages.formatting import BESIDE, shown_figures
+from coterie_pages.formatting import AUXILIARY, shown_figures
 from coterie_pages.pages import READING, page
 
 
 def test_every_figure_that_is_shown_has_a_sentence() -> None:
-    assert READING.keys() == Figures.model_fields.keys() - BESIDE
+    assert READING.keys() == Figures.model_fields.keys() - AUXILIARY
 
 
 @pytest.mark.parametrize("rule", sorted(set(get_args(Rule)) - {"criterion"}))
