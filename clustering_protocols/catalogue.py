@@ -1,8 +1,7 @@
 """The catalogue: every folder under ``protocols/``, and every protocol of named packages.
 
-Nothing is registered by hand. A new protocol is one new folder, or a package of its own
-(:mod:`~clustering_protocols.protocol_packages`). Its parameters join the API schema, and
-its risk codes get its name in front.
+Nothing is registered by hand: a new protocol is one new folder, or a package of its own
+(:mod:`~clustering_protocols.protocol_packages`).
 """
 
 from __future__ import annotations
@@ -65,9 +64,9 @@ def catalogue() -> Mapping[str, ClusteringProtocol[Any]]:
 
 
 def protocol(name: str) -> ClusteringProtocol[Any]:
-    """Return a protocol; :class:`InvalidParameters` names the known ones.
+    """Return a protocol; :class:`InvalidParameters` lists the names of all.
 
-    The others are not imported: a party's process meets one.
+    The others are not imported: a party's process needs one.
     """
     module = protocol_packages.find_module(name)
     if module is None:
@@ -100,7 +99,7 @@ def known_risks(name: str) -> dict[str, Risk]:
 
 
 def new_risks(name: str) -> dict[str, Risk]:
-    """Return those that a session opened now may bring, worst first."""
+    """Return the risks of a session opened now, worst first."""
     return worst_first(known_risks(name))
 
 
@@ -116,7 +115,7 @@ def _with_codes(
 
 
 def find_risk(code: str) -> Risk:
-    """Return a risk by its code; :class:`VersionMismatch` if it is not known here."""
+    """Return a risk by its code; :class:`VersionMismatch` for an unknown code."""
     name, _, suffix = code.partition(".")
     risks: Mapping[str, Risk] = {}
     if name == session_risks.PREFIX:
@@ -139,10 +138,7 @@ def risks_of(
     *,
     several: bool = False,
 ) -> dict[str, Risk]:
-    """Return every risk of a session by its code: its protocol's, then the house's.
-
-    ``several``: whether it has several runs.
-    """
+    """Return every risk of a session by its code: its protocol's, then the house's."""
     name = name_of(params)
     own_protocol, house = protocol(name), session_risks
     codes = [*own_protocol.risks_of(params, layout)]
@@ -164,8 +160,7 @@ def parse_params(name: str, values: Mapping[str, Any]) -> Params:
 def defaults(params: type[Params]) -> dict[str, Any]:
     """Return the defaults of a protocol's parameters as JSON values.
 
-    Terms do not hold them, so that a default changes with a new version of the protocol
-    alone.
+    Terms do not hold them: a default changes only with a new version of the protocol.
     """
     return {
         name: to_jsonable_python(field.get_default(call_default_factory=True))

@@ -35,7 +35,7 @@ def use_packages(source: Source) -> None:
 
 
 def offer_packages(source: Source) -> None:
-    """Do the same, unless this process has a source already."""
+    """Use a source of distributions unless this process has one already."""
     if not _sources:
         use_packages(source)
 
@@ -54,12 +54,10 @@ def own_modules() -> Mapping[str, str]:
 
 @cache
 def find_modules() -> Mapping[str, str]:
-    """Return the module of each protocol, those of named distributions too.
+    """Return the module of each protocol, also of named distributions, without an import.
 
-    Nothing is imported.
-
-    Raises InvalidParameters if a named distribution is not installed, has no protocol,
-        or gives one a name that cannot be.
+    Raises InvalidParameters if a named distribution is not installed, has no protocol, or
+        has one with an invalid name.
     """
     modules = dict(own_modules())
     for package in named_packages():
@@ -70,12 +68,11 @@ def find_modules() -> Mapping[str, str]:
 
 
 def find_module(name: str) -> str | None:
-    """Return the module of a protocol; packages of others are looked at last."""
+    """Return the module of a protocol."""
     return own_modules().get(name) or find_modules().get(name)
 
 
 def _entries(package: str) -> Iterator[tuple[str, str]]:
-    """Yield name and module of each protocol of a distribution."""
     from importlib import metadata  # not above: most processes name no package
 
     try:
@@ -98,7 +95,6 @@ def _entries(package: str) -> Iterator[tuple[str, str]]:
 def _check_entry(
     package: str, name: str, module: str, modules: Mapping[str, str]
 ) -> None:
-    """Refuse a name that another protocol has, or that no protocol may have."""
     from clustering_protocols.terms import session_risks  # not above, as metadata
 
     if not _NAME.fullmatch(name) or name == session_risks.PREFIX:

@@ -1,4 +1,4 @@
-"""Pages of the desk at home: what waits for a person, and what that person decides."""
+"""Models of the desk's pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PartyRow(Value):
 
     group: whether it waits for its person, runs, or has ended.
     said: what it waits for, or why it ended, in a sentence.
-    since: since when it has been so; None where only the command line knows it.
+    since: the begin of this state; None if only the command line knows it.
     """
 
     session: str
@@ -29,10 +29,7 @@ class PartyRow(Value):
 
 
 class FieldGroup(Value):
-    """Fields that are folded under a title, and groups within it.
-
-    note: what is said of them together.
-    """
+    """Fields that are folded under a title, with a note, and groups within it."""
 
     title: str
     fields: tuple[FormField, ...] = ()
@@ -41,18 +38,18 @@ class FieldGroup(Value):
 
     @property
     def is_open(self) -> bool:
-        """Return whether something in it is wrong, or not as usual."""
+        """Return whether a field in it is wrong or not as usual."""
         return any(group.is_open for group in self.groups) or any(
             field.wrong or field.value not in ("", field.usual) for field in self.fields
         )
 
 
 class TableScreen(Screen):
-    """A page on which a file is chosen as a table, and how it is read is shown.
+    """A page on which a file is chosen as a table, with a report of how it is read.
 
     names: the columns of the file.
-    report: how it is read, a :class:`party_sdk.tables.CheckReport`; None where none was.
-    checked: whether it was held against terms.
+    report: a :class:`party_sdk.tables.CheckReport`; None if nothing was read.
+    checked: whether it was checked against terms.
     """
 
     names: tuple[str, ...]
@@ -61,13 +58,13 @@ class TableScreen(Screen):
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Return how each column is read, by its name."""
+        """Return the report on each column, by its name."""
         columns = () if self.report is None else self.report.columns
         return {column.name: column for column in columns}
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return what hinders the table, with lines."""
+        """Return what prevents the use of the table, with lines."""
         return () if self.report is None else self.report.sentences
 
     @property
@@ -77,9 +74,9 @@ class TableScreen(Screen):
 
 
 class CellLine(Value):
-    """A text of the table, in so many rows, and what it stands for.
+    """A text of the table, its number of rows, and the value that it stands for.
 
-    chosen: the value of the option; empty where a person has to choose.
+    chosen: the value of the option; empty if a person has to choose.
     """
 
     text: str = Field(repr=False)
@@ -88,16 +85,16 @@ class CellLine(Value):
 
 
 class VariableSource(Value):
-    """A variable of the session, and how the table has it.
+    """A variable of the session, and where the table has it.
 
-    found: what was found in the table, a :class:`party_sdk.tables.drafts.ColumnProposal`.
-    said: what the mapping says, a :class:`party_sdk.tables.mapping.ColumnMapping`.
-    source: the column of the table; empty where none is.
-    is_drafted: whether it is the one that was found.
+    found: the draft, a :class:`party_sdk.tables.drafts.ColumnProposal`.
+    said: the mapping, a :class:`party_sdk.tables.mapping.ColumnMapping`.
+    source: the column of the table; empty without one.
+    is_drafted: whether that is the drafted one.
     candidates: the table's columns, the nearest first.
-    conversions: of units, that lead to the variable's.
-    options: what a text may stand for.
-    asks: whether a person has to say something.
+    conversions: of units that lead to the variable's.
+    options: values that a text may stand for.
+    asks: whether a person has to decide something.
     """
 
     found: Any = Field(repr=False)
@@ -113,7 +110,7 @@ class VariableSource(Value):
 
     @property
     def written(self) -> str:
-        """Return the sign between thousands, '_', and the decimal sign; empty as found."""
+        """Return the signs of thousands and decimals around '_'; empty as found."""
         if not self.said.says_signs:
             return ""
         return f"{self.said.thousands or ''}_{self.said.decimal or ''}"
@@ -146,7 +143,7 @@ class RowsPreview(Value):
 
 
 class SlotLine(Value):
-    """A place as it stands in the form; row and column count from 1."""
+    """A slot as it stands in the form; row and column count from 1."""
 
     name: str = ""
     title: str = ""
@@ -156,12 +153,11 @@ class SlotLine(Value):
 
 
 class ColumnGroup(Value):
-    """What is said of the columns of one group; ``number`` counts from 1.
+    """The variables of a column group in the form; ``number`` counts from 1.
 
-    fields: the table from which its dictionary is drafted, and how.
-    elsewhere: the same of files outside the folder.
+    fields, elsewhere: the table from which its dictionary is drafted, in the folder or not.
     variables: rows as :class:`party_sdk.tables.variables.Variable`.
-    listed: the table whose variables these are; empty where they are typed.
+    listed: the table whose variables these are; empty if they are typed.
     notes, wrong: by the number of a row, from 1.
     """
 

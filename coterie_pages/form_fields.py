@@ -1,4 +1,4 @@
-"""From the JSON schema of parameters to fields of a form, and to lines of text."""
+"""Form fields and lines of text of the JSON schema of parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Parameter(NamedTuple):
 
     name: a dot reaches into a part.
     schema: of its value.
-    group: what it, or the part that it is in, is about.
+    group: its topic, or that of the part around it.
     """
 
     name: str
@@ -99,11 +99,9 @@ def fields_of(
     *,
     prefix: str = "",
 ) -> tuple[FormField, ...]:
-    """Return a field for each parameter; the required ones come first.
+    """Return a field for each parameter, required ones first.
 
-    schema: the JSON schema of the parameters.
-    values: what stands in the fields, by the name of the field; the others are empty,
-        which stands for the default.
+    values: of the fields by name; empty ones stand for the default.
     wrong: why a value was refused, by the name of the parameter.
     prefix: of the names of the fields.
     """

@@ -1,4 +1,4 @@
-"""Numbers, spans and names as people read them, the same in text and on pages."""
+"""Numbers, times and names as people read them, the same in text and on pages."""
 
 from __future__ import annotations
 
@@ -87,21 +87,21 @@ def number(value: Any) -> str:
 
 
 def show(value: Any) -> Any:
-    """Return a value of a record as a cell of a table has it; texts stay as they are."""
+    """Return a value as a cell of a table; texts stay as they are."""
     if isinstance(value, datetime):
         return moment(value)
     return value if isinstance(value, str) else number(value)
 
 
 def plain_heading(heading: str) -> str:
-    """Return a heading of a table without the sign that says what stands below."""
+    """Return a heading without the sign of its column's kind."""
     return heading[1:] if heading[:1] in {"#", "="} else heading
 
 
 def cells(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
     """Yield a row of a table for each record: its attributes of these names.
 
-    ``name|percent`` writes one by the function ``percent`` of this module.
+    ``name|percent`` formats one by the function ``percent`` of this module.
     """
     for record in records:
         row = []
@@ -130,7 +130,7 @@ def clusters(count: int, word: str = "cluster") -> list[str]:
 def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield of each cluster its name, its rows and the own rows, where they are known."""
+    """Yield the name, the rows and the own rows of each cluster, where they are known."""
     columns = [sizes for sizes in (report.sizes, own) if sizes]
     for cluster in range(max(map(len, columns))):
         yield (
@@ -146,7 +146,7 @@ def cluster_rows(
 def outcome_rows(
     table: OutcomeTable, lines: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield of each described variable its name, its test and an interval for each line."""
+    """Yield the name, the test and the intervals of each described variable."""
     for field in table.fields:
         unit = f", {field.unit}" if field.unit else ""
         intervals = (outcome_cell(field, line) for line in range(len(lines)))
@@ -167,14 +167,14 @@ def drift_cells(drift: VariableDrift, gaps: bool) -> tuple[str, ...]:  # noqa: F
 
 
 def column_rows(columns: Iterable[Any], ranges: bool) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001  templates
-    """Yield how each column of a table is read, with its range where that is shown."""
+    """Yield how each column of a table is read, with its range on request."""
     for column in columns:
         ends = (end or "–" for end in column.range) if ranges else ()
         yield column.name, column.type, column.missing, *ends
 
 
 def contribution_facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    """Yield to whom a contribution goes, its size, and what its protocol notes."""
+    """Yield the receivers, the size and the notes of a contribution."""
     for part in inspection.parts:
         yield f"To {part.receiver}", part.meaning
     yield "Size", f"{inspection.n_bytes:,} bytes"
@@ -198,7 +198,7 @@ def join_shape(shape: Sequence[int]) -> str:
 
 
 def shorten(value: Any) -> str:
-    """Return what a contribution or a protocol says, cut where it is long."""
+    """Return a value as text of limited length."""
     text = f"{value:.3g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
 
@@ -231,7 +231,7 @@ def frequency(kind: RoundKind) -> str:
 
 
 def title_of(seat: SlotEntry | PlannedSlot) -> str:
-    """Return how people call a slot: its title, or its name without one."""
+    """Return the title of a slot, or its name without one."""
     return seat.title or seat.slot
 
 
@@ -247,7 +247,7 @@ def cluster_title(cluster: int, names: Sequence[str] = ()) -> str:
 
 
 def agreement_sentence(sheet: TermsSheet) -> str:
-    """Return what is signed, before the digest of the sheet."""
+    """Return the sentence above the signed digest of the sheet."""
     where = f" as {sheet.slot}" if sheet.slot else ""
     return (
         f"We take part in {sheet.session}{where} and accept the sheet of this SHA-256 "
@@ -256,7 +256,7 @@ def agreement_sentence(sheet: TermsSheet) -> str:
 
 
 def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
-    """Yield what the page to sign says of a session, each with its label."""
+    """Yield the labelled facts of the page to sign."""
     for caption, text in texts_of(sheet):
         yield caption.label, text or "Not stated in the terms."
     n_open = sum(slot.expected is None for slot in sheet.places)
@@ -280,7 +280,7 @@ def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
 
 
 def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
-    """Yield what is sent, in the words of the page to sign."""
+    """Yield the sentences on what is sent, for the page to sign."""
     yield "No row and no id is sent as it is."
     yield from (kind.meaning for kind in sheet.sent if kind.reach == "readable")
     if n_hidden := sum(kind.reach == "hidden" for kind in sheet.sent):
@@ -290,7 +290,7 @@ def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
 
 
 def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
-    """Yield what sections of the terms say, each with its label."""
+    """Yield the sentences of the terms' sections, each with its label."""
     for _, _, caption in captions_of(SessionRequest):
         sentence = "" if caption.group else getattr(sheet, caption.name)
         if sentence:
@@ -334,14 +334,14 @@ def ago(time: datetime, now: datetime) -> str:
 
 
 def is_over(report: RunReport | SessionReport) -> bool:
-    """Return whether nothing more will come of a session."""
+    """Return whether a session has ended."""
     if isinstance(report, RunReport):
         return report.complete or bool(report.ended)
     return report.state in OVER
 
 
 def shown_figures(runs: Sequence[RunLine]) -> list[str]:
-    """Return the names of the figures that any run has, and that are worth a column."""
+    """Return the names of the figures that are worth a column."""
     return [
         name
         for name in (runs[0].figures if runs else ())
@@ -351,7 +351,7 @@ def shown_figures(runs: Sequence[RunLine]) -> list[str]:
 
 
 def cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
-    """Return what a profile tells of a field in one line: its mean, or its levels."""
+    """Return a field's mean or levels in a line of a profile."""
     if field.levels:
         return field.shares_text(line)
     mean, spread = field.mean[line], field.spread[line]
@@ -376,9 +376,9 @@ _SMALLEST_P: Final = 0.001
 
 
 def outcome_cell(field: Outcome, line: int) -> str:
-    """Return the interval of a described variable in one line, or of each level.
+    """Return the intervals of a described variable: of its mean, or of each level.
 
-    Of yes and no that of yes alone; of very many levels those that come first.
+    Of yes and no it is that of yes alone; of very many levels the first ones.
     """
     if not field.levels:
         interval = field.means[line]

@@ -1,4 +1,4 @@
-"""What pages say of a session: terms, reports, frames and form fields."""
+"""Models of what people read: terms, reports, timelines, frames and form fields."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from clustering_protocols.wire.answers import RunLine
 class NamedInstitution(Value):
     """An institution.
 
-    name: of its trusted card, else as it calls itself; empty where it gives none.
-    known: whether its card was trusted here, or it is the reader's own.
+    name: of its trusted card, else its own; empty without one.
+    known: whether its card is trusted here, or it is the reader's own.
     fingerprint: of its public key.
     """
 
@@ -29,20 +29,16 @@ class NamedInstitution(Value):
 
 
 class Learns(Value):
-    """Who learns what."""
+    """A reader, and what it learns."""
 
     who: str
     what: str
 
 
 class Risk(Value):
-    """What the terms let others learn or do: a code, and its sentence.
+    """A risk of the terms, with its code and readers.
 
-    level: where it comes from; see
-        :class:`~clustering_protocols.terms.session_risks.RiskLevel`.
-    harm: the worst that can follow.
-    measured, remedy, detail: what was measured, what would remove it, and when it holds.
-    readers: who learns what, of what is so in any session.
+    Other fields as in :class:`~clustering_protocols.terms.session_risks.Risk`.
     """
 
     code: str
@@ -56,7 +52,7 @@ class Risk(Value):
 
 
 class Versions(Value):
-    """What wrote a page, and which release of the protocol it speaks of."""
+    """The release that wrote a page, and the versions of protocol and terms."""
 
     coterie: str
     protocol: int
@@ -64,12 +60,12 @@ class Versions(Value):
 
 
 class SlotEntry(Value):
-    """A slot, and who sits there.
+    """A slot and its party.
 
     row, column: the groups, from 0.
-    state, read_at: as the analyst says it; empty where nobody has asked it.
-    reason: why somebody does not sit there: a check's name, or words.
-    n_rows, n_columns: None until somebody has joined.
+    state, read_at: as the analyst says; empty for a reader who did not ask it.
+    reason: why nobody sits there: the name of a check, or words.
+    n_rows, n_columns: None until the party has joined.
     """
 
     slot: str
@@ -88,14 +84,14 @@ class SlotEntry(Value):
 
 
 class Matrix(Value):
-    """Numbers in rows, one for each cluster; ``columns`` may be empty: no names."""
+    """Numbers in rows, one for each cluster; ``columns`` may be empty."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[float, ...], ...]
 
     @property
     def heads(self) -> list[str]:
-        """Return the headings of its table: names, or numbers from 1."""
+        """Return the headings of its table: the columns, or numbers from 1."""
         width = len(self.rows[0]) if self.rows else 0
         names = self.columns or tuple(str(number) for number in range(1, width + 1))
         return [f"#{name}" for name in names]
@@ -110,12 +106,12 @@ class Outline(Value):
 
 
 class Points(Value):
-    """Own rows on their two principal axes. No ids: a point has a place and a cluster.
+    """Own rows on their two principal axes, without ids.
 
     x, y: standardised rows on the axes.
     labels: the cluster of each; -1 for none.
-    explained: the share of the spread that each axis shows.
-    n_rows: how many rows there are; fewer may be drawn.
+    explained: the share of the spread on each axis.
+    n_rows: of the table; fewer may be drawn.
     outlines: of a mixture, two standard deviations around each mean.
     """
 
@@ -128,11 +124,7 @@ class Points(Value):
 
 
 class LoggedLine(Value):
-    """One line of a log: of what left a party, or of the analyst's audit.
-
-    number: of the line, in its log.
-    digest: SHA-256 of what left.
-    """
+    """A line of a party's log or of the analyst's audit, by its number there."""
 
     number: int = Field(ge=1)
     at: AwareDatetime
@@ -143,17 +135,17 @@ class LoggedLine(Value):
 
     @property
     def attempted(self) -> str:
-        """Return the round, with the attempt where it was not the first."""
+        """Return the round, with the number of a repeated attempt."""
         suffix = f".{self.attempt}" if self.attempt > 1 else ""
         return f"{self.round}{suffix}" if self.round else ""
 
 
 class SentLine(LoggedLine):
-    """One line of what left a party, or what the analyst acknowledged.
+    """A line of a party's log: a message that left, or a receipt.
 
-    size: in bytes, where the line has one.
-    entry: the number of the receipt's line in the analyst's audit.
-    told: what the operator was told before it left.
+    size: in bytes, of a message.
+    entry: the number of a receipt's line in the analyst's audit.
+    told: what the operator read before the message left.
     """
 
     size: int | None = None
@@ -163,7 +155,7 @@ class SentLine(LoggedLine):
 
     @property
     def sentence(self) -> str:
-        """Return what happened."""
+        """Return the line in words."""
         text = _EVENTS.get(self.event, self.event)
         if self.entry:
             text += f": line {self.entry} of its audit{', signed' * self.signed}"
@@ -188,15 +180,15 @@ class AuditRow(LoggedLine):
 
     @property
     def digest_or_reason(self) -> str:
-        """Return what else the line says."""
+        """Return the reason and the digest."""
         return f"{self.reason} {self.digest}".strip()
 
 
 class PlannedSlot(Value):
-    """A slot before anybody sits there.
+    """A slot of the terms.
 
     row, column: the groups, from 0.
-    expected: the institution that alone may sit there; None where the slot is open.
+    expected: the only institution that may sit there; None if the slot is open.
     own: whether it is the reader's.
     """
 
@@ -209,10 +201,7 @@ class PlannedSlot(Value):
 
 
 class ParameterLine(Value):
-    """A parameter of the protocol: its value as JSON, and what it means.
-
-    usual: whether the value is the default.
-    """
+    """A parameter of the protocol; ``usual``: whether it has its default."""
 
     name: str
     value: str
@@ -221,14 +210,14 @@ class ParameterLine(Value):
 
 
 class Item(Value):
-    """One field of a message: its name, and its declared form in words."""
+    """A field of a message, and its declared form in words."""
 
     name: str
     form: str
 
 
 class Message(Value):
-    """A kind of message, and the closed list of what is in it."""
+    """A kind of message with all its fields."""
 
     kind: str
     sentence: str = ""
@@ -236,7 +225,7 @@ class Message(Value):
 
 
 class RoundKind(Value):
-    """One kind of round: what is answered, and how often at least and at most."""
+    """A kind of round: the answer to a task, and how often it is due."""
 
     task: str
     least: int
@@ -248,7 +237,7 @@ class Step(Value):
     """A stage: what a party sends to the analyst, and sealed to other parties.
 
     each_run: whether it is repeated for each number of clusters.
-    results: what parties and coordinator are told at its end.
+    results: what parties and coordinator receive at its end.
     """
 
     name: str
@@ -259,7 +248,7 @@ class Step(Value):
 
 
 class FieldLine(Value):
-    """A field of the dictionary, and what becomes of it before it is clustered."""
+    """A field of the dictionary, and its preparation."""
 
     name: str
     title: str = ""
@@ -270,7 +259,7 @@ class FieldLine(Value):
 
 
 class DictionaryFields(Value):
-    """The dictionary of one column group, and who holds it."""
+    """The dictionary of a column group, and the slots that hold it."""
 
     column: int = Field(ge=0)
     slots: tuple[str, ...]
@@ -279,7 +268,7 @@ class DictionaryFields(Value):
 
 
 class SentKind(Value):
-    """A kind of what a party sends: what it means, and who can read it."""
+    """A kind of message that parties send: its meaning, and who can read it."""
 
     meaning: str
     reach: Reach
@@ -291,22 +280,17 @@ class TermsSheet(Words):
     digest: SHA-256 of the exact text of the terms, hex.
     consent: SHA-256 of all that a party accepts; see
         :func:`coterie_pages.views.terms_sheet.consent_digest`.
-    url: the analyst's address; empty where it is not known.
-    coordinator, analyst: who signed the terms, and who runs the service. None where
-        terms do not say.
+    url: the analyst's address, if it is known.
+    coordinator, analyst: who signed the terms, and who runs the service.
     slot, you: the reader's slot and institution; empty for a coordinator.
-    runs: the numbers of clusters and how one is chosen, as a sentence; empty for one.
-    release: who reads what the clusters are like, as a sentence; empty where nobody
-        does.
-    storage: how long the analyst keeps what, as a sentence; empty where terms do not
-        say.
-    personal_data: what leaves of single people, in one sentence.
-    sent: the kinds of what parties send, those that somebody reads first.
-    categories: the variables that the dictionary describes, the reader's own first.
+    runs, release, storage: the sections of the terms as sentences.
+    personal_data: what leaves about single people, in one sentence.
+    sent: the kinds of messages, those that somebody can read first.
+    categories: the variables of the dictionary, of the reader's column group if it has one.
     answer_within, join_within: seconds.
-    least_rows: the fewest rows of each party.
-    paper: what to cite for the method; empty where there is no paper.
-    audit: how many updates fit a party's audit of its sums; empty where it has none.
+    least_rows: of each party.
+    paper: what to cite for the method.
+    audit: how many updates fit a party's audit of its sums; empty without an audit.
     """
 
     kind: Literal["terms-sheet"] = "terms-sheet"
@@ -344,10 +328,10 @@ class TermsSheet(Words):
 
 
 class Screen:
-    """A served page: the name of its template under ``templates``, and what that reads.
+    """A served page: the name of its template, and the values that the template reads.
 
-    The template reads all that is said as ``page``. On a page that shows a sheet or a
-    report, that is ``page``, and what is said beside it ``own``.
+    The template reads the values as ``page``. On a page that shows a sheet or a report,
+    that is ``page``, and the values are ``own``.
     """
 
     def __init__(self, template: str, content: Any = None, /, **values: Any) -> None:
@@ -356,17 +340,14 @@ class Screen:
 
 
 class Refusal(Screen):
-    """That something is not, or may not be, and what to do."""
+    """An error page: what is wrong, and what to do."""
 
     def __init__(self, title: str, detail: str, remedy: str = "") -> None:
         super().__init__("refusal.html.j2", title=title, detail=detail, remedy=remedy)
 
 
 class Work(Value):
-    """A stretch of time in which rounds continued, or somebody was awaited.
-
-    rounds: how many rounds it holds; 0 while parties join.
-    """
+    """A time with open rounds, or with none (``rounds`` 0) while parties join."""
 
     begin: AwareDatetime
     end: AwareDatetime
@@ -375,7 +356,7 @@ class Work(Value):
 
 
 class StageSpan(Value):
-    """A stretch of time in which the rounds of one stage continued."""
+    """The time in which the rounds of a stage were open."""
 
     name: str
     begin: AwareDatetime
@@ -383,7 +364,7 @@ class StageSpan(Value):
 
 
 class SlotAnswer(Value):
-    """An answer of a slot: when it came, and to which round."""
+    """A slot's answer to a round, and its time."""
 
     slot: str
     at: AwareDatetime
@@ -393,7 +374,7 @@ class SlotAnswer(Value):
 class Timeline(Value):
     """When stages and rounds were open, and when each slot answered.
 
-    stages: none where the audit is of a release that did not name them.
+    stages: none if the audit is of a release that did not name them.
     """
 
     stages: tuple[StageSpan, ...] = ()
@@ -404,21 +385,20 @@ class Timeline(Value):
 
 
 class _Report(Value):
-    """What both sides' reports say.
+    """The common part of both sides' reports.
 
-    sheet: the terms, whole. None for a coordinator on another machine than that on
-        which the session was opened: only there can they be checked.
-    agreement: SHA-256 of the agreement, hex; empty until all have joined.
-    safety_number: empty until all have joined.
-    sizes: rows of all parties in each cluster of the chosen run; empty where nobody
-        tells.
-    names: what people at home call each cluster; '' for those without a name.
-    centroids: of the chosen run, where protocol and terms let them out.
-    told: what else the protocol tells of the result.
-    outcomes: intervals and tests of described variables, of profiles that have some.
+    sheet: the terms; None for a coordinator on another machine than that on which the
+        session was opened: only there can they be checked.
+    agreement, safety_number: empty until all have joined; the agreement as SHA-256, hex.
+    sizes: rows of all parties in each cluster of the selected run; empty if they are not
+        published.
+    names: of the clusters at home; '' for those without a name.
+    centroids: of the selected run, if protocol and terms publish them.
+    told: other published figures of the protocol.
+    outcomes: intervals and tests of described variables.
     measured: agreement of this method with pooled clustering on the worst and the best
-        public data set; None where it was not measured.
-    way: the protocol's name for that way.
+        public data set; None if it was not measured.
+    way: the protocol's name of the method.
     counts_linked: whether people in common were counted, and nothing clustered.
     """
 
@@ -443,22 +423,22 @@ class _Report(Value):
 
     @property
     def is_description(self) -> bool:
-        """Return whether variables were described, and nothing was clustered."""
+        """Return whether variables were described and nothing was clustered."""
         return any(profile.is_description for profile in self.profiles)
 
 
 class RunReport(_Report):
-    """What a party may say of its own run of a session.
+    """A party's report of its own run of a session.
 
     complete: whether the result is there.
-    ended: how the session ended without one, as far as the party was told.
-    n_rows: rows of the party's table; None until it has joined.
+    ended: how the session ended without a result, as far as the party knows.
+    n_rows: of the party's table; None until it has joined.
     linked: how many of them are linked to rows of others, as ``n of m``.
-    own_sizes: how many of them are in each cluster.
+    own_sizes: own rows in each cluster.
     odd: sentences on clusters that hold own rows alone, or none of them.
-    without: how many are in none, or did not take part.
+    without: own rows in no cluster, or that did not take part.
     points: the party's own rows on two axes.
-    accepted: the risk codes that were accepted.
+    accepted: the accepted risk codes.
     mapping: the keyed digest of the mapping of the table; empty without one.
     left: the party's log, after its chain was checked.
     """
@@ -479,9 +459,9 @@ class RunReport(_Report):
 
 
 class SessionReport(_Report):
-    """What a coordinator may say of a session.
+    """A coordinator's report of a session.
 
-    state, reason: where it stands, and the problem that ended it early.
+    state, reason: of the session, and the problem that ended it early.
     audit: the analyst's log, after its chain and signature were checked.
     signed_by: the fingerprint of the key that signed it.
     """
@@ -496,9 +476,9 @@ class SessionReport(_Report):
 
 
 class OwnRun(Value):
-    """What one number of clusters makes of the own rows.
+    """The own rows under one number of clusters.
 
-    own_sizes: own rows in each cluster; sizes: rows of all parties.
+    own_sizes, sizes: own rows, and rows of all parties, in each cluster.
     profile: of the own rows; None without a dictionary.
     """
 
@@ -509,7 +489,7 @@ class OwnRun(Value):
 
 
 class RunOverlap(Value):
-    """How the clusters of two runs share the own rows: a row for each of the first."""
+    """Own rows by their clusters in two runs: a row for each cluster of the first."""
 
     first: int
     second: int
@@ -517,14 +497,14 @@ class RunOverlap(Value):
 
 
 class VariableDrift(Value):
-    """One column of new rows beside the trained ones.
+    """A column of new rows beside the trained ones.
 
-    then, now: the mean, in the units of the table; the share of rows of a yes and no or
-        of a level. None where it is not known.
+    then, now: the mean in the units of the table, or the share of a yes or level; None if
+        it is not known.
     is_share, is_date: whether these are shares, or days since 1970-01-01.
     missing_then, missing_now: shares of rows without a value.
-    shift: of the mean as it was clustered, in standard deviations of the trained rows;
-        None where these are all alike.
+    shift: of the clustered mean, in standard deviations of the trained rows; None if these
+        are all alike.
     outside: share of the new rows outside the trained range.
     """
 
@@ -541,7 +521,7 @@ class VariableDrift(Value):
 
 
 class ClusterDrift(Value):
-    """One cluster: new rows in it, and the shares of own rows then and now."""
+    """New rows in a cluster, and its shares of own rows then and now."""
 
     cluster: int = Field(ge=0)
     n_rows: int = Field(ge=0)
@@ -550,18 +530,15 @@ class ClusterDrift(Value):
 
 
 class NewRowsSummary(Value):
-    """What may be said of new rows as a whole.
+    """A summary of new rows.
 
-    n_rows, n_labelled: how many there are, and how many have a label.
-    n_trained: how many own rows the session clustered.
-    outside: share of the rows with at least one value outside the range of the own
-        trained rows.
-    by_chance: the share outside that rows of the same distribution have at most, in the
-        mean.
-    farthest: the largest distance to the centre of the own cluster; None where a party
+    n_rows, n_labelled: all new rows, and those with a label.
+    n_trained: own rows that the session clustered.
+    outside: share of the rows with a value outside the range of the own trained rows.
+    by_chance: the largest mean share outside, for rows of the same distribution.
+    farthest: the largest distance to the centre of the own cluster; None if the party
         knows no centre.
-    variables: those that moved most come first.
-    more_variables: how many more there are.
+    variables: those that moved most; ``more_variables`` moved less.
     """
 
     n_rows: int = Field(ge=0)
@@ -576,10 +553,7 @@ class NewRowsSummary(Value):
 
 
 class Link(Value):
-    """A way to another page of the same pages.
-
-    here: whether it leads to the page that is shown, or to what that page is part of.
-    """
+    """A link to a page; ``here``: whether that is the current page or its section."""
 
     href: str
     text: str
@@ -587,10 +561,7 @@ class Link(Value):
 
 
 class Banner(Value):
-    """What was just done, or why it was not.
-
-    remedy: what to do now; empty where there is nothing to do.
-    """
+    """A message about the last action; ``remedy``: what to do now, if anything."""
 
     text: str
     remedy: str = ""
@@ -598,15 +569,14 @@ class Banner(Value):
 
 
 class Frame(Value):
-    """What is around a served page.
+    """The frame around a served page.
 
-    root: the path under which all of them, scripts and styles are.
-    address: the path of this page, for what is shown anew.
-    links: the ways to other pages.
-    token: what every form sends back, so that no other site can send it.
-    leave: where the form that leaves the desk is sent; empty where there is none.
-    notice: shown above the page.
-    seconds: after how long the page is shown anew by itself; 0 for never.
+    root: the path of all pages, scripts and styles.
+    address: the path of this page, for its refreshes.
+    token: the secret of every form against requests of other sites.
+    leave: the address of the form that leaves the desk; empty without one.
+    notice: above the page.
+    seconds: between refreshes; 0 for none.
     waits: whether something on the page waits for the person: its title says so.
     """
 
@@ -621,7 +591,7 @@ class Frame(Value):
 
 
 class Option(Value):
-    """One of several values, and how people call it."""
+    """A value of a choice, and its text."""
 
     value: str
     text: str
@@ -630,16 +600,13 @@ class Option(Value):
 class FormField(Value):
     """A field of a form.
 
-    name: what the form sends; a dot reaches into a part.
-    label, hint: what it is called, and what it means.
-    group: what it is about, of fields that forms put together.
-    kind: ``choice``: one of the options, or empty for the default; ``tick``: yes or
-        nothing.
+    name: of the sent value; a dot reaches into a part.
+    group: the topic by which forms fold fields.
+    kind: ``choice``: one of the options, or empty for the default; ``tick``: yes or no.
     limits: type and limits in words.
-    usual: the default, as it would be written; empty where there is none.
-    value: what stands in it.
-    wrong: why that was refused.
-    reloads: what its form asks for once another value is chosen; empty for nothing.
+    usual: the default as text; empty without one.
+    wrong: why the value was refused.
+    reloads: the action of the form when the value changes; empty for none.
     """
 
     name: str
@@ -657,7 +624,7 @@ class FormField(Value):
 
     @property
     def id(self) -> str:
-        """Return what it is called on the page, to which a list of errors leads."""
+        """Return its id on the page, to which a list of errors links."""
         return field_id(self.name)
 
 
@@ -667,12 +634,12 @@ def field_id(name: str) -> str:
 
 
 class KeysChoice(Value):
-    """By which match keys a new session links rows that have no common id.
+    """The match keys by which a new session links rows without a common id.
 
-    table: one's own, on which the keys are tried.
+    table: an own table on which the keys are tried.
     keys: one a line, the first counts first.
-    lines: how that table's rows look by each: ``KeyPreview`` of :mod:`party_sdk.tables`.
-    needs: what each party has to admit; empty where it need not.
+    lines: ``KeyPreview`` of :mod:`party_sdk.tables` for each key.
+    needs: what each party has to admit; empty if nothing.
     """
 
     table: FormField

@@ -1,4 +1,4 @@
-"""The HTML of a model: one file that fetches and runs nothing, or a page in a frame."""
+"""The HTML of a model: one file without scripts, or a served page in a frame."""
 
 from __future__ import annotations
 
@@ -43,11 +43,7 @@ _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 
 
 def page(model: Report) -> str:
-    """Return the HTML of a model.
-
-    Everything in it is escaped, anyone who wrote it; what would change the direction of
-    text, or cannot be shown, stands as an escape.
-    """
+    """Return the HTML of a model, with everything in it escaped."""
     return _render(_REPORTS[model.kind], page=model, frame_template="file.html.j2")
 
 
@@ -58,17 +54,14 @@ def _render(name: str, **values: Any) -> str:
 
 
 def assessment(sheet: TermsSheet) -> str:
-    """Return a data protection impact assessment (Markdown), filled from terms.
-
-    What terms cannot say stands in brackets.
-    """
+    """Return a data protection impact assessment (Markdown), filled from terms."""
     template = _text_environment().get_template("dpia.md.j2")
     return template.render(page=sheet)
 
 
 @cache
 def _text_environment() -> Environment:
-    """Return what writes Markdown: nothing of a text may begin a tag or end a cell."""
+    """Return the environment for Markdown, where no text may begin a tag or end a cell."""
     environment = _environment().overlay(autoescape=False, finalize=_escape_markdown)
     environment.filters |= {"in_cell": lambda text: text.replace("|", "\\|")}
     return environment
@@ -80,7 +73,7 @@ def _escape_markdown(value: Any) -> Any:
 
 
 def screen(model: Report | Screen, frame: Frame) -> str:
-    """Return the HTML of a model as a served page, escaped like any other."""
+    """Return the HTML of a model as a served page."""
     if not isinstance(model, Screen):
         model = Screen(_REPORTS[model.kind], model)
     return _render(
@@ -130,7 +123,7 @@ def _environment() -> Environment:
 
 
 def _escape_control(value: Any) -> Any:
-    """Escape what a browser would obey instead of showing it."""
+    """Escape characters that a browser would obey instead of showing them."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     if value.isprintable():  # as nearly all is: found out in a tenth of the time

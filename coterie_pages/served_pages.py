@@ -1,7 +1,7 @@
-"""Pages that a browser asks for: the same templates, in a frame with ways to go.
+"""Headers and assets of pages that a browser asks for.
 
-Scripts and styles are files of the same address, so that the policy of the pages can
-forbid whatever stands in a page itself. Both shells send :data:`HEADERS` with each.
+Scripts and styles are files of the same address, so the content security policy forbids
+inline ones. Both shells send :data:`HEADERS` with each page.
 """
 
 from __future__ import annotations
@@ -45,10 +45,7 @@ _ASSETS: Final = {
 
 
 class Asset(NamedTuple):
-    """A script or a style.
-
-    tag: the first characters of its SHA-256: another content has another address.
-    """
+    """A script or a style; its ``tag``, from the SHA-256, is part of its address."""
 
     content: bytes
     media_type: str
@@ -56,7 +53,7 @@ class Asset(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return how it is sent: its address changes when it does, so it is kept."""
+        """Return its headers: a cache may keep it, as its address changes with it."""
         cache_control = "public, max-age=31536000, immutable"
         return {
             **HEADERS,
@@ -66,7 +63,7 @@ class Asset(NamedTuple):
 
 
 def asset(name: str) -> Asset | None:
-    """Return what pages load under a name; None where they load nothing of it."""
+    """Return the asset of a name; None if there is none."""
     if name not in _ASSETS:
         return None
     return asset_in("coterie_pages", *_ASSETS[name])
@@ -74,7 +71,7 @@ def asset(name: str) -> Asset | None:
 
 @cache
 def asset_in(package: str, path: str, media_type: str) -> Asset:
-    """Return a file of a package as what pages load."""
+    """Return a file of a package as an asset."""
     content = files(package).joinpath(path).read_bytes()
     return Asset(content, media_type, sha256(content).hexdigest()[:12])
 

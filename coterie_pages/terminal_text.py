@@ -1,4 +1,4 @@
-"""The terms sheet for a terminal: the same as the page, in lines."""
+"""The terms sheet in lines for a terminal."""
 
 from __future__ import annotations
 

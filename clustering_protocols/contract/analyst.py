@@ -1,4 +1,4 @@
-"""The analyst's side of a stage: what it asks, and how a stage ends."""
+"""The analyst's side of a stage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ State = TypeVar("State", bound=Record, default=Record)
 
 
 class NoState(Record):
-    """The state of an analyst that has nothing to remember between its rounds."""
+    """The state of an analyst that remembers nothing between its rounds."""
 
     kind = "nothing"
 
@@ -32,11 +32,11 @@ class Ask:
     """One more round.
 
     tasks: one task per slot that takes part, all of one kind.
-    state: what the analyst role wants back at the next step; by default nothing.
+    state: for the next step of the analyst role; by default nothing.
     dims: sizes that the contribution's arrays must have.
-    quorum: how many contributions suffice once the deadline has passed; None for all.
-    progress: JSON values for those who watch: how far a protocol of many rounds has
-        come. Empty: as before.
+    quorum: how many contributions suffice after the deadline; None for all.
+    progress: JSON values on the progress of a protocol of many rounds. Empty:
+        unchanged.
     profiles: what the coordinator may read of the clusters, once it is known.
     """
 
@@ -49,10 +49,7 @@ class Ask:
 
     @classmethod
     def everybody(cls, session: SessionContext, task: Record, **more: Any) -> Self:
-        """Return a round in which every slot gets the same task.
-
-        ``more`` are the other attributes.
-        """
+        """Return a round with one task for every slot; ``more``: other attributes."""
         return cls(tasks=dict.fromkeys(session.slots, task), **more)
 
 
@@ -60,8 +57,8 @@ class Ask:
 class Reopen:
     """The round is void: open it again under a new attempt.
 
-    reason: why, for the reader of a session that was void too often.
-    ask: what is asked now, for example of fewer slots; None for the same tasks. Its
+    reason: for the reader of a session that was void too often.
+    ask: the new question, for example of fewer slots; None for the same tasks. Its
         state counts, and envelopes of the round before come along again.
     """
 
@@ -72,13 +69,13 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run ends with.
+    """The end of a run.
 
     results: what each slot may read; labels go to the slots of their row group only.
     summary: what the coordinator may read.
-    figures: what everybody may read, all parties included.
-    labelled_at_home: whether parties find the labels, and number the clusters of their
-        outcome, themselves.
+    figures: what everybody may read.
+    labelled_at_home: whether parties find the labels, and number the clusters,
+        themselves.
     """
 
     results: Mapping[str, Record]
@@ -89,11 +86,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The stage is over.
+    """The end of the stage.
 
-    runs: of a stage that gives results: one where the stage belongs to one run, else
-        one for each of the session's.
-    n_rows: how many rows take part from here on, of slots of which this stage has
+    runs: of a stage with results: one if the stage belongs to one run, else one for
+        each of the session's.
+    n_rows: the number of rows that take part from now on, of slots of which this stage
         selected some; its parties remember a :class:`~.published.Selection`.
     """
 
@@ -102,28 +99,24 @@ class Finish:
 
     @classmethod
     def with_results(cls, results: Mapping[str, Record], **more: Any) -> Self:
-        """Return the end of a stage that gives one run's results.
-
-        ``more`` are the other attributes of :class:`Run`.
-        """
+        """Return the end with one run's results; ``more``: attributes of :class:`Run`."""
         return cls(runs=(Run(results=results, **more),))
 
 
 class AnalystRole(ABC, Generic[P, Answer, State]):
     """The analyst's side of a stage: pure, deterministic.
 
-    Generic in the protocol's parameters, the answers to its tasks (a union, where a stage
-    asks for several kinds), and the state, where it has one.
+    Generic in the protocol's parameters, the answers to its tasks (a union, where a
+    stage asks for several kinds), and the state.
 
-    state: what :meth:`start` and :meth:`step` leave in ``Ask.state``; by default
-        nothing.
+    state: of :meth:`start` and :meth:`step` in ``Ask.state``; by default nothing.
     """
 
     state: ClassVar[type[Record]] = NoState
 
     @abstractmethod
     def start(self, session: SessionContext[P]) -> Ask | Finish:
-        """Return the first round, or Finish where there is nothing to ask."""
+        """Return the first round, or Finish if there is nothing to ask."""
 
     @abstractmethod
     def step(
@@ -134,13 +127,13 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
     ) -> Ask | Reopen | Finish:
         """Return what follows from a round's contributions, in slot order.
 
-        Raises :class:`~clustering_protocols.common.errors.CoterieError` where the session
+        Raises :class:`~clustering_protocols.common.errors.CoterieError` if the session
         cannot continue; its problem becomes the reason of the session's end.
         """
 
 
 def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
-    """Return the contributions of a round that asked for one kind, with their type."""
+    """Return contributions with their type, of a round that asked for one kind."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
 
 

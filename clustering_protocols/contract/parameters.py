@@ -1,7 +1,6 @@
-"""What a parameter is about, said beside it, and parameters that many protocols have.
+"""The topic of a parameter, by which forms group them, and common parameters.
 
-Forms put together what is about the same; a parameter that says nothing is one of the
-method itself.
+A parameter without a topic is one of the method itself.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ USUAL: Final = "The method"
 
 
 def asked(params: type[BaseModel]) -> dict[str, Any]:
-    """Return what the values cost of each parameter that has to be named."""
+    """Return the costs of each parameter that a coordinator has to choose."""
     fields = params.model_fields.items()
     extras = {name: field.json_schema_extra for name, field in fields}
     return {

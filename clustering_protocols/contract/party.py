@@ -1,4 +1,4 @@
-"""A party's side of a stage: what it sees, and what it returns."""
+"""The party's side of a stage."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Result = TypeVar("Result", bound=Record, default=Record)
 
 
 class Memory:
-    """What a party keeps between rounds: encoded records by kind; a value.
+    """What a party keeps between rounds: encoded records by kind.
 
-    Within one of several runs, what is remembered is that run's alone, and what was
-    remembered outside of all runs is there as well.
+    Within a run, a record belongs to that run; records from outside of all runs are
+    there as well.
     """
 
     def __init__(self, entries: Mapping[str, bytes] | None = None) -> None:
@@ -44,14 +44,14 @@ class Memory:
         self._decoded: dict[str, Record] = {}
 
     def scope_to_run(self, run: int | None) -> Memory:
-        """Return the same memory as it is within a run; None is outside of all."""
+        """Return the memory as it is within a run; None is outside of all."""
         scoped = Memory(self.entries)
         scoped._run = "" if run is None else f".{run}"
         scoped._decoded = self._decoded
         return scoped
 
     def remember(self, records: Sequence[Record]) -> Memory:
-        """Return a memory with these records added; the newest of a kind stays."""
+        """Return a memory with these records, which replace older ones of their kinds."""
         new_entries = {record.kind + self._run: record.encode() for record in records}
         after = Memory(self.entries | new_entries)
         after._run = self._run
@@ -78,13 +78,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyContext(Generic[P_co]):
-    """Where a party stands in a session, and what it may draw from.
+    """The position of a party in a session, and its sources of chance.
 
-    ``choices`` are what this party decides alone, for example a reduction of its own or
-    a limit above which it refuses; no other role learns of them. ``told`` counts the
-    rounds of this stage that everybody was told of, by kind of task, those in which
-    this party was not asked among them. ``transcripts`` are those of the last rounds,
-    by round and attempt.
+    ``choices`` are what this party decides alone, for example a limit above which it
+    refuses; no other role learns them. ``told`` counts the announced rounds of this
+    stage by kind of task, also those in which this party was not asked. ``transcripts``
+    are those of the last rounds, by round and attempt.
     """
 
     session: SessionContext[P_co]
@@ -99,25 +98,24 @@ class PartyContext(Generic[P_co]):
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
     def of_run(self, run: int | None) -> PartyContext[P_co]:
-        """Return where the party stands in a run; None is what all of them share."""
+        """Return the context within a run; None is what all of them share."""
         return replace(
             self, session=self.session.of_run(run), memory=self.memory.scope_to_run(run)
         )
 
     @property
     def engine(self) -> Engine:
-        """Return what runs kernels over blocks of rows."""
+        """Return the engine for kernels over blocks of rows."""
         return self.session.engine
 
     @property
     def transcript(self) -> str:
-        """Return the transcript up to the attempt in hand."""
+        """Return the transcript up to the current attempt."""
         return self.transcript_of(self.round, self.attempt)
 
     def transcript_of(self, round_: int, attempt: int) -> str:
         """Return the transcript (hex) up to an attempt of the last rounds.
 
-        It stands for everything that everybody was told until then, in that order.
         Raises :class:`ProtocolFailed` for an attempt that nobody was told of.
         """
         try:
@@ -128,19 +126,16 @@ class PartyContext(Generic[P_co]):
             ) from None
 
     def recall(self, kind: type[R]) -> R:
-        """Return a remembered record that an earlier stage must have left.
-
-        Raises :class:`ProtocolFailed` if none came, for example from a leader.
-        """
+        """Return the remembered record of a kind; :class:`ProtocolFailed` if none is."""
         record = self.memory.get(kind)
         if record is None:
             raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
         return record
 
     def pairwise_stream(self, peer: str, *labels: bytes | str | int) -> KeyedStream:
-        """Return the stream that this party and one other draw alike, for one use.
+        """Return a stream for one use that this party and one other draw alike.
 
-        Nothing is sent for it: both derive it from their keys, under what they were told.
+        Nothing is sent for it: both derive it from their keys and the transcript.
         """
         keys = party_keys(self.entropy, self.session.terms.session, self.slot.name)
         shared = keys.exchange(self.session.member(peer).keys)
@@ -156,7 +151,7 @@ class PartyContext(Generic[P_co]):
         return self._stream("coterie/draw/2", self.transcript, purpose)
 
     def lasting_stream(self, purpose: str) -> KeyedStream:
-        """Return the party's own random stream for one purpose, whatever the attempt.
+        """Return the party's own random stream for one purpose, the same in every attempt.
 
         For draws of which a second one would tell more than the first.
         """
@@ -169,9 +164,9 @@ class PartyContext(Generic[P_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerMessage(Generic[Content_co]):
-    """A record from one party to another; the engine seals it in an envelope and opens it.
+    """A record from one party to another, which the engine seals in an envelope and opens.
 
-    ``peer`` is the receiver where it is sent, and the sender where it arrives.
+    ``peer`` is the receiver of a sent message, and the sender of a received one.
     """
 
     peer: str
@@ -180,13 +175,13 @@ class PeerMessage(Generic[Content_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A contribution, envelopes to other parties, what to remember and what to note.
+    """A contribution, envelopes to other parties, and records to remember.
 
-    ``awaits`` names the slots of which envelopes have to come with the next task: an
-    analyst that withholds one gets no answer. ``notes`` are for the operator, who reads
-    them before the contribution is sent; ``asks`` says why they have to agree to this one,
-    and by which choice they do. ``doubts`` says the same of own rows that look wrong: a
-    simulation, which shows nothing to anybody, stops at a doubt alone.
+    ``awaits`` names the slots whose envelopes have to come with the next task: an
+    analyst that withholds one gets no answer. ``notes`` are for the operator before the
+    contribution is sent; ``asks`` says why the operator has to agree to it, and by
+    which choice. ``doubts`` says the same of own rows that look wrong: a simulation
+    stops at a doubt alone.
     """
 
     contribution: Record
@@ -203,9 +198,8 @@ class Placement:
     """New rows among the centres of a session.
 
     labels: int64 (n_rows,); -1 for rows that would not have taken part.
-    distances: float64 (n_rows, n_clusters) or None; from each row to each centre, in the
-        space in which the session clustered; NaN for rows without a label. None where
-        the party knows no centre.
+    distances: float64 (n_rows, n_clusters) or None; from each row to each centre, in
+        the space of the clustering; NaN for rows without a label. None without centres.
     memberships: float64 (n_rows, n_clusters) or None; of a mixture.
     """
 
@@ -225,11 +219,11 @@ class Placement:
 
     @property
     def uncertainty(self) -> FloatArray | None:
-        """Return how unsure the cluster of each row is (n_rows,), from 0 to 1.
+        """Return the uncertainty of each row's cluster (n_rows,), from 0 to 1.
 
-        Of a mixture what the largest membership leaves of 1, at most 1 - 1/k; else the
-        distance to the nearest centre over that to the second, 1 on the border. NaN for
-        rows without a label; None where neither is known, or there is one centre.
+        Of a mixture 1 minus the largest membership, at most 1 - 1/k; else the distance
+        to the nearest centre over that to the second. NaN for rows without a label;
+        None if neither is known, or there is one centre.
         """
         if self.memberships is not None:
             remainder: FloatArray = 1.0 - self.memberships.max(axis=1)
@@ -286,8 +280,8 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
     """A party's side of a stage: a function of context, task and data.
 
     Generic in the protocol's parameters, the tasks (a union, where there are several),
-    the contents of envelopes, and the result. What arrives is of the kinds that the
-    stage declares: the engine refuses the rest.
+    the contents of envelopes, and the result. The engine refuses kinds that the stage
+    does not declare.
     """
 
     @abstractmethod
@@ -295,10 +289,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         """Return the answer to a task."""
 
     def takes_part(self, context: PartyContext[P], task: type[Record]) -> bool:
-        """Return whether this party is asked such a task, where the stage has it.
-
-        By layout and parameters alone: what the analyst says does not count.
-        """
+        """Return whether this party is asked such a task: by the terms alone."""
         return True
 
     def receive(
@@ -310,23 +301,20 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         return ()
 
     def review(self, context: PartyContext[P], data: DataSource) -> str:
-        """Return what makes own rows doubtful, once envelopes of this stage have come.
+        """Return a doubt about own rows, if any, once envelopes of this stage have come.
 
-        Told with the next answer, whichever stage that is of; empty where nothing does.
+        The next answer tells it, whichever stage that is of.
         """
         return ""
 
     def foresee(self, context: PartyContext[P]) -> Outcome | None:
-        """Return what the party itself knows of a run that is done, before any result.
-
-        None where labels come with the result alone, or the run is not done.
-        """
+        """Return an outcome before any result; None unless the party itself finds it."""
         return None
 
     def conclude(
         self, context: PartyContext[P], result: Result, data: DataSource | None
     ) -> Outcome:
-        """Return what the operator gets from the result of the last stage.
+        """Return the operator's outcome from the result of the last stage.
 
         ``data`` is None where the result is read again later, without the rows.
         """
@@ -336,7 +324,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
 def content_of(
     leader: str, envelopes: Sequence[PeerMessage[Content]], noun: str
 ) -> Content:
-    """Return the content of the one envelope that a group's leader sends.
+    """Return the content of the only envelope, which a group's leader sends.
 
     Raises :class:`EnvelopeRefused` if another slot sent it, or more than one came.
     """

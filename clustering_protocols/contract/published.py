@@ -1,14 +1,13 @@
-"""Records that a stage publishes: what the engine, the SDK and later stages read of memory.
+"""Records of memory that the engine, the SDK and later stages read.
 
 A stage selects rows by having the parties remember a :class:`Selection` and by ending
-with ``Finish.n_rows``. In all later rounds the engine shows the roles these rows alone,
-so that protocols need not know; it puts the outcome back into the party's own order.
+with ``Finish.n_rows``. The engine then shows the roles these rows alone, and puts the
+outcome back into the party's own order.
 
-Clusters are numbered by told size, ties by the centroid. That is the published centroid,
-or where none is published the one that all parties read: a reader of sizes alone learns
-nothing by the order of equal ones. Where parties read no common centroid (split columns,
-masked spaces) equal sizes stand as they were found. Only rows could tell these clusters
-apart: their order is drawn in each session, so they would come out no steadier, and
+Clusters are numbered by published size, ties by the published centroid, or by one that
+all parties read: a reader of sizes alone learns nothing by the order of equal ones.
+Without a common centroid (split columns, masked spaces) equal sizes keep their order:
+only rows could tell these clusters apart, their order is drawn in each session, and
 numbers would say whose row is in which cluster.
 """
 
@@ -51,8 +50,7 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
 
     Rows that did not take part get the label -1, and NaN elsewhere.
 
-    rows: int64 (k,); the number of the row to which each of the outcome's k rows
-        belongs.
+    rows: int64 (k,); the party's row of each of the outcome's k rows.
     """
     return replace(
         outcome,
@@ -110,7 +108,7 @@ class PrivacySpending(Record):
 
 
 class ClusterOrder(Record):
-    """Memory: the found number of each cluster, in the order of the new numbers."""
+    """Memory: the original number of each cluster, in the order of the new numbers."""
 
     kind = "cluster-order"
 
@@ -120,10 +118,10 @@ class ClusterOrder(Record):
 def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntArray:
     """Return the clusters (k,) by size, the largest first.
 
-    Equal sizes stand by the centroid, feature by feature; else as they were found.
+    Equal sizes are ordered by the centroid, feature by feature, or keep their order.
 
-    sizes: int64 (k,); as they are told: what nobody is told decides nothing.
-    centroids: float64 (k, m) or (0, m); as they are told.
+    sizes: int64 (k,); as published: unpublished ones decide nothing.
+    centroids: float64 (k, m) or (0, m); as published.
     """
     numbers, keys = np.arange(len(sizes)), [-sizes]
     if centroids is not None and len(centroids) == len(sizes):
@@ -138,11 +136,11 @@ def order_told_first(
     centroids: FloatArray | None = None,
     common: FloatArray | None = None,
 ) -> IntArray:
-    """Return all clusters: those of which outsiders are told by size, then the others.
+    """Return all clusters: the published ones by size, then the others.
 
-    published: int64 (p,); the clusters of which outsiders are told.
-    sizes, centroids: of these, as they are told; no centroids (0, m) where none are.
-    common: float64 (k, m); centroids that all parties read, for what is not told.
+    published: int64 (p,); the clusters that outsiders read.
+    sizes, centroids: of these, as published; no centroids (0, m) if they are not.
+    common: float64 (k, m); centroids that all parties read, for the unpublished ones.
     """
     unpublished = np.setdiff1d(np.arange(n_clusters), published)
     if common is not None:

@@ -1,4 +1,4 @@
-"""What both sides know once all parties have joined."""
+"""The context of a session once all parties have joined."""
 
 from __future__ import annotations
 
@@ -33,54 +33,45 @@ class Params(BaseModel):
 
     @property
     def selects_rows(self) -> bool:
-        """Return whether rows are selected within the session.
-
-        Parties of a row group may then join with different rows.
-        """
+        """Return whether rows are selected: parties of a row group may differ in theirs."""
         return False
 
     @property
     def describes(self) -> bool:
-        """Return whether no row gets a cluster: a session of sums over all rows alone."""
+        """Return whether rows are only described, by sums over all of them."""
         return False
 
     @property
     def counts_linked(self) -> bool:
-        """Return whether rows are linked for their number alone, and nothing else."""
+        """Return whether rows are linked only to count them."""
         return False
 
     @property
     def linked_by(self) -> Sequence[str]:
-        """Return the match keys by which rows are linked; none where ids name them."""
+        """Return the match keys by which rows are linked; none if ids name them."""
         return ()
 
     @property
     def match_columns(self) -> Sequence[str]:
-        """Return the columns of which match keys are made, which a row's id then is."""
+        """Return the columns of the match keys, which then are a row's id."""
         return ()
 
     @property
     def epsilon_per_person(self) -> float:
-        """Return the ε of differential privacy that a session costs each person.
-
-        Infinite where answers carry no noise: nothing then bounds what they tell.
-        """
+        """Return the ε of differential privacy of each person; infinite without noise."""
         return math.inf
 
     @property
     def fewest_published(self) -> int:
-        """Return how many rows a cluster needs for others to be told of it."""
+        """Return how many rows a cluster needs to be published."""
         return 10
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
-        """Return a row's id in the form in which it counts.
-
-        ``shared``: whether other parties hold the same rows.
-        """
+        """Return an id in its normal form; ``shared``: whether others hold the rows."""
         return name
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse to cluster prepared columns, where these parameters have no use for it.
+        """Refuse prepared columns unless these parameters can use them.
 
         A protocol that takes them divides every column by ``Plan.units`` of its spread.
 
@@ -92,9 +83,7 @@ class Params(BaseModel):
         )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse a dictionary that does not say what these parameters need of it.
-
-        Called with that of each column group, none where terms have none.
+        """Refuse a dictionary, of each column group, that lacks what these parameters need.
 
         Raises InvalidParameters: it names the field.
         """
@@ -109,15 +98,12 @@ class Params(BaseModel):
     def check_retired(self) -> None:
         """Refuse what only sessions of earlier terms, and simulations, may have.
 
-        Raises InvalidParameters: with what to take instead.
+        Raises InvalidParameters: with the alternative.
         """
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
-        """Return which of a party's rows take part, in the order in which they do.
+        """Return which of a party's rows take part, in their order, before the party joins.
 
-        Called before the party joins, whatever it then joins with.
-
-        data: the party's own table.
         shared: whether other parties hold the same rows.
 
         Returns int64 (k,) or None: numbers of rows; None for all of them, as they are.
@@ -136,12 +122,11 @@ P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
 class SessionContext(Generic[P_co]):
     """What both roles know once all parties have joined.
 
-    agreement, agreement_digest, terms, params: as agreed; they never change. In a stage
-        that belongs to one of several runs, the parameters are those of that run.
+    agreement, agreement_digest, terms, params: as agreed; in a stage of one of several
+        runs, the parameters are those of that run.
     runs: the parameters of each run; they differ in ``n_clusters`` alone.
-    selected: how many rows take part, of slots of which a stage has selected some.
-    engine: runs kernels over blocks of rows: of this role's own machine, agreed with
-        nobody.
+    selected: the number of rows that take part, of slots with selected rows.
+    engine: of this role's own machine, for kernels over blocks of rows.
     """
 
     agreement: Agreement = field(repr=False)
@@ -175,7 +160,7 @@ class SessionContext(Generic[P_co]):
         return public_stream(self.terms.seed, self.terms.session, *labels)
 
     def n_rows(self, slot: str) -> int:
-        """Return how many rows of a slot take part: by the roster, or as selected."""
+        """Return how many rows of a slot take part."""
         return self.selected.get(slot, self.member(slot).n_rows)
 
     @property
@@ -189,26 +174,21 @@ class SessionContext(Generic[P_co]):
         return [self.member(group[0]).n_columns for group in self.layout.column_groups]
 
     def units(self, slot: str, spread: FloatArray) -> FloatArray:
-        """Return by what each column (m,) of a slot is divided, given its spread.
+        """Return the divisor of each column (m,) of a slot, given its spread.
 
-        The spread itself, or 1 where there is none; as the terms prepare it, where they
-        do.
+        It is the spread, or 1 for a spread of 0, changed by the terms' preparation.
         """
         plan = self.terms.plan(slot)
         units = spread if plan is None else plan.units(spread)
         return np.where(units > 0, units, 1.0)
 
     def bounds(self, slot: str) -> Ranges:
-        """Return between which values a slot's columns (m,) lie, as the terms say.
-
-        Infinite where their dictionary says nothing; of prepared columns those of what
-        fields become.
-        """
+        """Return the ranges of a slot's columns (m,); infinite without a dictionary's."""
         ranges = self.terms.bounds(slot)
         return ranges or Ranges.unknown(self.member(slot).n_columns)
 
     def weights(self, slot: str, n_columns: int) -> FloatArray:
-        """Return with what each column (m,) of a slot is multiplied once it is scaled."""
+        """Return the factor of each column (m,) of a slot once it is scaled."""
         plan = self.terms.plan(slot)
         return np.ones(n_columns) if plan is None else plan.weights
 
@@ -217,9 +197,9 @@ class SessionContext(Generic[P_co]):
         return self if run is None else replace(self, params=self.runs[run])
 
     def with_engine(self, engine: Engine) -> SessionContext[P_co]:
-        """Return the context with the engine that runs kernels."""
+        """Return the context with another engine."""
         return replace(self, engine=engine)
 
     def with_rows(self, selected: Mapping[str, int]) -> SessionContext[P_co]:
-        """Return the context with the numbers of participating rows replaced."""
+        """Return the context with other numbers of participating rows."""
         return replace(self, selected={**self.selected, **selected})

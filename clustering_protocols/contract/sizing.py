@@ -1,4 +1,4 @@
-"""How large a session may be, and what it takes: arithmetic on the shapes of its arrays."""
+"""The size and the cost of a session: arithmetic on the shapes of its arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORD: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large a session is.
+    """The size of a session.
 
     rows, features: of all parties together, spread evenly over row groups and column
         groups.
@@ -35,23 +35,22 @@ class Extent:
 
     @property
     def party_rows(self) -> int:
-        """Return the rows of the party that has most."""
+        """Return the rows of the largest party."""
         return -(-self.rows // self.layout.n_row_groups)
 
     @property
     def party_features(self) -> int:
-        """Return the features of the party that has most."""
+        """Return the features of the widest party."""
         return -(-self.features // self.layout.n_column_groups)
 
 
 class Sizes(Generic[P]):
-    """What a session takes; a protocol that overrides nothing says nothing."""
+    """The cost of a session; a protocol that overrides nothing says nothing."""
 
     def upload_bytes(self, params: P, extent: Extent) -> int:
-        """Return the bytes of arrays that the party with most data sends.
+        """Return the most bytes of arrays that the largest party sends.
 
-        Setup and pooled statistics are not counted. Where an algorithm updates by
-        rounds, the most that the parameters allow are.
+        Setup and pooled statistics are not counted.
         """
         return 0
 
@@ -62,19 +61,19 @@ class Sizes(Generic[P]):
     def updates_that_fit(
         self, params: Sequence[P], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates a party of so many rows answers in any case.
+        """Return how many updates a party of so many rows answers, whatever the clusters.
 
-        Its audit (``sums_limit``) lets them through by default, whatever the clusters.
-        None where it audits no sums.
+        Its audit (``sums_limit``) lets them through by default. None without an audit
+        of sums.
 
         params: of each run.
         """
         return None
 
     def most_rows(self, params: P, n_features: int) -> int | None:
-        """Return the most rows of all parties that fit the parameters; None: any."""
+        """Return the most rows of all parties that the parameters allow; None for any."""
         return None
 
     def beyond(self, params: P) -> str:
-        """Return what to do with more rows than fit, as a sentence."""
+        """Return a sentence on what to do with more rows."""
         return ""

@@ -1,7 +1,7 @@
-"""Who takes part in a session: the roster, and the agreement.
+"""The roster and the agreement of a session.
 
-The agreement adds to the terms the roster with public keys, once all have joined. It
-exists as exact bytes, as terms do.
+The agreement adds to the terms the roster with public keys, once all have joined. It is
+exact bytes, as terms are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clustering_protocols.terms.terms import Name, Terms, read_terms
 
 
 class RosterEntry(Value):
-    """What a party says of itself in the roster."""
+    """A party's own entry in the roster."""
 
     slot: Name
     n_rows: int = Field(ge=1, lt=2**40)
@@ -68,10 +68,10 @@ class Agreement(Value):
 
 @dataclass(frozen=True, kw_only=True)
 class Seat:
-    """One slot and who sits there.
+    """A slot and its institution.
 
-    name: that of the trusted card; without one, what the institution calls itself.
-    known: whether its card was trusted here, or it is the reader's own institution.
+    name: of the trusted card, else its own.
+    known: whether its card is trusted here, or it is the reader's own.
     """
 
     slot: str

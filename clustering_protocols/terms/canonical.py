@@ -1,8 +1,4 @@
-"""The exact bytes of a value that is agreed on: how they are written, hashed and read.
-
-Every language writes the same bytes (RFC 8785), so that all parties hash and sign the
-same ones.
-"""
+"""The exact bytes of a value that is agreed on (RFC 8785): written, hashed and read."""
 
 from __future__ import annotations
 

@@ -22,18 +22,18 @@ DECADE: Final = 10 * YEAR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caption:
-    """What a field is called, asked for and shown by; of a section, all of it.
+    """The presentation of a field, or of a whole section.
 
     label: in forms and on sheets.
-    group: beside which others it is asked for; None where it is not.
-    flag, help, metavar: its option; empty where a command asks for it in another way.
-    least, most: of a number, what its option takes.
-    name: in a form, the option's by default; of a section, that of its sentence on
+    group: of the fields among which it stands; None if nobody is asked for it.
+    flag, help, metavar: of its option; empty if a command has another way.
+    least, most: of a number, the limits of its option.
+    name: in a form, by default the option's; of a section, that of its sentence on
         sheets.
-    hint, usual, choices: what a form says beside it; ``{week}`` is a week from now, and
-        ``{}`` in a choice the name of the figure that it stands for.
-    days: whether a form takes days, where the terms have seconds.
-    lacking: what to say where others of its section are given and it is not.
+    hint, usual, choices: in a form; ``{week}`` is a week from now, and ``{}`` in a
+        choice the name of its figure.
+    days: whether a form takes days for the terms' seconds.
+    lacking: the error if others of its section are given and it is not.
     letter: its label in a letter; that of sheets by default.
     """
 
@@ -222,7 +222,7 @@ MIN_CLUSTER_ROWS: Final = Caption(
 
 
 def find_captions(group: Group) -> list[Caption]:
-    """Return the captions of a group that have an option, in the order of this page."""
+    """Return the captions of a group that have an option, in the order of this module."""
     captions = (c for c in globals().values() if isinstance(c, Caption))
     return [c for c in captions if c.group == group and c.flag]
 
@@ -236,7 +236,7 @@ def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Captio
 
 
 def texts_of(value: BaseModel) -> Iterator[tuple[Caption, str]]:
-    """Yield the texts beside the title that a model has for people, empty ones too."""
+    """Yield the texts of a model beside its title, empty ones too."""
     for name, _, caption in captions_of(type(value)):
         if caption.flag:
             yield caption, getattr(value, name)

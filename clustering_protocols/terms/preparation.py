@@ -58,7 +58,7 @@ class Treatment(SparseModel):
 
     @property
     def sentence(self) -> str:
-        """Return what becomes of the field, for people."""
+        """Return the treatment in words."""
         gaps = {
             "refuse": "",
             "leave": "",
@@ -77,11 +77,11 @@ class Treatment(SparseModel):
 class Preparation(SparseModel):
     """How the fields of a column group become columns, in common units.
 
-    Numbers, integers, dates (in days) and ordinals (the place of the level) become one
-    column each, which is standardised. A yes or no becomes 0 or 1, a category one column
-    per level: 1/√2 where the row has the level, else 0, so that two rows of other levels
-    are 1 apart, as those of yes and no are. These are not standardised: an indicator of
-    a rare level would outweigh everything.
+    Numbers, integers, dates (in days) and ordinals (the number of the level) become one
+    column each, which is standardised. A yes or no becomes 0 or 1, a category one
+    column per level: 1/√2 where the row has the level, else 0, so that rows of
+    different levels are 1 apart, as those of yes and no are. These are not
+    standardised: an indicator of a rare level would outweigh everything.
     """
 
     missing: Literal["refuse", "drop", "leave"] = Declared(
@@ -113,14 +113,14 @@ class Preparation(SparseModel):
         return {treatment.name: treatment for treatment in self.fields}
 
     def of(self, field: Field) -> Treatment:
-        """Return what becomes of a field, with the default filled in."""
+        """Return the treatment of a field, with the default filled in."""
         treatment = self._by_name.get(field.name) or Treatment(name=field.name)
         if treatment.missing is not None:
             return treatment
         return treatment.model_copy(update={"missing": self.missing})
 
     def check(self, schema: Schema) -> None:
-        """Raise :class:`ValueError` where fields are not there, or cannot be treated so."""
+        """Raise :class:`ValueError` for unknown fields and unfitting treatments."""
         if unknown := sorted(self._by_name.keys() - set(schema.names)):
             raise ValueError(f"the dictionary describes no field {unknown[0]!r}")
         if idle := sorted(self._by_name.keys() & set(schema.described_names)):
@@ -205,7 +205,7 @@ def _check(field: Field, treatment: Treatment) -> None:
 
 
 class Ranges(NamedTuple):
-    """Least and greatest value of each column, infinite where none is said.
+    """The least and the greatest value of each column, infinite if unknown.
 
     low, high: float64 (m,).
     """
@@ -221,14 +221,11 @@ class Ranges(NamedTuple):
 
     @classmethod
     def unknown(cls, width: int) -> Ranges:
-        """Return the ranges of columns of which nothing is said."""
+        """Return infinite ranges of so many columns."""
         return cls(np.full(width, -np.inf), np.full(width, np.inf))
 
     def check(self, data: DataSource) -> None:
-        """Refuse rows outside, before anything of them is sent.
-
-        Raises InvalidData: it names the columns, and no value.
-        """
+        """Raise :class:`InvalidData`, with the columns and no value, for rows outside."""
         outside = np.zeros(len(data.columns), dtype=bool)
         for batch in data.batches():
             outside |= ((batch < self.low) | (batch > self.high)).any(axis=0)
@@ -242,9 +239,9 @@ def check_bounded(
 ) -> None:
     """Refuse fields without a finite minimum and maximum.
 
-    dictionary: of each column group; none where terms have none.
-    subject: what needs them, for the operator.
-    wide: whether a range of one value is none either.
+    dictionary: of each column group; none if terms have none.
+    subject: of the message: what needs the ranges.
+    wide: whether a range of one value is refused too.
 
     Raises InvalidParameters.
     """
@@ -279,11 +276,9 @@ class Fill:
 
     place: of the field in the dictionary.
     how: 'mean', 'median' or 'most_frequent'.
-    low, high: bounds of its values as :meth:`ColumnPlan.take_logarithms` gives them;
-        infinite where the dictionary has none.
+    low, high: bounds as of :meth:`ColumnPlan.take_logarithms`; infinite without any.
     whole: whether its values are integers.
-    ranking: the places of levels in the order in which ties of most_frequent are
-        decided.
+    ranking: numbers of levels, in the order that decides ties of most_frequent.
     """
 
     name: str
@@ -297,7 +292,7 @@ class Fill:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The columns that one field becomes, from ``begin`` on."""
+    """The columns of one field, from ``begin`` on."""
 
     field: Field
     treatment: Treatment
@@ -305,7 +300,7 @@ class _Piece:
 
     @property
     def n_levels(self) -> int:
-        """Return how many indicators of levels there are: 0 of what is a number."""
+        """Return the number of indicator columns; 0 for a number."""
         nominal = self.field.is_category and not self.field.is_ordinal
         return len(self.field.levels) if nominal else 0
 
@@ -321,7 +316,7 @@ class _Piece:
 
     @property
     def observed_range(self) -> tuple[float, float]:
-        """Return least and greatest value of the field, its logarithm taken."""
+        """Return the range of the field, with its logarithm taken."""
         low, high = self.field.extremes
         if self.treatment.log1p:
             return float(np.log1p(low)), float(np.log1p(high))
@@ -329,7 +324,7 @@ class _Piece:
 
     @property
     def ranges(self) -> list[tuple[float, float]]:
-        """Return least and greatest value of each column."""
+        """Return the range of each column."""
         weight = self.treatment.weight
         gap = [(0.0, weight)] * self.treatment.indicator
         if self.n_levels:
@@ -389,22 +384,22 @@ class ColumnPlan:
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """Return the names of the fields that are read, those that are clustered first."""
+        """Return the names of the fields that are read, the clustered ones first."""
         return (*self.schema.names, *(field.name for field in self.described))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the columns that are clustered."""
+        """Return the names of the clustered columns."""
         return tuple(name for piece in self._pieces for name in piece.names)
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """Return the name of the field from which each column comes."""
+        """Return the field of each column."""
         return tuple(p.field.name for p in self._pieces for _ in p.names)
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Return with what each column (m,) is multiplied once it is scaled."""
+        """Return the factor of each column (m,) once it is scaled."""
         weights = [
             piece.treatment.weight for piece in self._pieces for _ in piece.names
         ]
@@ -412,7 +407,7 @@ class ColumnPlan:
 
     @cached_property
     def in_units(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which columns (m,) are in common units already, weights included."""
+        """Return which columns (m,) are in common units already, with their weights."""
         return np.array([ready for piece in self._pieces for ready in piece.in_units])
 
     @cached_property
@@ -429,7 +424,7 @@ class ColumnPlan:
 
     @cached_property
     def bounds(self) -> Ranges:
-        """Return between which values the columns lie, as the dictionary says."""
+        """Return the ranges of the columns in the dictionary."""
         low, high = self._ranges.T
         unknown = Ranges.unknown(len(low))
         return Ranges(
@@ -443,7 +438,7 @@ class ColumnPlan:
 
     @cached_property
     def harmonised(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return out of which columns (m,) site effects are taken."""
+        """Return the columns (m,) without site effects."""
         return np.array(
             [
                 self.preparation.harmonises(piece.field) and column == 0
@@ -478,7 +473,7 @@ class ColumnPlan:
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
-        """Return the names of the covariates' columns: indicators of all levels but one."""
+        """Return the names of the covariates' columns: indicators of all later levels."""
         return tuple(
             name for _, field in self._covariates for name in self.design_names(field)
         )
@@ -507,10 +502,9 @@ class ColumnPlan:
         return Ranges(low, high)
 
     def units(self, spread: FloatArray) -> FloatArray:
-        """Return by what each column (m,) is to be divided, given its spread.
+        """Return the divisor of each column (m,), given its spread.
 
-        A column that is in common units already is divided by 1; a weight makes the unit
-        of the others smaller or larger.
+        It is 1 for a column in common units, and else the spread over the weight.
         """
         return np.where(self.in_units, 1.0, spread / self.weights)
 
@@ -543,12 +537,9 @@ class ColumnPlan:
         return [i for i, piece in enumerate(self._pieces) if piece.treatment.log1p]
 
     def prepare(self, observed: FloatArray, filled: FloatArray) -> FloatArray:
-        """Return the columns (n, m) of observed rows (n, fields).
+        """Return the columns (n, m) of observed rows (n, fields), then of covariates (n, q).
 
-        Where site effects are taken out, the columns (n, q) of covariates follow.
-
-        filled: float64 (len(fills),); what takes the place of no value, for each of
-            ``fills``.
+        filled: float64 (len(fills),); the values for the gaps of each of ``fills``.
         """
         fillers = np.full(observed.shape[1], np.nan)
         fillers[[fill.place for fill in self.fills]] = filled
@@ -628,13 +619,11 @@ def plans_of(
     dictionary: Sequence[Schema] | None,
     preparation: Sequence[Preparation] | None,
 ) -> tuple[ColumnPlan, ...] | None:
-    """Return how the fields of each of ``n_groups`` column groups become columns.
+    """Return the plan of each of ``n_groups`` column groups; None without a preparation.
 
-    None where nothing is prepared: fields are columns then.
-
-    Raises ValueError: unless each column group has a dictionary and a preparation that
-        serve, where there are any: categories need a preparation, and a preparation a
-        dictionary.
+    Raises ValueError unless each column group has a dictionary and a fitting
+    preparation, if
+        there are any: categories need a preparation, and a preparation a dictionary.
     """
     if dictionary is not None and len(dictionary) != n_groups:
         raise ValueError(f"{n_groups} column groups need as many dictionaries")
@@ -654,10 +643,10 @@ def plans_of(
 
 
 class ObservedRows:
-    """Rows as their party has them, a column per field, NaN where there is no value.
+    """Rows as their party has them, a column per field, NaN for a gap.
 
-    What a party sees until it is known what fills the gaps. The names are those of the
-    columns to come: that they are alike is compared before anything is pooled.
+    The names are those of the columns to come: they are compared before anything is
+    pooled.
     """
 
     def __init__(self, source: DataSource, plan: ColumnPlan) -> None:
@@ -676,7 +665,7 @@ class ObservedRows:
 
 
 def check_fields(source: DataSource, names: Sequence[str]) -> None:
-    """Refuse columns that are others than the fields, or in another order."""
+    """Refuse columns that are not the fields in their order."""
     if tuple(source.columns) != tuple(names):
         raise InvalidData(
             "The terms describe other columns, or another order of them: "
@@ -687,12 +676,11 @@ def check_fields(source: DataSource, names: Sequence[str]) -> None:
 def clustered_columns(
     source: DataSource, schema: Schema | None, plan: ColumnPlan | None
 ) -> DataSource:
-    """Return what is clustered of a party's rows: no column that is only described.
+    """Return a party's rows without the columns that are only described.
 
-    This is where a session parts the two. Profiles alone read the rows as they are.
-    Behind the clustered fields stand the covariates that a plan reads beside them.
+    The covariates of a plan follow the clustered fields.
 
-    source: with the fields that the dictionary uses for columns, or those it clusters.
+    source: with all fields of the dictionary as columns, or those that it clusters.
     """
     if schema is None or not schema.described_names:
         return source
@@ -705,14 +693,11 @@ def clustered_columns(
 
 
 def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
-    """Return the numbers of the rows that take part: those that lack nothing they need.
+    """Return the numbers of the rows without a gap that excludes them; None for all rows.
 
-    None where all do.
+    source: with the fields as columns.
 
-    source: with the fields for columns.
-
-    Raises InvalidData if a field lacks a value and its gaps are refused, or no row is
-        left.
+    Raises InvalidData if a field has gaps that are refused, or no row is left.
     """
     dropping, refusing = (
         plan.fields_by_missing("drop"),
@@ -735,7 +720,7 @@ def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
 
 
 class PreparedRows(ObservedRows):
-    """The same rows as the columns that are clustered."""
+    """The same rows as clustered columns."""
 
     def __init__(
         self, source: DataSource, plan: ColumnPlan, filled: FloatArray

@@ -1,4 +1,4 @@
-"""The fields of a session request that people are asked for, and how answers are read."""
+"""The fields of a session request that people are asked for."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ from clustering_protocols.terms.terms import SessionRequest
 
 
 class RequestField(NamedTuple):
-    """A field of a request that people are asked for.
-
-    section: the name of its section.
-    name: its own; empty for a section that is asked for as a whole.
-    """
+    """A field of a request; ``name`` is empty for a section that is asked as a whole."""
 
     section: str
     name: str
@@ -28,17 +24,17 @@ class RequestField(NamedTuple):
 
     @property
     def option(self) -> str:
-        """Return what its option is called in a program."""
+        """Return the name of its option in a program."""
         return self.caption.flag.lstrip("-").replace("-", "_")
 
     @property
     def form_name(self) -> str:
-        """Return what it is called in a form."""
+        """Return its name in a form."""
         return self.caption.name or self.option
 
 
 def request_fields() -> Iterator[RequestField]:
-    """Yield the fields of a request that people are asked for, section by section."""
+    """Yield the fields of a request that people are asked for, by section."""
     whole = {name: caption for name, _, caption in captions_of(SessionRequest)}
     for section, info in SessionRequest.model_fields.items():
         if section in whole and whole[section].group is not None:
@@ -58,7 +54,7 @@ def _model_of(info: FieldInfo) -> type[BaseModel]:
 def read_sections(
     value_of: Callable[[RequestField], Any],
 ) -> dict[str, dict[str, Any]]:
-    """Return what is said of each section, by field; nothing of what is left out."""
+    """Return the given values of each section, by field."""
     sections: dict[str, dict[str, Any]] = {}
     for field in request_fields():
         value = value_of(field) if field.name else None
@@ -68,9 +64,9 @@ def read_sections(
 
 
 def build_section(section: str, values: Mapping[str, Any]) -> Any:
-    """Return a section of what people said of it.
+    """Return a section of given values.
 
-    Raises InvalidParameters: it names what does not fit, or says what is lacking.
+    Raises InvalidParameters: it names what does not fit, or what is lacking.
     """
     fields = [field for field in request_fields() if field.section == section]
     for field in fields:

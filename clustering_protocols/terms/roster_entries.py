@@ -57,8 +57,8 @@ def enrol(
 ) -> Member:
     """Return a party's line of the roster for these terms (exact bytes).
 
-    It is marked with the session secret, which shows that the party was invited, and
-    signed by its institution, which shows who it is.
+    Its mark with the session secret shows that the party was invited, its signature who
+    it is.
     """
     session = read_terms(terms).session
     line = RosterEntry(
@@ -78,11 +78,7 @@ def enrol(
 
 
 def check_line(terms: bytes, member: Member) -> None:
-    """Refuse a line that its institution did not sign, or of another institution.
-
-    Raises KeyNotAuthentic if the signature is not under this line in a session of these
-        terms (exact bytes), or the terms expect somebody else at the slot.
-    """
+    """Raise :class:`KeyNotAuthentic` for another institution's line, or a bad signature."""
     _check_line(read_terms(terms), digest(terms), member)
 
 
@@ -110,10 +106,10 @@ def _build_entry_bytes(session: str, terms_digest: str, line: RosterEntry) -> by
 def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
     """Return the signature (hex) that goes with a join.
 
-    Roster and codes are known to others: only the holder of the private key may take
-    the slot, or take it again. It covers the whole line of the roster, and how often
-    the slot was joined before (``joins``), so that a join that somebody recorded is of
-    no use after it has counted.
+    Others know roster and codes, and only the holder of the private key may take the
+    slot, or take it again. The signature covers the line of the roster and the number
+    of earlier joins (``joins``), so that a recorded join is of no use after it has
+    counted.
     """
     signing = PartyKeys(entropy, session, member.slot).signing
     return signing.sign(_build_join_bytes(session, member, code, joins)).hex()
@@ -154,14 +150,12 @@ def check_agreement(
 ) -> None:
     """Refuse an agreement that is not the one that was joined.
 
-    accepted_terms: those that a party has accepted, or that its coordinator drew up.
-    own: what a party said of itself; a coordinator has said nothing.
+    accepted_terms: of the party, or as its coordinator drew them up.
+    own: the party's own line; None for a coordinator.
 
-    Raises AgreementMismatch if the terms are not byte for byte those accepted, or the
-        party's own line of the roster differs from what it sent.
-    Raises KeyNotAuthentic if anybody's line was not marked with the session secret, was
-        not signed by its institution for this session, or is of another institution
-        than was expected.
+    Raises AgreementMismatch if terms or own line differ from those that were sent.
+    Raises KeyNotAuthentic if anybody's line lacks the mark of the session secret or the
+        signature of its institution, or is of another institution than expected.
     """
     document, terms = read_agreement(agreement)
     if document.terms.encode() != accepted_terms:

@@ -76,7 +76,7 @@ class Level(SparseModel):
 
 
 class Constraints(SparseModel):
-    """What values a field takes; bounds of dates are texts such as 2026-01-31."""
+    """The valid values of a field; bounds of dates are texts such as 2026-01-31."""
 
     required: bool = Declared(default=False, description="No value may be missing.")
     minimum: _Bound = None
@@ -89,7 +89,7 @@ class Constraints(SparseModel):
 
 
 class Field(SparseModel):
-    """One column: its name, its type, and what it may hold."""
+    """One column: its name, its type, and its valid values."""
 
     name: _Name
     title: _Text = Declared(default="", description="For people.")
@@ -159,7 +159,7 @@ class Field(SparseModel):
 
     @property
     def is_category(self) -> bool:
-        """Return whether the field has levels and no numbers."""
+        """Return whether the field has levels."""
         return bool(self.categories or self.constraints.enum)
 
     @property
@@ -169,15 +169,12 @@ class Field(SparseModel):
 
     @property
     def is_ordinal(self) -> bool:
-        """Return whether the order of the field's levels means something."""
+        """Return whether the order of the field's levels matters."""
         return self.is_category and self.categoriesOrdered
 
     @property
     def last_digit(self) -> float | None:
-        """Return the last digit to which values are given; None where nothing says it.
-
-        Of levels, of yes and no, and of numbers without ``decimals``.
-        """
+        """Return the step of its values, such as 0.1; None if it is unknown."""
         if self.is_category or self.type == "boolean":
             return None
         if self.type in {"integer", "date"}:
@@ -191,7 +188,7 @@ class Field(SparseModel):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return how people call the levels, in the same order."""
+        """Return the labels of the levels, in the same order."""
         return tuple(label or str(value) for value, label in self._levels)
 
     @property
@@ -204,18 +201,15 @@ class Field(SparseModel):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return least and greatest value, infinite where none is said.
-
-        Of a date in days since 1970-01-01.
-        """
+        """Return minimum and maximum, infinite if unknown; of a date in days since 1970."""
         low, high = self.constraints.minimum, self.constraints.maximum
         return self._bound(low, -math.inf), self._bound(high, math.inf)
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """Return least and greatest of the numbers that stand for the field's values.
+        """Return the range of the numbers that stand for the field's values.
 
-        The bounds of a number or date; 0 and 1 of yes and no; places of levels.
+        The bounds of a number or date; 0 and 1 of yes and no; numbers of levels.
         """
         if self.is_category or self.type == "boolean":
             return 0.0, float(max(1, len(self.levels) - 1))
@@ -230,7 +224,7 @@ class Field(SparseModel):
 
 
 class Schema(SparseModel):
-    """The dictionary of a table: its fields, in the order in which they are clustered."""
+    """The dictionary of a table: its fields, in their order."""
 
     fields: tuple[Field, ...] = Declared(min_length=1, max_length=MOST_FIELDS)
     missingValues: tuple[_Text, ...] = Declared(  # noqa: N815  the name in Table Schema
@@ -272,7 +266,7 @@ class Schema(SparseModel):
 
     @property
     def used(self) -> Self:
-        """Return the dictionary of what a session reads: nothing that is left out."""
+        """Return the dictionary without the fields that are left out."""
         return self._only("cluster", "describe")
 
     @property
@@ -282,7 +276,7 @@ class Schema(SparseModel):
 
     @property
     def described_names(self) -> tuple[str, ...]:
-        """Return the names of the fields that profiles alone show."""
+        """Return the names of the fields that only profiles show."""
         return tuple(field.name for field in self.fields if field.role == "describe")
 
     def _only(self, *roles: Role) -> Self:
@@ -296,7 +290,7 @@ class Schema(SparseModel):
         return {field.name: field for field in self.fields}[name]
 
     def missing_codes(self, field: Field) -> frozenset[str]:
-        """Return the texts that stand for no value in a field; an empty cell does too."""
+        """Return the texts that stand for a gap in a field, the empty one among them."""
         own = self.missingValues if field.missingValues is None else field.missingValues
         return frozenset({"", *own})
 
@@ -304,8 +298,7 @@ class Schema(SparseModel):
 def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Schema:
     """Return the dictionary of columns that hold numbers.
 
-    minimum, maximum: float or array-like of shape (len(names),); finite; one for all
-        columns, or one each.
+    minimum, maximum: float or array-like of shape (len(names),); finite.
     """
     low, high = (
         np.broadcast_to(end, len(names)).tolist() for end in (minimum, maximum)
@@ -319,10 +312,7 @@ def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Sch
 
 
 def day_number(date: str) -> int:
-    """Return the days from 1970-01-01 to a date such as 2026-01-31.
-
-    Raises ValueError if it is not a date in this form.
-    """
+    """Return the days from 1970-01-01 to a date such as 2026-01-31, or raise ValueError."""
     try:
         if _DATE.fullmatch(date):
             return int(np.datetime64(date, "D").astype(np.int64))

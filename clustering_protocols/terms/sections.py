@@ -1,4 +1,4 @@
-"""Sections of terms: how many clusters, what is let out, and how long it stays."""
+"""Sections of terms: numbers of clusters, profiles, and retention."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ MAX_RUNS: Final = 50
 
 
 class Evaluation(Section):
-    """Several numbers of clusters in one session, and how one of them is chosen.
+    """Several numbers of clusters in one session, and the choice of one.
 
-    The protocol's own ``n_clusters`` is the largest: what must fit is what that needs.
+    The protocol's own ``n_clusters`` is the largest, whose needs have to fit.
     """
 
     n_clusters: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(
@@ -86,7 +86,7 @@ class Evaluation(Section):
 
     @property
     def sentence(self) -> str:
-        """Return which numbers of clusters are tried, and how one is chosen."""
+        """Return the numbers of clusters and the rule of choice in words."""
         numbers = ", ".join(map(str, self.n_clusters))
         rule = {
             "later": "the coordinator reads the figures of all and chooses one",
@@ -95,10 +95,7 @@ class Evaluation(Section):
         return f"runs with {numbers} clusters; {rule}"
 
     def check_known(self, figures: Collection[str]) -> None:
-        """Refuse a rule by a figure that the protocol does not compute.
-
-        Raises InvalidParameters.
-        """
+        """Raise :class:`InvalidParameters` for a figure that the protocol lacks."""
         if self.choose not in {"usual", "later", *figures}:
             raise InvalidParameters(
                 f"this protocol has no {self.choose!r} here; it has "
@@ -107,9 +104,9 @@ class Evaluation(Section):
             )
 
     def rule(self, runs: Sequence[Figures]) -> Rule:
-        """Return the figure that decides among runs, 'usual' where it is later.
+        """Return the figure that decides among runs; InvalidParameters if no run has it.
 
-        Raises InvalidParameters if no run has it.
+        It is the usual one before the coordinator chooses 'later'.
         """
         is_figure = self.choose not in {"usual", "later"}
         for rule in cast("Sequence[Rule]", (self.choose,)) if is_figure else USUAL:
@@ -123,12 +120,10 @@ class Evaluation(Section):
         )
 
     def best(self, runs: Sequence[Figures]) -> int:
-        """Return the number of the run that the rule chooses.
+        """Return the number of the run that the rule chooses, among those with its figure.
 
-        Among those that have its figure: none compares one cluster with others. The
-        first where all runs have one cluster.
-
-        Raises InvalidParameters if no run has it.
+        The first if all runs have one cluster. Raises InvalidParameters if no run has
+        the figure.
         """
         rule = self.rule(runs)
         values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}
@@ -138,9 +133,9 @@ class Evaluation(Section):
 
 
 class Release(Section):
-    """Profiles: what the clusters are like, field by field, over all parties.
+    """Profiles of the clusters, field by field, over all parties.
 
-    Those who hold the same fields add theirs up, from three parties on; others get the
+    Three parties or more that hold the same fields add theirs up. Others get the
     profile of their own rows, which stays with them.
     """
 
@@ -157,7 +152,7 @@ class Release(Section):
 
     @property
     def readers(self) -> Mapping[str, str]:
-        """Return what analyst, party and coordinator read of profiles, if they do."""
+        """Return what analyst, party and coordinator read of profiles."""
         if self.profiles == "members":
             return {"party": "Profiles in its own variables."}
         rounded = "Rounded profiles."
@@ -166,7 +161,7 @@ class Release(Section):
 
     @property
     def sentence(self) -> str:
-        """Return who reads what the clusters are like."""
+        """Return the readers of the profiles in words."""
         readers = {
             "members": "the parties that hold the same columns read them",
             "everybody": "all parties and the coordinator read them, rounded",
@@ -180,8 +175,8 @@ class Release(Section):
 class Retention(Section):
     """The longest time for which the analyst keeps contributions, and the rest.
 
-    The terms are signed, so that a party can hold the analyst to it. An analyst keeps no
-    session longer, whatever its settings say.
+    The terms are signed, so that a party can hold the analyst to it, whatever its
+    settings.
     """
 
     contributions: Annotated[int, KEEP_CONTRIBUTIONS] = Field(
@@ -198,7 +193,7 @@ class Retention(Section):
 
     @property
     def sentence(self) -> str:
-        """Return when what is deleted."""
+        """Return the times of deletion in words."""
         deadline = f"within {_span(self.contributions)} of the end"
         return (
             "the analyst deletes contributions "

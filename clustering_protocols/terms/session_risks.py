@@ -15,7 +15,7 @@ K = TypeVar("K")
 
 
 class RiskLevel(StrEnum):
-    """Who brings a risk, in the order in which people read them."""
+    """The origin of a risk, in the order of sheets."""
 
     OPTION = "option"  # a choice of this session; another choice removes it
     COLLUSION = "collusion"  # parties that collude or lie: they may get rows
@@ -38,9 +38,9 @@ class Risk:
 
     sentence: at most 25 words.
     remedy: what would remove it.
-    measured: what was measured, with its number; empty where nothing was.
+    measured: a measurement with its number; empty without one.
     detail: when, how and how far, for the annex; empty where the sentence says it.
-    readers: of what is so by design, who learns what.
+    readers: who learns what, of a risk by design.
     """
 
     sentence: str
@@ -53,13 +53,13 @@ class Risk:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return everything that it says to people."""
+        """Return all its texts for people."""
         texts = (self.sentence, self.measured, self.remedy, self.detail)
         return tuple(filter(None, (*texts, *(text for _, text in self.readers))))
 
 
 def worst_first(risks: Mapping[K, Risk]) -> dict[K, Risk]:
-    """Return risks in the order in which people read them: worst first."""
+    """Return risks in the order of their harm, worst first."""
     return dict(sorted(risks.items(), key=lambda item: item[1].harm))
 
 
@@ -313,7 +313,7 @@ def risks_of(
     plans: Sequence[ColumnPlan] = (),
     release: Release | None = None,
 ) -> set[str]:
-    """Return the codes that the parts of terms bring."""
+    """Return the risk codes that the parts of terms have."""
     codes = set()
     if any(name not in identities.slots for name in layout.names):
         codes.add(f"{PREFIX}.open-slot")

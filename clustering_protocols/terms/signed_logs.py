@@ -62,12 +62,12 @@ def _build_receipt_bytes(session: str, slot: str, receipt: Mapping[str, Any]) ->
 
 
 class SignedLog(BaseModel):
-    """A chain of lines, and a signature under its last one.
+    """A chain of lines, and a signature under the last one.
 
     log: ``audit`` of an analyst, or ``ledger`` of a party.
-    slot: whose ledger it is; empty for an audit.
+    slot: of a ledger's party; empty for an audit.
     lines: their exact text, the oldest first.
-    key, signature: who signed it (Ed25519, hex).
+    key, signature: of the signer (Ed25519, hex).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,11 +91,10 @@ class SignedLog(BaseModel):
             ) from None
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return what the lines say.
+        """Return the entries in the lines.
 
         Raises KeyNotAuthentic if the holder of the key did not sign them.
-        Raises AuditBroken if the chain is broken, or the audit is one of another
-            session.
+        Raises AuditBroken if the chain is broken, or the audit is of another session.
         """
         signed_bytes = _build_log_bytes(self.log, self.session, self.slot, self.lines)
         check_signature(self.key, signed_bytes, self.signature)
@@ -108,7 +107,7 @@ class SignedLog(BaseModel):
 def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
     """Return the signature (hex) under the last line of an audit; it stands for all.
 
-    lines: at least the last one: it names its number, and the line before it.
+    lines: at least the last one, which names its number and the line before it.
     """
     return analyst.sign(_build_log_bytes("audit", session, "", lines))
 
@@ -148,14 +147,14 @@ def _build_log_bytes(log: str, session: str, slot: str, lines: Sequence[str]) ->
 
 
 def compare(audit: SignedLog, ledger: SignedLog) -> int:
-    """Hold the receipts in a party's ledger against the analyst's audit.
+    """Compare the receipts in a party's ledger with the analyst's audit.
 
-    Returns int: how many receipts the ledger has: each is signed with the audit's key,
-        and stands in the audit under its number and with its digests.
+    Returns int: the number of receipts. Each is signed with the audit's key, and stands
+    in the
+        audit under its number and with its digests.
 
     Raises InvalidParameters if the logs are of different sessions.
-    Raises AuditBroken if a receipt does not; the end of an audit that was cut off shows
-        here.
+    Raises AuditBroken if a receipt does not match; a truncated audit shows here.
     Raises KeyNotAuthentic if one of the logs, or a receipt, is not signed with its key.
     """
     entries = audit.entries()
@@ -169,11 +168,12 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
 
 
 def check_signer(log: SignedLog, agreement: bytes) -> None:
-    """Refuse a log that somebody else signed than the agreement (exact bytes) says.
+    """Refuse a log that the agreement (exact bytes) names another signer for.
 
     Raises InvalidParameters if the agreement is that of another session.
-    Raises KeyNotAuthentic: unless an audit is signed with the key that the terms name
-        for the analyst, a ledger with that of the institution of its slot.
+    Raises KeyNotAuthentic unless an audit is signed with the analyst's key in the
+    terms, and a
+        ledger with that of the institution of its slot.
     """
     document, terms = read_agreement(agreement)
     signers = {member.slot: member.identity for member in document.roster}

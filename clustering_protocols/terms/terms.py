@@ -54,7 +54,7 @@ Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
 
 
 class Words(Value):
-    """What a session is for, in words for people: in terms and on their sheet."""
+    """The purpose of a session in words, in its terms and on their sheet."""
 
     title: Annotated[Text, TITLE] = Field(
         default="", description="One line, no control characters."
@@ -72,7 +72,7 @@ class Words(Value):
 
 
 class About(Words, Section):
-    """What a session is for, in words for people."""
+    """The purpose of a session in words."""
 
 
 class Slot(Section):
@@ -170,7 +170,7 @@ class Layout(Value):
         return self.row_groups[row]
 
     def adds_up(self, column: int) -> bool:
-        """Return whether a column group has members enough for masked sums."""
+        """Return whether a column group has enough members for masked sums."""
         return len(self.column_group(column)) >= MINIMUM_MEMBERS
 
     def column_group(self, column: int) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ def _group(numbered_names: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], 
 
 
 class Identities(Section):
-    """Who a session is between: the public keys of institutions (Ed25519, hex)."""
+    """The public keys of the institutions of a session (Ed25519, hex)."""
 
     coordinator: Key | None = Field(default=None, description="Signs the terms.")
     analyst: Key | None = Field(
@@ -228,23 +228,23 @@ class Guards(Value):
 
 
 class ProtocolRequest(Value):
-    """A protocol of the catalogue, and its parameters; those left out are as usual."""
+    """A protocol of the catalogue, and parameters that are not the defaults."""
 
     name: Name
     params: dict[str, Any] = Field(default={})
 
 
 class ProtocolChoice(ProtocolRequest, Section):
-    """A protocol of the catalogue, with the parameters that differ from its defaults."""
+    """A protocol of the catalogue, and parameters that are not the defaults."""
 
     version: int
 
 
 class SessionRequest(Value):
-    """What a coordinator asks for, from which ``session_terms.draw_up`` makes terms.
+    """A coordinator's request, from which ``session_terms.draw_up`` makes terms.
 
-    dictionary: what the columns of each column group mean, in the order of the groups.
-        Parties find their columns by name, in whichever order their tables have them.
+    dictionary: of each column group, in their order. Parties find their columns by
+        name, whatever their order.
     preparation: how these columns become those that are clustered, one for each
         dictionary.
     """
@@ -283,13 +283,13 @@ class SessionRequest(Value):
 
     @property
     def sections(self) -> dict[str, Any]:
-        """Return all that is said beside the protocol, by name."""
+        """Return all sections beside the protocol, by name."""
         names = SessionRequest.model_fields
         return {name: getattr(self, name) for name in names if name != "protocol"}
 
     @property
     def optional_sections(self) -> dict[str, Any]:
-        """Return what a session may do without, by name; None where it does."""
+        """Return the sections that a session may lack, by name; None if it does."""
         fields = SessionRequest.model_fields
         return {
             name: value
@@ -325,32 +325,29 @@ class Terms(SessionRequest, Section):
         return self
 
     def plan(self, slot: str) -> ColumnPlan | None:
-        """Return how a slot's fields become columns; None where they are columns."""
+        """Return how a slot's fields become columns; None if they are columns."""
         column = self.layout.slot(slot).column
         return None if self._plans is None else self._plans[column]
 
     def columns(self, slot: str, fields: Sequence[str]) -> Sequence[str]:
-        """Return the columns of a slot that are clustered, given those of its table."""
+        """Return the clustered columns of a slot, given those of its table."""
         plan, schema = self.plan(slot), self.dictionary_of(slot)
         if plan is not None:
             return plan.columns
         return fields if schema is None else schema.clustered_part.names
 
     def dictionary_of(self, slot: str) -> Schema | None:
-        """Return what a slot's fields mean, where the terms say it."""
+        """Return the dictionary of a slot's fields, if there is one."""
         column = self.layout.slot(slot).column
         return None if self.dictionary is None else self.dictionary[column]
 
     def described_names(self, slot: str) -> tuple[str, ...]:
-        """Return the variables of a slot that profiles alone show."""
+        """Return the variables of a slot that only profiles show."""
         schema = self.dictionary_of(slot)
         return () if schema is None else schema.described_names
 
     def bounds(self, slot: str) -> Ranges | None:
-        """Return between which values the columns of a slot that are clustered lie.
-
-        None where no dictionary says anything of them.
-        """
+        """Return the ranges of a slot's clustered columns; None without a dictionary."""
         column = self.layout.slot(slot).column
         return None if self._ranges is None else self._ranges[column]
 
@@ -365,12 +362,12 @@ class Terms(SessionRequest, Section):
 
     @property
     def plans(self) -> Sequence[ColumnPlan]:
-        """Return the plans of all column groups; none where nothing is prepared."""
+        """Return the plans of all column groups; none without a preparation."""
         return self._plans or ()
 
     @property
     def title(self) -> str:
-        """Return how people call the session: its title, or its name without one."""
+        """Return the title of the session, or its name without one."""
         return self.about.title or self.session
 
 
