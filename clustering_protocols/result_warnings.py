@@ -95,7 +95,7 @@ def of_result(
     sizes: rows of each cluster, over all parties.
     runs: the figures of all runs, where there are several.
     """
-    from clustering_protocols.quality.gap import says_one  # numpy: pages need none
+    from clustering_protocols.quality.runs import says_one  # numpy: pages need none
 
     protocol = catalogue.protocol_of(params)
     k = getattr(params, "n_clusters", None)

@@ -75,40 +75,25 @@ __all__ = [
     "simulate",
 ]
 
-_TERMS = "clustering_protocols.terms.terms"
-_ESTIMATORS = "party_sdk.estimators"
-_LOCAL, _SIMULATED = "party_sdk.lab.local_sessions", "party_sdk.lab.simulated_session"
-_MODULES = {
-    "About": _TERMS,
-    "CannotCluster": _ESTIMATORS,
-    "Coordinator": "party_sdk.coordinator.coordinator",
-    "Deadlines": _TERMS,
-    "Evaluation": "clustering_protocols.terms.sections",
-    "FederatedCoClustering": _ESTIMATORS,
-    "FederatedFuzzyCMeans": _ESTIMATORS,
-    "FederatedGaussianMixture": _ESTIMATORS,
-    "FederatedKMeans": _ESTIMATORS,
-    "FederatedLatentClass": _ESTIMATORS,
-    "FederatedSpectralClustering": _ESTIMATORS,
-    "Guards": _TERMS,
-    "Layout": _TERMS,
-    "LocalSession": _LOCAL,
-    "Party": "party_sdk.party.participant",
-    "Policy": "party_sdk.home.policy",
-    "Preparation": "clustering_protocols.terms.preparation",
-    "Release": "clustering_protocols.terms.sections",
-    "Result": "party_sdk.results.results",
-    "Retention": "clustering_protocols.terms.sections",
-    "Schema": "clustering_protocols.terms.schema",
-    "SimulatedSession": _SIMULATED,
-    "Slot": _TERMS,
-    "local_session": _LOCAL,
-    "simulate": _SIMULATED,
+_NAMES = {
+    "clustering_protocols.terms.preparation": "Preparation",
+    "clustering_protocols.terms.schema": "Schema",
+    "clustering_protocols.terms.sections": "Evaluation Release Retention",
+    "clustering_protocols.terms.terms": "About Deadlines Guards Layout Slot",
+    "party_sdk.coordinator.coordinator": "Coordinator",
+    "party_sdk.estimators": "CannotCluster FederatedCoClustering FederatedFuzzyCMeans "
+    "FederatedGaussianMixture FederatedKMeans FederatedLatentClass "
+    "FederatedSpectralClustering",
+    "party_sdk.home.policy": "Policy",
+    "party_sdk.lab.local_sessions": "LocalSession local_session",
+    "party_sdk.lab.simulated_session": "SimulatedSession simulate",
+    "party_sdk.party.participant": "Party",
+    "party_sdk.results.results": "Result",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is asked for."""
     if name == "datasets":
         return import_module(f"{__name__}.{name}")
     module = _MODULES.get(name)
@@ -122,7 +107,6 @@ def __getattr__(name: str) -> Any:
 
 
 def _protocols() -> list[Any]:
-    """Return the package of every protocol: a new one is found like the others."""
     from clustering_protocols.protocol_packages import find_modules
 
     return [import_module(module) for module in find_modules().values()]

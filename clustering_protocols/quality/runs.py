@@ -1,20 +1,49 @@
-"""Figures that compare several runs: the gap statistic, stability, prediction strength."""
+"""Figures that compare several runs: the gap statistic, stability, prediction strength.
+
+Gap statistic: R. Tibshirani, G. Walther, T. Hastie, "Estimating the number of clusters in
+a data set via the gap statistic", 2001. With W_k the inertia of k clusters, and W_k* that
+of rows drawn uniformly from the box around X along its principal axes (their variant b):
+
+    gap(k) = mean log W_k* - log W_k,   s_k = sd(log W_k*) · sqrt(1 + 1/B).
+
+That of one cluster is always computed: it may be the answer. The paper's rule, the
+smallest k with gap(k) ≥ gap(k + 1) - s_(k + 1), says one of clusters whose pairs are no
+clusters; so one is compared with all other numbers here.
+
+Stability: halves are drawn without replacement, each is clustered by k-means, and all
+rows are labelled by the nearest centroid of each half: the mean adjusted Rand index of
+all pairs of these labellings (A. Ben-Hur, A. Elisseeff, I. Guyon, "A stability based
+method for discovering structure in clustered data", 2002, with labels for all rows as
+in T. Lange, V. Roth, M. L. Braun, J. M. Buhmann, "Stability-based validation of
+clustering solutions", 2004).
+
+Prediction strength (R. Tibshirani and G. Walther, "Cluster validation by prediction
+strength", 2005): rows are split in two, both halves are clustered, and rows of one half
+are labelled by the nearest centroid of the other as well. Of each own cluster of a half,
+the share of pairs of rows that the other half keeps together; the least of all clusters
+is the strength. Mean of splits and of both directions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final
 
 import numpy as np
 
+from clustering_protocols.algorithms.kmeans import (
+    Clustering,
+    draw_starts,
+    kmeans,
+    nearest,
+)
 from clustering_protocols.contract import Run, SessionContext
 from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import RowBlocks
-from clustering_protocols.records.arrays import FloatArray
-
-from .gap import gaps
-from .halves import prediction_strength, stability
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _MOST_ROWS: Final = 5_000
 _MOST_NUMBERS: Final = 500_000
@@ -61,3 +90,214 @@ def across(
         figures = run.figures and run.figures.model_copy(update=more)
         compared.append(replace(run, figures=figures))
     return compared
+
+
+REFERENCES: Final = 10
+"""B: how many sets of rows without clusters are drawn."""
+STABLE: Final = 0.95
+"""Clusterings of halves that agree so well, by Rand index, have found clusters."""
+_STARTS: Final = 2
+_MAX_ITER: Final = 30  # rows without clusters take long to rest, and move little
+_ROUNDING: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """The gap of one number of clusters, and the standard error s_k of its reference."""
+
+    n_clusters: int
+    gap: float
+    error: float
+
+
+def gaps(
+    X: FloatArray,
+    numbers: Sequence[int],
+    rng: np.random.Generator,
+    n_references: int = REFERENCES,
+) -> list[Gap]:
+    """Return the gaps of one cluster and of these numbers, ascending.
+
+    A number that leaves no inertia, of the rows or of a reference, is left out, and so
+    are those after it; nothing is returned for rows that are all equal.
+
+    X: float64 (n, width).
+    numbers: numbers of clusters k, at least 1.
+    """
+    counts = sorted({1, *numbers})
+    inertias = _inertias(X, counts, rng)
+    box = _Box.around(X)
+    references = [
+        _inertias(box.draw(len(X), rng), counts, rng) for _ in range(n_references)
+    ]
+    rounding = _ROUNDING * inertias[0]
+    results: list[Gap] = []
+    for index, k in enumerate(counts):
+        reference_inertias = np.array([row[index] for row in references])
+        if not min(inertias[index], reference_inertias.min()) > rounding:
+            break
+        logs = np.log(reference_inertias)
+        results.append(
+            Gap(
+                n_clusters=k,
+                gap=float(logs.mean() - np.log(inertias[index])),
+                error=float(logs.std() * np.sqrt(1 + 1 / n_references)),
+            )
+        )
+    return results
+
+
+def says_one(runs: Sequence[Figures]) -> bool | None:
+    """Return whether one cluster is the answer, given the figures of several runs.
+
+    It is if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: the first
+    step alone would say so of clusters whose halves are no clusters. None where the
+    figures do not tell.
+    """
+    more = [run for run in runs if run.gap is not None and run.n_clusters > 1]
+    if not more or (of_one := more[0].gap_of_one) is None:
+        return None
+    if any(run.stability is not None and run.stability >= STABLE for run in more):
+        return False
+    return all(of_one >= (run.gap or 0.0) - (run.gap_error or 0.0) for run in more)
+
+
+def _inertias(
+    X: FloatArray, numbers: Sequence[int], rng: np.random.Generator
+) -> list[float]:
+    """Return the least inertia found of each number of clusters; 0 of too many."""
+    inertias, n_different = [], len(np.unique(X, axis=0))
+    for k in numbers:
+        if k == 1:
+            inertias.append(float(np.square(X - X.mean(axis=0)).sum()))
+        elif k >= n_different:
+            inertias.append(0.0)
+        else:
+            starts = draw_starts(X, k, _STARTS, rng)
+            inertias.append(kmeans(X, starts, _MAX_ITER).inertia)
+    return inertias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Box:
+    """The box of rows along their principal axes.
+
+    axes: float64 (r, width); orthonormal rows.
+    least, most: float64 (r,).
+    """
+
+    axes: FloatArray
+    least: FloatArray
+    most: FloatArray
+
+    @classmethod
+    def around(cls, X: FloatArray) -> _Box:
+        centred = X - X.mean(axis=0)
+        # of the columns' products: a few numbers, however many rows
+        _, vectors = np.linalg.eigh(centred.T @ centred)
+        # an axis may point either way; the largest part says which, on every machine
+        largest = np.abs(vectors).argmax(axis=0)
+        signs = np.sign(vectors[largest, np.arange(vectors.shape[1])])
+        axes = (vectors * signs).T
+        turned = centred @ axes.T
+        return cls(axes=axes, least=turned.min(axis=0), most=turned.max(axis=0))
+
+    def draw(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
+        """Return uniform rows (n, width); where their mean lies does not matter."""
+        coordinates = rng.uniform(self.least, self.most, size=(n_rows, len(self.least)))
+        return np.ascontiguousarray(coordinates @ self.axes)
+
+
+HALVES: Final = 10
+"""B: how many halves are drawn."""
+SPLITS: Final = 5
+_HALF_STARTS: Final = 3
+_HALF_MAX_ITER: Final = 100
+
+
+def stability(X: FloatArray, n_clusters: int, rng: np.random.Generator) -> float | None:
+    """Return the mean agreement of clusterings of halves: 1 if all are the same.
+
+    None for one cluster, or where some half has fewer different rows than clusters.
+
+    X: float64 (n, width).
+    """
+    labels = []
+    for _ in range(HALVES):
+        half = X[np.sort(rng.permutation(len(X))[: len(X) // 2])]
+        clustering = _cluster(X, half, n_clusters, rng)
+        if clustering is None:
+            return None
+        labels.append(nearest(X, clustering.centroids))
+    agreements = [agreement(*pair, n_clusters) for pair in combinations(labels, 2)]
+    return float(np.mean(agreements))
+
+
+def prediction_strength(
+    X: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> float | None:
+    """Return the mean strength: 1 if every pair is predicted in every cluster.
+
+    None as in :func:`stability`.
+
+    X: float64 (n, width).
+    """
+    strengths = []
+    for _ in range(SPLITS):
+        order = rng.permutation(len(X))
+        halves = [X[np.sort(part)] for part in np.array_split(order, 2)]
+        first, second = (_cluster(X, half, n_clusters, rng) for half in halves)
+        if first is None or second is None:
+            return None
+        for half, own, other in (
+            (halves[0], first, second),
+            (halves[1], second, first),
+        ):
+            strengths.append(strength(own.labels, nearest(half, other.centroids)))
+    return float(np.mean(strengths))
+
+
+def _cluster(
+    X: FloatArray, half: FloatArray, n_clusters: int, rng: np.random.Generator
+) -> Clustering | None:
+    can_differ = n_clusters >= 2 and len(X) // 2 > n_clusters
+    if not can_differ or len(np.unique(half, axis=0)) <= n_clusters:
+        return None
+    return kmeans(
+        half, draw_starts(half, n_clusters, _HALF_STARTS, rng), _HALF_MAX_ITER
+    )
+
+
+def agreement(first: IntArray, second: IntArray, n_clusters: int) -> float:
+    """Return the adjusted Rand index of two labellings by numbers below ``n_clusters``.
+
+    The same as :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which looks
+    for the labels first: that takes fifty times as long on a few hundred rows, and a
+    session with several runs asks for hundreds.
+
+    first, second: int64 (n,); n ≥ 1, entries in [0, n_clusters).
+    """
+    table = np.bincount(first * n_clusters + second, minlength=n_clusters**2)
+    table = table.reshape(n_clusters, n_clusters)
+    # pairs of rows that are together in both, in one, in the other, and all
+    both, in_first, in_second, pairs = (
+        int((counts * (counts - 1)).sum())
+        for counts in (table, table.sum(axis=1), table.sum(axis=0), table.sum())
+    )
+    if in_first == in_second == both:  # also where no rows are together, or all are
+        return 1.0
+    expected = in_first * in_second / pairs
+    return (both - expected) / ((in_first + in_second) / 2 - expected)
+
+
+def strength(own: IntArray, predicted: IntArray) -> float:
+    """Return the least share of pairs of an own cluster that are predicted together.
+
+    Clusters of one row have no pair and do not count.
+    """
+    table = np.zeros((int(own.max()) + 1, int(predicted.max()) + 1))
+    np.add.at(table, (own, predicted), 1)
+    sizes = table.sum(axis=1)
+    several = sizes > 1
+    pairs = (table * (table - 1)).sum(axis=1)[several]
+    return float((pairs / (sizes * (sizes - 1))[several]).min(initial=1.0))

@@ -512,7 +512,14 @@ class ColumnPlan:
     def fills(self) -> tuple[Fill, ...]:
         """Return what has to be pooled before columns can be made."""
         return tuple(
-            _fill(piece, number)
+            Fill(
+                piece.field.name,
+                number,
+                piece.treatment.missing,
+                *piece.observed_range,
+                whole=piece.field.type != "number" and not piece.treatment.log1p,
+                ranking=tuple(_rank_levels(piece.field)),
+            )
             for number, piece in enumerate(self._pieces)
             if piece.treatment.missing in FILLED
         )
@@ -537,7 +544,7 @@ class ColumnPlan:
         return [i for i, piece in enumerate(self._pieces) if piece.treatment.log1p]
 
     def prepare(self, observed: FloatArray, filled: FloatArray) -> FloatArray:
-        """Return the columns (n, m) of observed rows (n, fields), then of covariates (n, q).
+        """Return columns (n, m) of observed rows (n, fields), then of covariates (n, q).
 
         filled: float64 (len(fills),); the values for the gaps of each of ``fills``.
         """
@@ -581,20 +588,6 @@ def _write(
         columns[:, begin] = weight * values if ready else values
     if piece.treatment.indicator:
         columns[:, begin + (piece.n_levels or 1)] = weight * gaps
-
-
-def _fill(piece: _Piece, number: int) -> Fill:
-    field, treatment = piece.field, piece.treatment
-    low, high = piece.observed_range
-    return Fill(
-        name=field.name,
-        place=number,
-        how=treatment.missing or "refuse",
-        low=low,
-        high=high,
-        whole=field.type != "number" and not treatment.log1p,
-        ranking=tuple(_rank_levels(field)),
-    )
 
 
 def _rank_levels(field: Field) -> Iterator[int]:

@@ -23,7 +23,7 @@ from coterie_pages.models import (
     SentLine,
     SlotEntry,
 )
-from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
+from coterie_pages.views.session_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.party.participant import data_digest

@@ -13,8 +13,14 @@ from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import SessionReport
-from coterie_pages.views.result_views import n_clusters_of, outcomes_in, result_of
-from coterie_pages.views.session_progress import describe_status, line_of, seats_shown
+from coterie_pages.views.session_views import (
+    describe_status,
+    line_of,
+    n_clusters_of,
+    outcomes_in,
+    result_of,
+    seats_shown,
+)
 from coterie_pages.views.terms_sheet import sheet_of, versions_here, versions_of
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.reports.run_reports import find_agreement, seats_of

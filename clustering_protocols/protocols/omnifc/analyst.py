@@ -9,10 +9,11 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from clustering_protocols.algorithms.condensed_distances import n_rows, square
-from clustering_protocols.algorithms.dbscan import dbscan, knee
-from clustering_protocols.algorithms.density import (
+from clustering_protocols.algorithms.dbscan import (
+    dbscan,
     dbscan_of_rows,
     hdbscan,
+    knee,
     knee_of_rows,
 )
 from clustering_protocols.algorithms.embedding import classical_scaling

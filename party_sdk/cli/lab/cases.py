@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import scores
 from clustering_protocols.numerics.data_source import keep_rows, matrix
-from clustering_protocols.quality.gap import says_one
+from clustering_protocols.quality.runs import says_one
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import ANALYST
 from clustering_protocols.simulation.parties import SIMULATION

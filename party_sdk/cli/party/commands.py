@@ -344,7 +344,7 @@ def _result_lines(
     member: "Party", result: "Result", outputs: "Outputs", unlinked: Sequence[str]
 ) -> Iterator[str]:
     from coterie_pages.result_texts import rows_without_cluster
-    from coterie_pages.views.result_views import outcomes_in
+    from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.run_reports import linked_rows, runs_of
     from party_sdk.results.cautions import oddities, result_cautions
 
@@ -382,7 +382,7 @@ def _warn(sentence: str) -> None:
 
 def _document(member: "Party", result: "Result", outputs: "Outputs") -> dict[str, Any]:
     """Return the whole result but the labels, which stay in their file."""
-    from coterie_pages.views.result_views import outcomes_in
+    from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.run_reports import runs_of
 
     sizes, centroids = result.cluster_sizes, result.centroids

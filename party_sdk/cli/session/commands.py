@@ -140,7 +140,7 @@ def show(
     The analyst notifies --mail of slow parties, of a choice that waits and of the end, if
     its administrator has set that up; then you read who is notified.
     """
-    from coterie_pages.views.result_views import outcomes_in
+    from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.session_reports import summary_document
 
     opened = coordinator.session(session)

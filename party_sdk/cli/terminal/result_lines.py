@@ -36,7 +36,7 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     """
     # not above: it takes arrays
     from clustering_protocols.numerics.metrics import Figures
-    from clustering_protocols.quality.gap import says_one
+    from clustering_protocols.quality.runs import says_one
     from coterie_pages.formatting import number, shown_figures
 
     if not runs:

@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from coterie_pages.models import Banner, Refusal, Screen
 from coterie_pages.pages import page as file_of
-from coterie_pages.views.session_progress import may_of, seats_shown, timeline_of
+from coterie_pages.views.session_views import may_of, seats_shown, timeline_of
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (

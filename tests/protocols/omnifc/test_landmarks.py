@@ -15,8 +15,12 @@ from sklearn.datasets import load_digits, load_iris, load_wine, make_circles
 from support.repeats import thorough
 
 from clustering_protocols import simulation
-from clustering_protocols.algorithms import density
-from clustering_protocols.algorithms.dbscan import dbscan, knee
+from clustering_protocols.algorithms.dbscan import (
+    dbscan,
+    dbscan_of_rows,
+    knee,
+    knee_of_rows,
+)
 from clustering_protocols.common import limits as general_limits
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
@@ -146,13 +150,13 @@ def test_density_of_rows_is_that_of_their_distances(
 ) -> None:
     X = np.random.default_rng(0).normal(size=(300, 3))
     distances = pdist(X)
-    found = density.dbscan_of_rows(X, eps, min_samples, most_pairs=300 * 300)
+    found = dbscan_of_rows(X, eps, min_samples, most_pairs=300 * 300)
     assert np.array_equal(found, dbscan(distances, eps, min_samples))
     assert np.array_equal(
         found, DBSCAN(eps=eps, min_samples=min_samples).fit(X).labels_
     )
     expected = knee(distances, min_samples)
-    assert density.knee_of_rows(X, min_samples) == pytest.approx(expected)
+    assert knee_of_rows(X, min_samples) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n", [500, 501])

@@ -22,7 +22,7 @@ from clustering_protocols.algorithms import (
     kmedoids,
     nmf,
 )
-from clustering_protocols.algorithms.density import hdbscan
+from clustering_protocols.algorithms.dbscan import hdbscan
 from clustering_protocols.algorithms.linkages import Linkage
 from clustering_protocols.numerics.scores import adjusted_rand
 

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from clustering_protocols.quality.halves import prediction_strength, strength
+from clustering_protocols.quality.runs import prediction_strength, strength
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 

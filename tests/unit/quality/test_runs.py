@@ -15,8 +15,7 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols import simulation
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.quality.gap import Gap, gaps, says_one
-from clustering_protocols.quality.halves import agreement, stability
+from clustering_protocols.quality.runs import Gap, agreement, gaps, says_one, stability
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout

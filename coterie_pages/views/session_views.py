@@ -1,4 +1,4 @@
-"""Views of a session's status and audit, for its page and its report."""
+"""Views of a session's status, audit and result, for its page and its report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols import session_terms
+from clustering_protocols.numerics.outcomes import OutcomeTable, outcome_tables
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.terms.terms import Layout, Terms
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import (
     Event,
@@ -18,6 +23,7 @@ from clustering_protocols.wire.states import (
 )
 from coterie_pages.models import (
     AuditRow,
+    Matrix,
     SlotAnswer,
     SlotEntry,
     StageSpan,
@@ -160,3 +166,73 @@ def _merge_rounds(rounds: Sequence[Work]) -> Iterator[Work]:
             first_round=merged[0].first_round,
             rounds=len(merged),
         )
+
+
+_OTHER_ARRAYS: Final = frozenset(
+    {"cluster_sizes", "clusters", "sizes", "centroids", "starts"}
+)
+
+
+def n_clusters_of(terms: Terms, status: SessionStatus) -> int | None:
+    """Return the number of clusters of the selected run."""
+    selected = [run.n_clusters for run in status.runs if run.chosen]
+    if terms.evaluation is not None and selected:
+        return selected[0]
+    number: int | None = getattr(session_terms.check_terms(terms), "n_clusters", None)
+    return number
+
+
+def outcomes_in(terms: Terms, profiles: Sequence[Profile]) -> tuple[OutcomeTable, ...]:
+    """Return intervals and tests of the variables that are only described."""
+    described = [schema.described_names for schema in terms.dictionary or ()]
+    return outcome_tables(profiles, described)
+
+
+def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
+    """Return sizes, centroids and other figures that the coordinator may read.
+
+    If a protocol publishes no sizes of small clusters, those of the others are named.
+    """
+    arrays = summary.arrays
+    sizes, clusters = arrays.get("cluster_sizes"), arrays.get("clusters")
+    details = plain(summary.values)
+    details |= {
+        name: ", ".join(map(str, array.tolist()))
+        for name, array in arrays.items()
+        if array.ndim == 1 and array.size and name not in _OTHER_ARRAYS
+    }
+    if clusters is not None and "sizes" in arrays:
+        sizes = arrays["sizes"]
+        if clusters.tolist() != list(range(n_clusters or len(clusters))):
+            pairs = zip(clusters.tolist(), sizes.tolist(), strict=True)
+            details["rows of large clusters"] = ", ".join(f"{c}: {n}" for c, n in pairs)
+            sizes = None
+    return {
+        "sizes": sizes_of(sizes),
+        "centroids": matrix_of(arrays.get("centroids"), ()),
+        "told": details,
+    }
+
+
+def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | None:
+    """Return centroids (k, m) as rows of numbers, with names where there are m of them."""
+    if values is None or values.ndim != 2 or not values.size:
+        return None
+    names = columns if len(columns) == values.shape[1] else ()
+    return Matrix(columns=names, rows=tuple(map(tuple, values.tolist())))
+
+
+def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
+    """Return the rows of each cluster; empty if they are not published."""
+    return () if sizes is None else tuple(sizes.tolist())
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return published values as JSON values; the items of a table stand alone."""
+    plain_values: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            plain_values |= {f"{name} {key}": item for key, item in value.items()}
+        elif value is not None:
+            plain_values[name] = value
+    return plain_values
