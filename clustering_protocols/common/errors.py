@@ -16,14 +16,13 @@ from clustering_protocols.common.error_catalogue import Problem
 
 
 class CoterieError(Exception):
-    """Base of everything that a person can mend; carries its problem and a detail.
+    """Base of all errors that a person can mend; carries its problem and a detail.
 
     said: what is wrong.
-    field: the parameter or field that is wrong, where it is one; ``detail`` begins with
-        it.
-    remedy: what to do about this cause, where the problem's own remedy misses it.
-    cells: the same with values of cells, a line each: the operator's own terminal and
-        desk show them instead of ``detail``, and nothing else reads them.
+    field: the wrong parameter or field, with which ``detail`` begins.
+    remedy: for this cause, where the problem's own remedy misses it.
+    cells: the detail with values of cells, a line each: only the operator's own
+        terminal and desk show them.
     """
 
     problem: ClassVar[Problem] = Problem.INTERNAL

@@ -1,4 +1,4 @@
-"""What is installed on request: libraries of an extra are asked for in one sentence."""
+"""Optional libraries: an error names the extra that installs them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from clustering_protocols.common.errors import InvalidParameters
 
 
 def require_extra(extra: str, why: str, *packages: str) -> None:
-    """Refuse what cannot be done without the libraries of an extra.
+    """Raise :class:`InvalidParameters` unless the libraries of an extra are installed.
 
     extra: as ``pip install 'coterie[extra]'`` names it.
     why: what needs which library: a sentence without its full stop.
     packages: the names by which they are imported.
-
-    Raises InvalidParameters if one of them is not installed.
     """
     if any(find_spec(package) is None for package in packages):
         raise InvalidParameters(
@@ -24,5 +22,5 @@ def require_extra(extra: str, why: str, *packages: str) -> None:
 
 
 def require_service(why: str) -> None:
-    """Refuse what cannot be done without the analyst; see :func:`require_extra`."""
+    """Raise :class:`InvalidParameters` unless the analyst is installed."""
     require_extra("analyst", why, "sqlalchemy", "fastapi")

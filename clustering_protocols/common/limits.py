@@ -44,12 +44,12 @@ Each row is compared with all of them, which is what takes the time.
 
 
 def graph_rows(n_rows: int) -> int:
-    """Return of how many rows spectral clustering takes the graph, or of their means."""
+    """Return the rows of the graph of spectral clustering: all, or the means of groups."""
     return n_rows if n_rows <= MANY_IN_A_GRAPH else N_REPRESENTATIVES
 
 
 def sampling_note(n_rows: int) -> dict[str, str]:
-    """Return what reports say where these are fewer."""
+    """Return a report's note on rows that were clustered as small groups."""
     sentence = (
         f"The {n_rows:,} rows were clustered as {graph_rows(n_rows):,} small groups; all "
         "rows of a group have one label."

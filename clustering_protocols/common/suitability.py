@@ -1,8 +1,7 @@
-"""What a protocol is good for: facts that help to choose one.
+"""What a protocol is good for, as facts that help to choose one.
 
-Each protocol lists its *ways*: an algorithm, how data may be split for it, and the
-parameters to begin with. :mod:`party_sdk.advice` prints them as a table, so that a new
-protocol brings its own rows.
+Each protocol lists its *ways*: an algorithm, the splits of data for it, and parameters
+to begin with. :mod:`party_sdk.advice` prints them as a table.
 """
 
 from __future__ import annotations
@@ -80,13 +79,13 @@ class Method:
     """One way to use a protocol.
 
     name: of the algorithm; with the partitioning, the only one in its protocol.
-    partitionings: how the data may be split.
-    shapes: the clusters that it finds.
+    partitionings: the possible splits of data.
+    shapes: of the clusters that it finds.
     data: the kind of data that it is for.
-    params: parameters to begin with, beside the number of clusters.
-    agreement: how it agreed with clustering the pooled rows, by how the data are split:
-        the mean adjusted Rand index of the worst and of the best public data set of
-        docs/evidence.md. Empty if it was not measured.
+    params: to begin with, beside the number of clusters.
+    agreement: with clustering the pooled rows, by split: the mean adjusted Rand index
+        of the worst and of the best public data set of docs/evidence.md. Empty if not
+        measured.
     counted: whether the number of clusters is a parameter, ``n_clusters``.
     """
 

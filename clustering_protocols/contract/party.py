@@ -81,7 +81,7 @@ class PartyContext(Generic[P_co]):
     """The position of a party in a session, and its sources of chance.
 
     ``choices`` are what this party decides alone, for example a limit above which it
-    refuses; no other role learns them. ``told`` counts the announced rounds of this
+    refuses; no other role learns them. ``announced_rounds`` counts the rounds of this
     stage by kind of task, also those in which this party was not asked. ``transcripts``
     are those of the last rounds, by round and attempt.
     """
@@ -94,7 +94,7 @@ class PartyContext(Generic[P_co]):
     memory: Memory
     entropy: bytes = field(repr=False)
     choices: Mapping[str, Any] = field(default_factory=dict)
-    told: Mapping[str, int] = field(default_factory=dict)
+    announced_rounds: Mapping[str, int] = field(default_factory=dict)
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
     def of_run(self, run: int | None) -> PartyContext[P_co]:

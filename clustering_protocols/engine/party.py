@@ -280,7 +280,7 @@ class PartyEngine:
             memory=memory,
             entropy=self.entropy,
             choices=self.choices,
-            told=journal.told,
+            announced_rounds=journal.told,
             transcripts=journal.transcript_by_attempt,
         )
         return shared.of_run(run)

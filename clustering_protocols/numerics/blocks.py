@@ -1,8 +1,7 @@
-"""Work in blocks: one kernel over many of them, the results in their order.
+"""A kernel over many blocks, with the results in the order of the blocks.
 
-A role does not say where its kernels run: anyone who runs the role hands it an engine. The
-results are put together in the order of the blocks, so that every engine gives the same
-bits.
+The caller of a role hands it an engine, which runs its kernels. Results are put
+together in order, so that every engine gives the same bits.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ class Engine(Protocol):
     """Runs a kernel over blocks."""
 
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
-        """Yield what a kernel returns for each block, in the order of the blocks.
+        """Yield the results of a kernel, in the order of the blocks.
 
-        Few blocks are held at a time, however many there are. A kernel changes nothing
-        but what it returns: it may run twice, and at the same time as others. At the
-        analyst it is a function of a module, bound to little, and a block holds views of
-        what parties sent: both may go to another process.
+        Few blocks are held at a time. A kernel has no side effects: it may run twice,
+        and at the same time as others. At the analyst it is a function of a module,
+        bound to little, and a block holds views of received arrays: both may go to
+        another process.
         """
         ...
 
@@ -35,8 +34,7 @@ class Engine(Protocol):
 class LocalEngine:
     """Runs kernels in this process.
 
-    n_threads: how many blocks are worked on at once. Kernels that are compiled run side
-        by side; of others one at a time gets on.
+    n_threads: of blocks at once. Only compiled kernels run side by side.
     """
 
     def __init__(self, n_threads: int = 1) -> None:
@@ -62,7 +60,7 @@ class LocalEngine:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        """Threads beside the one that asks: to start them costs as much as a block."""
+        """Return the further threads, which cost as much to start as a block."""
         return ThreadPoolExecutor(self.n_threads - 1)
 
 

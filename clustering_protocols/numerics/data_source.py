@@ -1,4 +1,4 @@
-"""A party's rows as a source of batches; a matrix in memory is the simple case."""
+"""A party's rows as a source of batches, such as a matrix in memory."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class DataSource(Protocol):
 
     @property
     def ids(self) -> Sequence[str] | None:
-        """Return one id per row, or None where rows are known by position alone.
+        """Return one id per row, or None if rows are known by position alone.
 
-        Two rows may have one id; what becomes of them is for the session's terms.
+        Two rows may have one id; the session's terms say what follows.
         """
         ...
 
@@ -50,7 +50,7 @@ class DataSource(Protocol):
 
 @runtime_checkable
 class RandomAccess(DataSource, Protocol):
-    """A data source of which any rows can be read, whichever the order."""
+    """A data source whose rows can be read in any order."""
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a copy of the rows with these numbers, (k, n_columns)."""
@@ -58,10 +58,10 @@ class RandomAccess(DataSource, Protocol):
 
 
 def original_of(source: DataSource) -> DataSource:
-    """Return rows as a party's own table has them, before it changed any cell.
+    """Return rows as a party's own table has them, before any cell was changed.
 
-    A source whose cells were changed has an ``original``: the same rows, with the names
-    and cells of the table.
+    A source with changed cells has an ``original``: the same rows with the names and
+    cells of the table.
     """
     return getattr(source, "original", source)
 
@@ -182,7 +182,7 @@ class SparseSource:
 
 
 def _batch_rows(width: int) -> int:
-    """Return how many rows of a width are copied at once."""
+    """Return the rows of a batch of this width."""
     return max(1, min(BATCH_ROWS, _BATCH_NUMBERS // width))
 
 
@@ -292,8 +292,7 @@ class OrderedRows:
 def order_rows(source: DataSource, rows: IntArray) -> DataSource:
     """Return the rows of a source with these numbers, in this order.
 
-    A sparse source stays sparse. One that only reads from its beginning is held in
-    memory as a whole; of others a batch is at a time.
+    A sparse source stays sparse. One without random access is held in memory.
 
     rows: int64 (k,); in any order, some or all.
     """
@@ -325,9 +324,7 @@ class ColumnSelection:
 
 
 def keep_columns(source: DataSource, numbers: IntArray) -> DataSource:
-    """Return the columns of a source at these places, in their order.
-
-    A sparse source stays sparse.
+    """Return the columns of a source with these numbers; a sparse one stays sparse.
 
     numbers: int64 (m,).
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-LEAST, MOST = 1.1, 2.0
+SMALLEST, LARGEST = 1.1, 2.0
 """Below, degrees are 0 and 1; above, they say less than the usual exponent."""
 
 
@@ -17,5 +17,5 @@ def exponent_by_size(n_rows: int, n_columns: int) -> float:
     """
     n, d = max(n_rows, 1), max(n_columns, 1)
     of_rows = (1418.0 / n + 22.05) / d**2
-    beside: float = (12.33 / n + 0.243) * d ** (-0.0406 * math.log(n) - 0.1134)
-    return min(max(1.0 + of_rows + beside, LEAST), MOST)
+    of_size: float = (12.33 / n + 0.243) * d ** (-0.0406 * math.log(n) - 0.1134)
+    return min(max(1.0 + of_rows + of_size, SMALLEST), LARGEST)

@@ -1,8 +1,8 @@
-"""Loops in C where the library was built, in numpy where it was not (decision record 12).
+"""Loops in C where the library was built, else in numpy (decision record 12).
 
-A kernel is a function in numpy and, of the same name, one in ``kernels.c``: the same bits,
-about ten times as fast. A wheel that was made where there is a C compiler brings the
-library along. It is used only beside the source of which it was made.
+A kernel is a function in numpy and, of the same name, one in ``kernels.c``: the same
+bits, about ten times as fast. A wheel that was built with a C compiler contains the
+library. It is used only beside the source of which it was made.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ IS_BUILT: Final = _LIBRARY is not None
 
 
 def in_c(*outputs: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return how to call a function's namesake in C, without the interpreter's lock.
+    """Return a decorator that calls a function's namesake in C, without the GIL.
 
     Its arguments are as annotated: arrays of :mod:`clustering_protocols.records.arrays`
     of one or two dimensions, int or float; positions alone.
 
-    outputs: names of the arrays that are written, which must have no gaps and fit the
-        annotation: TypeError else. Of others that do not a copy is passed.
+    outputs: names of the arrays that are written, which must be contiguous and fit the
+        annotation: TypeError else. Other arrays are copied if they do not fit.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:

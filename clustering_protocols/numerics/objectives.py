@@ -11,14 +11,14 @@ class Objectives(NamedTuple):
     """Values of one objective, less is better, on the pooled rows.
 
     own: of the session's result.
-    pooled: of the best of ten starts of the pooled method, as one would run it.
+    pooled: of the best of ten starts of the pooled method.
     agreement: adjusted Rand index between the session's labels and those of that run.
-        Objectives may be equal where labels are not: where several clusterings are
-        nearly as good, or a small cluster was missed. None where clusters of that run
-        coincide, whose labels tell nothing.
-    same_rules: of the best of ten starts of the pooled method that obeys the rules of the
-        session (clusters of few rows that stay, dimensions that are left out); None where
-        there are no such rules, or none applied.
+        Labels may differ where several clusterings are nearly as good, or a small
+        cluster was missed. None where clusters of that run coincide, whose labels say
+        nothing.
+    same_rules: of the best of ten pooled starts under the rules of the session
+        (clusters of few rows that stay, dimensions that are left out); None if no rule
+        applied.
     """
 
     own: float
@@ -28,12 +28,12 @@ class Objectives(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Return the session's over the pooled one; None where that is nothing."""
+        """Return the session's value over the pooled one; None if that is 0."""
         return _divide(self.own, self.pooled)
 
     @property
     def ratio_same_rules(self) -> float | None:
-        """Return the session's over the pooled one under the same rules, if any apply."""
+        """Return the session's value over the pooled one under the same rules, if any."""
         pooled = self.same_rules
         return self.ratio if pooled is None else _divide(self.own, pooled)
 

@@ -1,4 +1,4 @@
-"""What the clusters of one partition are like, field by field: the form of a profile."""
+"""Profiles: what the clusters of one partition are like, field by field."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class FieldProfile(Value):
     """One field of the dictionary in each line of a profile; one entry a line.
 
     name, title, unit: as in the dictionary.
-    n_rows: rows that have a value. An entry is None where too few have.
+    n_rows: rows that have a value; None where too few have.
     mean, spread: of the values; a spread divides by the number of rows. Of yes and no,
         0 and 1; of a date, days since 1970-01-01. Empty for a field of levels.
-    quartiles: first, second and third, on the profile's grid. None where the grid does
-        not reach them. Empty for a field of levels.
-    levels: how people call them; the last may stand for rare ones together.
+    quartiles: first, second and third, on the profile's grid; None beyond it. Empty for
+        a field of levels.
+    levels: with their labels; the last may stand for rare ones together.
     shares: of the rows that have a value, in the order of ``levels``.
-    difference: how far the field sets the lines apart, from 0: the spread of the lines'
-        means over the spread within them; fields are ordered by it.
+    difference: the spread of the lines' means over the spread within them, from 0;
+        fields are ordered by it.
     """
 
     name: str
@@ -64,7 +64,7 @@ class FieldProfile(Value):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Return what each line says of the field; a dash where too few rows have it."""
+        """Return the field's text in each line; a dash where too few rows have it."""
         if self.levels:
             return tuple(map(self.shares_text, range(len(self.shares))))
         pairs = zip(self.mean, self.spread, strict=True)
@@ -105,18 +105,16 @@ class FieldProfile(Value):
 
 
 class Profile(Value):
-    """What sets the clusters apart over the fields of one column group.
+    """The clusters over the fields of one column group.
 
-    column: the column group.
     own: of the rows of one party alone; else of all parties that hold these fields.
     clusters: the labels that have a line each, ascending.
-    others: the labels of small clusters, which together are one more line, the last;
-        empty where there is none.
+    others: the labels of small clusters, which share the last line.
     n_rows: rows of each line.
-    rounded: whether values were rounded to be told outside.
-    fields: those that set clusters apart most come first.
-    survival: times to events; not written where there are none.
-    is_description: whether nothing was clustered; written where it is so.
+    rounded: whether values were rounded for outsiders.
+    fields: those that differ most between clusters come first.
+    survival: times to events; not written if there are none.
+    is_description: whether nothing was clustered; written only if it is so.
     """
 
     column: int = Field(ge=0)
@@ -131,7 +129,7 @@ class Profile(Value):
 
     @property
     def line_names(self) -> tuple[str, ...]:
-        """Return what each line is called."""
+        """Return the name of each line."""
         if self.is_description:
             return ("all rows",) * len(self.n_rows)
         clusters = (f"cluster {label}" for label in self.clusters)

@@ -121,7 +121,7 @@ def _signed_q(matrix: FloatArray) -> FloatArray:
 def public_stream(seed: int, *labels: str | int) -> KeyedStream:
     """Return the stream that everybody draws alike for one labelled use of a seed.
 
-    Not for secrets: its key is HKDF of public numbers. A party in any language draws the
+    Not for secrets: its key is HKDF of public numbers. Parties in any language draw the
     same, which numpy promises of no generator.
 
     seed: 0 ≤ seed < 2^64, of the terms.
@@ -133,9 +133,9 @@ def public_stream(seed: int, *labels: str | int) -> KeyedStream:
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
     """Return the analyst's generator for one labelled use of a public seed.
 
-    Not for secrets, and for draws of the analyst alone: what parties draw comes from
-    :func:`public_stream`. By label and never by call order, so that a step that is repeated
-    on another machine draws the same numbers.
+    Not for secrets, and for draws of the analyst alone: parties draw from
+    :func:`public_stream`. It depends on labels and not on call order, so that a
+    repeated step draws the same numbers on another machine.
     """
     digest = hashlib.sha256(length_prefixed("coterie/generator/1", seed, *labels))
     return np.random.default_rng(int.from_bytes(digest.digest(), "big"))

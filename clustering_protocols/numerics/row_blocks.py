@@ -1,8 +1,7 @@
-"""Rows that need not be all at hand: blocks of them, each loaded where it is worked on.
+"""Blocks of rows, each loaded where it is worked on.
 
-A block describes its rows: views of what somebody holds, and what makes rows of them. It
-may go to another process before it is loaded. What passes over rows takes memory for the
-blocks that are worked on, however many there are.
+A block describes its rows by views and what makes rows of them. It may go to another
+process before it is loaded. A pass over rows takes memory for the current blocks alone.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class RowBlock(Protocol):
 
 
 class RowSubset(Protocol):
-    """Rows of which some are asked for."""
+    """Rows of which some can be taken."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,7 +54,7 @@ class RowSubset(Protocol):
 
 
 class RowBlocks(RowSubset, Protocol):
-    """Rows in blocks, any number of times."""
+    """Rows in blocks, which can be read any number of times."""
 
     def blocks(self) -> Iterator[RowBlock]:
         """Yield all rows in their order, a block at a time."""
@@ -147,29 +146,29 @@ class SideBySide:
 
 
 def of(rows: FloatArray | RowBlocks) -> RowBlocks:
-    """Return rows in blocks; those of an array (n, F), unless they are already."""
+    """Return rows in blocks; an array (n, F) is wrapped."""
     return ArrayRows(rows) if isinstance(rows, np.ndarray) else rows
 
 
 def slices(n_rows: int, n_features: int) -> Iterator[slice]:
-    """Yield which rows are a block."""
+    """Yield the slice of each block."""
     size = rows_of_a_block(n_features)
     for begin in range(0, n_rows, size):
         yield slice(begin, min(begin + size, n_rows))
 
 
 def rows_of_a_block(n_features: int) -> int:
-    """Return how many rows of so many features are a block: at least one."""
+    """Return the number of rows of a block: at least one."""
     return max(BLOCK_ITEMS // n_features, 1)
 
 
 def span(block: RowBlock) -> slice:
-    """Return which of all rows a block has."""
+    """Return the slice of a block among all rows."""
     return slice(block.first, block.first + block.n_rows)
 
 
 def whole(rows: RowBlocks) -> FloatArray:
-    """Return all rows (n, F) in one array: for those who know that it is not large."""
+    """Return all rows (n, F) in one array: for callers who know that it is not large."""
     if isinstance(rows, ArrayRows):
         return rows.X
     X = np.empty(rows.shape)
@@ -179,14 +178,11 @@ def whole(rows: RowBlocks) -> FloatArray:
 
 
 def load_if_small(rows: RowBlocks) -> RowBlocks:
-    """Return rows in one array, where they are few enough to be drawn from one.
-
-    Many passes compute them once then; a row has the same bits.
-    """
+    """Return rows in one array if k-means++ can draw from one; the bits stay the same."""
     return ArrayRows(whole(rows)) if are_held(*rows.shape) else rows
 
 
 def are_one_block(rows: RowBlocks) -> bool:
-    """Return whether a block is all of them."""
+    """Return whether all rows fit into one block."""
     n, n_features = rows.shape
     return n <= rows_of_a_block(n_features)

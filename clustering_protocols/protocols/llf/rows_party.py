@@ -117,7 +117,7 @@ def _check_members(here: RowsRound, task: _Task) -> None:
 
 def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     known = here.follow(task)
-    if task.number != here.context.told.get(messages.Update.kind):
+    if task.number != here.context.announced_rounds.get(messages.Update.kind):
         raise ProtocolFailed("The analyst asks again for an update that was made.")
     follows = task.number == known.asked + 1
     if here.params.may_be_left_out:
