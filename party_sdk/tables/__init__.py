@@ -8,24 +8,28 @@ line, column and remedy. ``drafts`` proposes the dictionary and the mapping from
 pass, and says what a person has to look at.
 """
 
-from party_sdk.tables.cells import Dialect
-from party_sdk.tables.guards import as_date, lone_values
-from party_sdk.tables.read_options import DEFAULTS, IdColumns, ReadOptions
-from party_sdk.tables.report import CheckReport, Finding
-from party_sdk.tables.table import ArrowIds, Table
-from party_sdk.tables.table_opening import (
-    LongForm,
-    column_names,
-    examine,
-    first_rows,
-    open_as,
-    open_long,
-    open_table,
-    read_column,
-    read_objects,
-    read_table,
-    sheet_names,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from party_sdk.tables.cells import Dialect
+    from party_sdk.tables.guards import as_date, lone_values
+    from party_sdk.tables.read_options import DEFAULTS, IdColumns, ReadOptions
+    from party_sdk.tables.report import CheckReport, Finding
+    from party_sdk.tables.table import ArrowIds, Table
+    from party_sdk.tables.table_opening import (
+        LongForm,
+        column_names,
+        examine,
+        first_rows,
+        open_as,
+        open_long,
+        open_table,
+        read_column,
+        read_objects,
+        read_table,
+        sheet_names,
+    )
 
 __all__ = [
     "DEFAULTS",
@@ -50,3 +54,14 @@ __all__ = [
     "read_table",
     "sheet_names",
 ]
+
+_MODULES = ("cells", "read_options", "report", "table", "guards", "table_opening")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is asked for: the process of a reader needs none."""
+    for module in _MODULES if name in __all__ else ():
+        names = vars(import_module(f"{__name__}.{module}"))
+        if name in names:
+            return names[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,6 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from clustering_protocols.common.errors import InvalidData
-from party_sdk.tables import duck
 from party_sdk.tables.cells import (
     Dialect,
     Kind,
@@ -31,7 +30,7 @@ from party_sdk.tables.cells import (
     settle,
 )
 from party_sdk.tables.columns import PLAIN, Column, kind_of, texts
-from party_sdk.tables.files import MOST_CELL, Limits
+from party_sdk.tables.files import MOST_CELL, Limits, batch_rows
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
@@ -124,7 +123,7 @@ class ArrowSource(Source):
         places = [self._places[self.names.position(name)] for name in named]
         forms = [self.forms[self.names.position(column.name)] for column in columns]
         self._signs, n_rows = SignWatches(columns, forms), 0
-        size = duck.batch_rows(len(places))
+        size = batch_rows(len(places))
         for batch in self._table.select(places).to_batches(size):
             cells = batch.columns[: len(columns)]
             self._signs.see(cells, n_rows)
@@ -258,7 +257,7 @@ def write_rows(
 
     def batches() -> Iterator[pa.RecordBatch]:
         begin, every = first, iter(rows)
-        while piece := list(islice(every, duck.batch_rows(width))):
+        while piece := list(islice(every, batch_rows(width))):
             columns = [
                 _numbers(cells) if place in numeric else _texts(cells, place in mixed)
                 for place, cells in enumerate(zip(*piece, strict=True))
@@ -347,7 +346,7 @@ def unpack_parquet(
             fields = [schema.field(place) for place in chosen]
             _check_size(file, fields, limits)
             stored = [field.name for field in fields]
-            batches = file.iter_batches(duck.batch_rows(len(chosen)), columns=stored)
+            batches = file.iter_batches(batch_rows(len(chosen)), columns=stored)
             copied = pa.schema(
                 [(field.name, _stored_type(field.type)) for field in fields]
             )

@@ -16,14 +16,11 @@ import duckdb
 import pyarrow as pa
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.numerics.data_source import BATCH_ROWS
 from party_sdk.tables.cells import Dialect
-from party_sdk.tables.files import MOST_CELL
+from party_sdk.tables.files import MOST_CELL, batch_rows
 
 MEMORY_BYTES: Final = 512 << 20
 MOST_COLUMNS: Final = 20_000
-MOST_NUMBERS: Final = 2_000_000
-"""Most cells of a batch: a table of many columns comes in shorter ones."""
 _MANY: Final = 2_000
 _MOST_REJECTS: Final = 10_000
 
@@ -52,11 +49,6 @@ def open_database(
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
-
-
-def batch_rows(n_columns: int) -> int:
-    """Return how many rows of so many columns are held at once."""
-    return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 
 
 def read_text(

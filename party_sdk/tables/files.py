@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Final, Literal, TypeAlias
 
 from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.numerics.data_source import BATCH_ROWS
 from party_sdk.home.files import lock
 
 FileKind: TypeAlias = Literal[
@@ -44,6 +45,13 @@ TEXT_BYTES: Final = 32
 """Bytes that a cell counts with."""
 UNPACK: Final = "Unpack it yourself"
 """What to do instead with a compressed text."""
+MOST_NUMBERS: Final = 2_000_000
+"""Most cells of a batch: a table of many columns comes in shorter ones."""
+
+
+def batch_rows(n_columns: int) -> int:
+    """Return how many rows of so many columns are held at once."""
+    return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 
 
 def kind_of(path: Path) -> FileKind:

@@ -7,13 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema, normal
 from party_sdk.tables.cells import Dialect
-from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.report import format_names
+
+if TYPE_CHECKING:
+    from clustering_protocols.terms.preparation import Preparation
+    from party_sdk.tables.mapping import TableMapping
 
 IdColumns = str | Sequence[str] | None
 UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")

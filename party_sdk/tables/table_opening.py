@@ -41,7 +41,6 @@ from party_sdk.tables.read_options import DEFAULTS, IdColumns, ReadOptions
 from party_sdk.tables.report import CheckReport, Findings, sentences
 from party_sdk.tables.source import RowLocations, Source
 from party_sdk.tables.table import ColumnSpool, Table, mapped_batches
-from party_sdk.tables.text_files import TextSource
 from party_sdk.tables.unpacking import COPY, Labels, Question, Unpacked, unpack
 
 _COMPARED: Final = 200
@@ -196,6 +195,8 @@ def _open_file(
 ) -> Source:
     kind, dialect = kind_of(path), options.file_dialect
     if kind in {"text", "gzip"}:
+        from party_sdk.tables.text_files import TextSource  # DuckDB, for texts alone
+
         return TextSource(path, kind, dialect, folder, options.allow)
     if columns is not None:
         columns = [normal(name) for name in columns]

@@ -10,6 +10,12 @@ time. Whatever ends it, the command says so in a sentence and continues.
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # the module that others import, and none beside it
+    import sys
+    from importlib import import_module
+
+    import_module("party_sdk.tables.unpacking").main(sys.argv[1])
+
 import errno
 import os
 import shutil
@@ -374,10 +380,3 @@ def _rows(
             "Save the columns you need",
         )
         yield from zip(*lists, strict=True)
-
-
-if __name__ == "__main__":
-    from importlib import import_module
-
-    # the classes that other modules know, and not those of this program
-    import_module("party_sdk.tables.unpacking").main(sys.argv[1])
