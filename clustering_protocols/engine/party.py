@@ -53,7 +53,6 @@ from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy import envelopes as sealing
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
-from clustering_protocols.shared_stages.imputation import prepare_rows
 from clustering_protocols.shared_stages.profiles.messages import profiles_in
 from clustering_protocols.terms.preparation import (
     check_fields,
@@ -379,7 +378,12 @@ def _take_clustered(
 ) -> DataSource:
     plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
     rows = clustered_columns(data, schema, plan)
-    return rows if plan is None else prepare_rows(plan, rows, memory)
+    if plan is None:
+        return rows
+    # not above: most sessions have no gaps
+    from clustering_protocols.shared_stages.imputation import prepare_rows
+
+    return prepare_rows(plan, rows, memory)
 
 
 def wrap_predict(
@@ -398,6 +402,8 @@ def wrap_predict(
         data = clustered_columns(data, schema, plan)
         if plan is None:
             return predict(data)
+        from clustering_protocols.shared_stages.imputation import prepare_rows
+
         check_fields(data, plan.fields)
         rows = whole_rows(data, plan)
         if rows is None:

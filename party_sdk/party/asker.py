@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from clustering_protocols.common.errors import RiskNotAccepted
-from clustering_protocols.engine.inspection import Inspection
 
 if TYPE_CHECKING:
+    from clustering_protocols.engine.inspection import Inspection
     from coterie_pages.models import TermsSheet
     from party_sdk.party.kept_mappings import MappingChange
     from party_sdk.party.roster import Roster

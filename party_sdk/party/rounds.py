@@ -22,7 +22,6 @@ from clustering_protocols.contract import PrivacySpending
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
-from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Terms
@@ -187,6 +186,8 @@ class Responder:
         if answer.question or is_withdrawn:
             if asker is None or not is_present:
                 raise GuardRefused(answer.question)
+            from clustering_protocols.engine.inspection import Inspection
+
             found = Inspection.of(
                 answer.contribution, answer.notes, answer.question, answer.records
             )

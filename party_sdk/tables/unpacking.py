@@ -201,6 +201,7 @@ def _run(folder: Path, seconds: float | None) -> int:
     # no secret; each thread takes addresses, which count against the limit of memory
     own = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
     few = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
+    few["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # nobody else's code beside the cells
     with subprocess.Popen(  # noqa: S603  this interpreter, and no shell
         [sys.executable, *READER, str(folder)],
         stdin=subprocess.PIPE,  # nothing is written: it is open as long as this process
