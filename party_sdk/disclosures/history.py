@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -64,7 +65,8 @@ _ROUNDING: Final = 1 + 1e-9  # a tenth, ten times, is one
 _DECIDE: Final = f"Decide --choice {session_risks.SHOWN_TOGETHER}=true if it may."
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Rows:
     """Rows that take part.
 
     marks: uint64 (n,); in their order.
@@ -87,7 +89,7 @@ class Rows(NamedTuple):
             column[there] = np.add.reduceat(found[order], begins)
         return cls(marks, columns)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Return what names them among all rows."""
         digest = blake2b(self.marks.data, digest_size=16)
@@ -225,17 +227,20 @@ class History:
             self.check(use, rows, policy, summed, allowed=allowed)
             name = rows.name
             if name not in self._store.numbers(_ROWS):
-                self._store.write(_ROWS, name, codec.encode({}, rows._asdict()))
+                arrays = {"marks": rows.marks, "columns": rows.columns}
+                self._store.write(_ROWS, name, codec.encode({}, arrays))
             entry = Entry(use=use, rows=name, summed=summed)
             self._store.write(_USES, use.name, entry.encode())
 
     def besides(self, use: Use) -> list[Entry]:
         """Return all other entries, oldest first; each is read once."""
-        for name, number in (numbers := self._store.numbers(_USES)).items():
+        numbers = self._store.numbers(_USES)
+        numbers.pop(use.name, None)
+        for name, number in numbers.items():
             if self._entries.get(name, (0,))[0] != number:
                 entry = Entry.decode(self._store.read(_USES, name))
                 self._entries[name] = number, entry
-        return [self._entries[name][1] for name in numbers if name != use.name]
+        return [self._entries[name][1] for name in numbers]
 
     def rows(self, name: str) -> Rows:
         """Return rows by their name; read once."""

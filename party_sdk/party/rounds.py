@@ -63,6 +63,7 @@ class Responder:
     _attempt: str = field(init=False)
     _acknowledged: bool = field(init=False)
     _receipt: Receipt | None = field(default=None, init=False, repr=False)
+    _use: Use | None = field(default=None, init=False, repr=False)
     _recorded: tuple[Use, int] | None = field(default=None, init=False, repr=False)
     _rows: Rows | None = field(default=None, init=False, repr=False)
 
@@ -216,8 +217,8 @@ class Responder:
             update["epsilon"] = math.inf if spent.epsilon is None else spent.epsilon
         if not shows and not summed.n_sums and not any(update.values()):
             return self._recorded
-        use = Use.of(terms, self._attempt, slot, data.columns)
-        use = use.model_copy(update=update)
+        self._use = self._use or Use.of(terms, self._attempt, slot, data.columns)
+        use = self._use.model_copy(update=update)
         if self._recorded != (use, summed.n_sums):
             history = self.stored.history
             if self._rows is None or len(self._rows.marks) != n_rows:
