@@ -103,23 +103,6 @@ def correlations(guess: Matrix, truth: Matrix) -> Matrix:
 # Sums over rounds
 
 
-def determined(labels: NDArray[np.int64], k: int, below: int = 2) -> int:
-    """Return how many rows the sums of all rounds determine.
-
-    labels: int64 (rounds, rows); whose sum each row stood in. Rows of equal history
-        cannot be told apart: a group of them counts if its sum is determined and it has
-        fewer rows than ``below``.
-    """
-    histories, sizes = np.unique(labels.T, axis=0, return_counts=True)
-    M = np.zeros((len(labels) * k, len(sizes)))
-    for round_ in range(len(labels)):
-        M[round_ * k + histories[:, round_], np.arange(len(sizes))] = 1
-    _, s, V = np.linalg.svd(M, full_matrices=False)
-    V = V[: np.count_nonzero(s > 1e-9)]
-    known = np.square(V).sum(axis=0) > 1 - 1e-8
-    return int(sizes[known & (sizes < below)].sum())
-
-
 def single_movers(totals: NDArray[np.uint64], k: int, unit: Matrix) -> Matrix:
     """Return the rows (r, F) that moved alone from one cluster to another.
 

@@ -262,11 +262,6 @@ def _per_row_equations(
     )
 
 
-def rank_beside(own: FloatArray, numbers: FloatArray) -> int:
-    """Return the numerical rank of columns less what is linear in own columns."""
-    return _rank(_beside(own, numbers))
-
-
 def _beside(own: FloatArray, numbers: FloatArray) -> FloatArray:
     """Return columns less what is linear in own ones; each of length 1, or left out."""
     base = np.linalg.qr(np.column_stack([np.ones(len(own)), own]))[0]

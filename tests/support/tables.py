@@ -5,7 +5,7 @@ Dictionaries of tables that hold nothing but numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,20 @@ def cut(X: FloatArray, layout: Layout, sizes: list[int]) -> dict[str, MatrixSour
         slot: MatrixSource(piece)
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
+
+
+class Pieces:
+    """A data source of batches of these sizes."""
+
+    ids = None
+
+    def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
+        self.n_rows = len(X)
+        self.columns = [f"x{index}" for index in range(X.shape[1])]
+        self._batches = np.split(X, np.cumsum(sizes)[:-1])
+
+    def batches(self) -> Iterator[FloatArray]:
+        return iter(self._batches)
 
 
 def blobs(n_rows: int, width: int = 6) -> FloatArray:

@@ -15,8 +15,6 @@ from clustering_protocols.common.errors import CoterieError
 
 ATTACKED: Literal["attacked"] = "attacked"
 """The attack succeeds: the attacker reads what the claim denies."""
-BROKEN: Literal["broken"] = "broken"
-"""The right thing does not happen."""
 RIGHT: Literal["right"] = "right"
 """The right thing happens, or the attack reads nothing: controls, and mended faults."""
 
@@ -29,7 +27,7 @@ class Refused:
     because: str
 
 
-Verdict = Literal["attacked", "broken", "right"] | Refused
+Verdict = Literal["attacked", "right"] | Refused
 
 
 def check(measured: str | CoterieError, verdict: Verdict) -> None:
@@ -47,8 +45,3 @@ def check(measured: str | CoterieError, verdict: Verdict) -> None:
 def attacked(success: object) -> str:
     """Return the outcome of an attack that ran to its end."""
     return ATTACKED if success else RIGHT
-
-
-def right(success: object) -> str:
-    """Return the outcome of a case in which the right thing should happen."""
-    return RIGHT if success else BROKEN

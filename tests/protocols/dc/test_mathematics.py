@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 from scipy import linalg, stats
 from scipy.spatial.distance import cdist, pdist
 from sklearn.neural_network import MLPRegressor
+from support.tables import Pieces
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from clustering_protocols import simulation
@@ -48,22 +49,6 @@ X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(90, 6))
 PARTS = simulation.split(X, LAYOUT, seed=2)
 
 
-class Pieces:
-    ids = None
-
-    def __init__(self, batches: Sequence[FloatArray]) -> None:
-        self._batches = batches
-        self.n_rows = sum(map(len, batches))
-        self.columns = [f"x{index}" for index in range(batches[0].shape[1])]
-
-    def batches(self) -> Iterator[FloatArray]:
-        return iter(self._batches)
-
-
-def cut(matrix: FloatArray, *places: int) -> Pieces:
-    return Pieces(np.split(matrix, places))
-
-
 def projections(rows: FloatArray, anchor_rows: FloatArray) -> messages.Projections:
     return messages.Projections(rows=rows, anchors=anchor_rows)
 
@@ -90,7 +75,7 @@ def test_principal_axes_do_not_depend_on_the_batches(
     scale = rng.uniform(0.5, 2.0, width)
     rows = rng.normal(3.0, scale, (sum(sizes), width))
     mean = rows.mean(axis=0)
-    source = cut(rows, *np.cumsum(sizes)[:-1].tolist())
+    source = Pieces(rows, sizes)
     R = maths.triangular_factor(source, mean, scale)
     shift = float(np.linalg.norm(mean / scale))
     axes, rank = maths.principal_axes(R, len(rows), shift)
@@ -119,7 +104,7 @@ def test_an_affine_map_of_batches_equals_that_of_the_matrix() -> None:
     offset, scale, F = rng.normal(size=4), rng.uniform(1, 2, 4), rng.normal(size=(4, 2))
     rows = rng.normal(size=(11, 4))
     mapping = maths.Affine(offset=offset, scale=scale, F=F)
-    found = mapping.rows(cut(rows, 3, 4))
+    found = mapping.rows(Pieces(rows, [3, 1, 7]))
     expected = rows @ (F / scale[:, None]) - (offset / scale) @ F
     np.testing.assert_allclose(found, expected, atol=1e-12)
 

@@ -348,6 +348,20 @@ def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
         session.party(late).conclude(*known, lie, session.data[late])
 
 
+def test_one_group_is_told_one_thing() -> None:
+    layout = Layout.lattice(2, 2)
+    names = layout.names
+    assert transcript.group_digests(
+        layout, "row", dict(zip(names, "aabb", strict=True))
+    ) == [
+        "a",
+        "b",
+    ]
+    assert transcript.group_digests(layout, "column", {names[0]: "a"}) == ["a", ""]
+    with pytest.raises(ValueError, match="told the same"):
+        transcript.group_digests(layout, "row", dict(zip(names, "abbb", strict=True)))
+
+
 def test_a_contribution_tells_no_transcript() -> None:
     session = dummies()
     answer = packets.read(session.answer(A).contribution)

@@ -19,6 +19,7 @@ from clustering_protocols.protocols.llf import (
     messages,
     reference as pooled,
 )
+from clustering_protocols.protocols.llf.maths import move
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.simulation import Session
@@ -72,6 +73,14 @@ def test_a_cluster_of_few_rows_keeps_its_centroid(
     found = np.concatenate([run.outcomes[slot].labels for slot in LAYOUT.names])
     assert np.array_equal(found, reference.labels)
     assert (reference.centroids[2].tolist() == list(START[2])) == stays
+
+
+def test_an_empty_cluster_is_nudged_and_a_small_one_is_not() -> None:
+    V, nudge = np.array([[0.0], [4.0], [8.0]]), np.full((3, 1), 0.25)
+    sums, weights = np.array([[20.0], [12.0], [0.0]]), np.array([10.0, 2.0, 0.0])
+    moved = move(V, sums, weights, nudge, np.ones(1), 3)
+    assert moved.centroids.ravel().tolist() == [2.0, 4.0, 8.25]
+    assert moved.moved == 2.0
 
 
 def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from support.tables import Pieces
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -30,7 +31,6 @@ from clustering_protocols.numerics.data_source import (
     matrix,
 )
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages import secrets
 from clustering_protocols.shared_stages.alignment import digests
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
@@ -49,18 +49,6 @@ CENTRES = 20.0 * np.array([[1.0, 0, 0, 1, 0], [0, 1.0, 0, 0, -1], [0, 0, 1.0, -1
 TRUTH = np.arange(60) % 3
 X = CENTRES[TRUTH] + np.random.default_rng(0).normal(size=(60, 5))
 PARTS = simulation.split(X, LAYOUT, seed=1)
-
-
-class Pieces:
-    ids = None
-
-    def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
-        self.n_rows = len(X)
-        self.columns = [f"x{index}" for index in range(X.shape[1])]
-        self._batches = np.split(X, np.cumsum(sizes)[:-1])
-
-    def batches(self) -> Iterator[FloatArray]:
-        return iter(self._batches)
 
 
 def ended_session(

@@ -1,4 +1,4 @@
-"""Commands, links and Python that README and docs show have the right form."""
+"""Commands and Python that README and docs show have the right form."""
 
 from __future__ import annotations
 

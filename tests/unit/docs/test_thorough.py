@@ -1,4 +1,4 @@
-"""What `make thorough` repeats carries its mark."""
+"""What each target runs, and the modules of which mutants are made."""
 
 from __future__ import annotations
 

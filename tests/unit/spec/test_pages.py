@@ -1,4 +1,4 @@
-"""The pages hang together: sections, links and labels."""
+"""The pages hang together: sections and labels."""
 
 from __future__ import annotations
 
