@@ -1,10 +1,10 @@
-"""All that a program needs to coordinate a session, to take part in one, or to try one.
+"""The public names for programs that coordinate a session, take part in one, or try one.
 
     from coterie import Coordinator, DataCollaboration, Layout, Party, Policy
     from coterie import FederatedKMeans, local_session, simulate
 
-Beside the names below, the parameters of every protocol are here under their own names.
-A name is imported when it is asked for, and with it what it needs.
+The parameters of every protocol are here too, under their own names. A name is imported
+when it is first used.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Which build of Coterie this is, and how its kernels are compiled."""
+"""The build of Coterie that is installed, and the compilation of its kernels."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _GIT_SECONDS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """What tells two builds apart.
+    """A build.
 
-    version: the version of the distribution.
-    schema: the last revision of the database that it brings along.
+    version: of the distribution.
+    schema: the last revision of the database.
     commit: twelve digits, with ``-dirty`` where files differ from it; None if unknown.
     """
 
@@ -56,10 +56,7 @@ def find_migrations() -> Path:
 
 
 def find_commit() -> str | None:
-    """Return the commit: written down by who built the wheel, or asked of git.
-
-    git is asked in a checkout alone; without git nobody knows.
-    """
+    """Return the commit: as the builder of the wheel wrote it, or as git names it."""
     commit_file = _PACKAGE / "commit"
     if commit_file.exists():
         return commit_file.read_text(encoding="ascii").strip()
@@ -90,7 +87,7 @@ _FLAGS: Final = (
 
 
 def build_kernels(library: Path) -> bool:
-    """Compile the kernels; return whether there is a library now."""
+    """Compile the kernels; return whether the library is there."""
     source = _PACKAGE.parent / "clustering_protocols" / "numerics" / "kernels.c"
     digest = sha256(source.read_bytes()).hexdigest()
     if library.exists() and digest.encode() in library.read_bytes():

@@ -57,14 +57,14 @@ _TRIES = 10_000
 
 
 class MissingDataset(FileNotFoundError):
-    """A data set is not here; the text says what to put where."""
+    """A data set is not here; the text says which file to put where."""
 
 
 class Dataset(NamedTuple):
     """A data set.
 
     X: float64 (n, m).
-    y: int64 (n,); the classes, to compare with. No method is told them.
+    y: int64 (n,); the classes, which no method reads.
     """
 
     X: FloatArray
@@ -129,8 +129,8 @@ def _remedy(name: str) -> str:
 class Dealt:
     """A table, dealt out to parties.
 
-    layout: which parties there are.
-    tables: what each holds, in the order of the layout's slots: of the kind of the table.
+    layout: of the parties.
+    tables: of each party, in the order of the layout's slots, of the kind of the table.
     rows, columns: lists of int64 arrays, in the same order: the numbers in the table.
     """
 
@@ -239,7 +239,7 @@ def deal_classes(
 
 
 def _empty_cells(layout: Layout, empty: int, rng: np.random.Generator) -> Layout:
-    """Return a layout without some of its slots; no row or column group is lost."""
+    """Return a layout without some of its slots; every row and column group keeps one."""
     if empty == 0:
         return layout
     slots = layout.slots

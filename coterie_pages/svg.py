@@ -49,10 +49,10 @@ def picture(
 ) -> Markup:
     """Return a whole picture.
 
-    name: an identifier, the only one of its kind on the page.
-    title, description: what it is, and what it shows, for those who do not see it.
+    name: an identifier, unique on the page.
+    title, description: for readers who do not see it.
     size: width and height in its own units, which are pixels at the usual size.
-    class_: how letters grow where the picture is shown small.
+    class_: how letters grow in a small picture.
     """
     width, height = size
     return element(
@@ -83,7 +83,7 @@ def standalone(picture: Markup) -> str:
 def text(
     x: float, y: float, content: str, *, anchor: str = "start", class_: str = "label"
 ) -> Markup:
-    """Return a line of text whose baseline begins, is centred or ends at a point."""
+    """Return a line of text that starts, is centred or ends at a point."""
     return element("text", content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
@@ -93,12 +93,12 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str = "axis") -> Ma
 
 
 def shorten(content: str, length: int) -> str:
-    """Return a text of so many characters at most."""
+    """Return a text of limited length."""
     return content if len(content) <= length else f"{content[: length - 1]}…"
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """Return round values within a range, about so many."""
+    """Return about so many round values within a range."""
     if not high > low:
         return [low]
     rough = (high - low) / count
@@ -131,7 +131,7 @@ def _join(points: Iterable[_Pair]) -> str:
 
 
 class _Plot(NamedTuple):
-    """A rectangle of a picture, and the ranges of values that it shows.
+    """An area of a picture, and the ranges of values that it shows.
 
     left, top, width, height: in the picture's units.
     x, y: least and largest values; ``y`` grows upwards.
@@ -155,7 +155,7 @@ class _Plot(NamedTuple):
         return self.top + self.height
 
     def place(self, x: float, y: float) -> _Pair:
-        """Return where a point lies; a range of one value is drawn in the middle."""
+        """Return the position of a point; a range of one value is drawn in the middle."""
         x_share, y_share = (
             (value - low) / (high - low) if high > low else 0.5
             for value, (low, high) in ((x, self.x), (y, self.y))
@@ -206,7 +206,7 @@ def blocks(
     cells: Sequence[Sequence[float]],
     borders: tuple[Sequence[float], Sequence[float]],
 ) -> Markup:
-    """Return the cells, dark where there is much, and lines between clusters.
+    """Return cells, darker for larger values, and lines between clusters.
 
     cells: from 0 to 1, row by row.
     borders: between rows and between columns, as shares of the height and the width.
@@ -251,7 +251,7 @@ def _cells(cells: Sequence[Sequence[float]]) -> Iterator[Markup]:
 
 
 def changes(name: str, title: str, shifts: Sequence[float]) -> Markup:
-    """Return a curve over the updates; those that moved nothing lie on the floor."""
+    """Return a curve over the updates; those without a change lie on the floor."""
     description = f"From {shifts[0]:.2g} at the first update to {shifts[-1]:.2g} at update {len(shifts)}."
     powers = [math.log10(value) for value in shifts if value > 0] or [0.0]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
@@ -278,7 +278,7 @@ _PANEL: Final = (300.0, 190.0)
 
 
 def curves(name: str, title: str, runs: Sequence[RunLine]) -> Markup:
-    """Return a panel for each figure that several runs have; nothing where none is."""
+    """Return a panel for each figure that several runs have."""
     panels = []
     for figure_ in runs[0].figures if runs else ():
         values = ((run, run.figures.get(figure_)) for run in runs)
@@ -339,7 +339,7 @@ _Colour = tuple[int, int, int]
 
 
 class Deviations(NamedTuple):
-    """One field, or one of its levels: how far each line lies from all together.
+    """A field, or one of its levels: the deviation of each line from all lines together.
 
     values: in spreads within the lines; None where too few rows have a value.
     """
@@ -349,10 +349,7 @@ class Deviations(NamedTuple):
 
 
 def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
-    """Return what the lines of a profile are called: "all rows" of a description.
-
-    names: of the clusters, by number; '' for those without one.
-    """
+    """Return the names of the lines of a profile; ``names``: of the clusters, by number."""
     if profile.is_description or not names:
         return list(profile.line_names)
     clusters = [cluster_title(label, names) for label in profile.clusters]
@@ -412,10 +409,10 @@ def heat_map(
     names: Sequence[str] = (),
     sizes: Sequence[int] = (),
 ) -> Markup:
-    """Return a profile as cells; fields that set clusters apart most are on top.
+    """Return a profile as cells; fields that differ most between clusters are on top.
 
-    sizes: rows of each cluster, as the other tables of the page have them; by default as
-        the profile counts them.
+    sizes: rows of each cluster, as in the other tables of the page; by default the
+        profile's.
     """
     lines, rows = lines_of(profile, names), list(deviations(profile))[:_MOST_ROWS]
     width = _LABEL + _CELL[0] * len(lines) + 10
@@ -495,7 +492,7 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
 
 
 def _hinted_name(name: str, x: float, y: float, length: int = _NAME) -> Markup:
-    """Return a name that ends at a point, cut where it is long, and whole as a hint."""
+    """Return a name that ends at a point, shortened, with the whole as a hint."""
     label = text(x, y, shorten(name, length), anchor="end")
     return element("g", element("title", name), label)
 
@@ -607,7 +604,7 @@ _SHAPES: Final = (
 
 
 def scatter(name: str, title: str, points: Points) -> Markup:
-    """Return the points with axes, and what each colour and shape stands for."""
+    """Return the points with axes, and a legend of colours and shapes."""
     clusters = sorted(set(points.labels))
     outlines = points.outlines
     xs = [*points.x, *(x for outline in outlines for x in outline.x)]

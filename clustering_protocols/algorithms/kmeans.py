@@ -1,8 +1,8 @@
 """k-means with starts that can be repeated elsewhere.
 
-The starts are row numbers, so that the same clustering can be started from the same rows
-of other (pooled) data. Lloyd's iteration is that of :mod:`.lloyd`: scikit-learn's but for
-rounding, and the same bits on any number of processors.
+Starts are row numbers, so that the same clustering can start from the same rows of
+pooled data. Lloyd's iteration (:mod:`.lloyd`) is scikit-learn's but for rounding, and
+gives the same bits on any number of processors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Clustering:
     labels: int64 (n,).
     centroids: float64 (n_clusters, width).
     inertia: sum of squared distances to the nearest centroid.
-    starts: int64 (n_init, n_clusters); row numbers from which each run started.
+    starts: int64 (n_init, n_clusters); row numbers.
     n_iter: iterations of the best run.
     converged: whether it ended because no label changed.
     """
@@ -59,12 +59,12 @@ def draw_starts(
 ) -> IntArray:
     """Return row numbers (n_init, n_clusters) drawn by k-means++, of many rows k-means‖.
 
-    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
-    Each of its passes draws some rows and keeps the one that leaves the least squared
-    distances; those of k-means‖ are few, however many clusters.
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding",
+    2007. Each of its passes draws some rows and keeps the one that leaves the least
+    squared distances. The passes of k-means‖ are few, however many clusters.
 
-    trials: how many rows a pass draws; by default as many as clusters, at most 32.
-        scikit-learn draws 2 + ln k, of which many clusters need more starts.
+    trials: rows that a pass draws; by default as many as clusters, at most 32.
+        scikit-learn draws 2 + ln k, which needs more starts for many clusters.
     """
     blocks = row_blocks.of(X)
     n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
@@ -92,19 +92,19 @@ def kmeans(
 ) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
-    Of twice as many rows as ``RACE_ROWS`` and more, starts race on that many rows, which
-    lie at equal steps, and only the best goes on with all.
+    Of twice as many rows as ``RACE_ROWS`` and more, starts race on that many rows at
+    equal steps, and only the best continues with all.
 
-    Each run continues until no label changes (or ``max_iter``): a tolerance would stop
-    runs on differently scaled copies of the same data at different iterations. The same
-    bits on any engine, and whether rows come as an array or in blocks. Beyond the rows
-    it takes the memory of some blocks of them, of the labels and of the rows of a race.
+    Each run continues until no label changes (or ``max_iter``): with a tolerance, runs
+    on differently scaled copies of the same data would stop at different iterations.
+    The same bits on any engine, and for an array or blocks. It takes the memory of some
+    blocks, of the labels and of the rows of a race.
 
     X: float64 (n, width), or RowBlocks; no value beyond 1e100: squares are added up.
     starts: int64 (n_init, n_clusters); row numbers of X.
-    engine: works on blocks of many rows; few are not worth its threads.
+    engine: for blocks of many rows; few are not worth its threads.
 
-    Raises ValueError if a row holds what is no finite number.
+    Raises ValueError if a row holds no finite number.
     """
     rows = ScaledRows.scale(row_blocks.of(X), engine, starts.shape[1])
     begins = [rows.take(start) for start in starts]
@@ -127,7 +127,7 @@ def kmeans(
 
 
 def _win_race(rows: ScaledRows, begins: list[FloatArray], max_iter: int) -> FloatArray:
-    """Return where the best of all runs on some of the rows ended."""
+    """Return the centroids of the best of all runs on a sample of the rows."""
     numbers = np.linspace(0, rows.n_rows - 1, RACE_ROWS).astype(np.int64)
     sample = ScaledRows.scale(row_blocks.of(rows.source.take(numbers)), ONE_THREAD, 1)
     shift = rows.units.offset - sample.units.offset

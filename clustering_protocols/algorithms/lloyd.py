@@ -40,17 +40,16 @@ _COMPARED: Final = 1 << 9  # centroids at once: 256 distances to each stay in th
 
 
 class Nearest(NamedTuple):
-    """The number of what is nearest to each row (n,), and its squared distance (n,)."""
+    """The number of each row's nearest centroid (n,), and its squared distance (n,)."""
 
     labels: IntArray
     away: FloatArray
 
 
 class Units(NamedTuple):
-    """In what rows are added up: what a kernel has to know, beside its block.
+    """The units of sums, for a kernel beside its block.
 
-    offset: float64 (F,); about the middle of each column; what is added up is x -
-        offset.
+    offset: float64 (F,); about the middle of each column; sums are of x - offset.
     of_sums: float64 (F,).
     of_inertia: float64 (2,); see
         :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
@@ -65,7 +64,7 @@ class Units(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LloydRun:
-    """How a run ended.
+    """The end of a run.
 
     V: float64 (k, F); centroids less the offset.
     """
@@ -78,7 +77,7 @@ class LloydRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScaledRows:
-    """Rows, and the units in which they are added up."""
+    """Rows, and the units of their sums."""
 
     source: RowBlocks = field(repr=False)
     units: Units = field(repr=False)
@@ -86,11 +85,11 @@ class ScaledRows:
 
     @classmethod
     def scale(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> ScaledRows:
-        """Return rows with units that no sum of them outgrows.
+        """Return rows with units that no sum of them exceeds.
 
         The offset is a median of some rows, and the bound the sum of absolute values:
-        a value far out takes digits from the others only as far as it takes part in
-        their sum. Raises ValueError of what is no finite number.
+        an outlier takes digits from the others only as far as it takes part in their
+        sum. Raises ValueError for values that are not finite.
         """
         n, n_features = rows.shape
         if n * n_features * n_clusters < WORTH_A_THREAD:
@@ -137,21 +136,21 @@ class ScaledRows:
         return total, sizes, (int(words[0]) + int(words[1]) / fraction) / whole
 
     def nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
-        """Yield which of V are nearest to the rows of each block."""
+        """Yield the nearest of V for the rows of each block."""
         kernel = partial(_nearest, self.units, V)
         return self.engine.map(kernel, self.source.blocks())
 
     def counts(self, V: FloatArray) -> IntArray:
-        """Return to how many rows each of V is nearest (k,)."""
+        """Return the number of rows to which each of V is nearest (k,)."""
         kernel = partial(_counts, self.units, V)
         block_counts = self.engine.map(kernel, self.source.blocks())
         return sum(block_counts, np.zeros(len(V), np.int64))
 
     def farthest(self, V: FloatArray, limit: int) -> FloatArray:
-        """Return row, label and squared distance of those farthest from all of V.
+        """Return row, label and squared distance of the rows farthest from all of V.
 
-        At most so many, the farthest first, none that lies on one of V. Of rows as far
-        away, but for what a tie is, those of the lowest numbers.
+        At most ``limit``, the farthest first, none that lies on one of V. Ties go to
+        the lowest numbers.
         """
         far = np.empty((0, 3))
         kernel = partial(_farthest_from, self.units, V, limit)
@@ -161,7 +160,7 @@ class ScaledRows:
 
 
 def units_below(bounds: FloatArray) -> FloatArray:
-    """Return powers of two that take numbers up to these bounds to at most 2^62."""
+    """Return powers of two that scale numbers up to these bounds to at most 2^62."""
     _, exponents = np.frexp(bounds)
     units = np.ldexp(1.0, np.clip(_BITS - exponents, -1000, 1000))
     return np.where(bounds > 0, units, 1.0)
@@ -195,7 +194,7 @@ def _sums(
 
 
 def nearest_of(units: Units, V: FloatArray, X: FloatArray) -> Nearest:
-    """Return which of V (k, F), less the offset, are nearest to rows X (n, F)."""
+    """Return the nearest of V (k, F), less the offset, for rows X (n, F)."""
     n, ones = len(X), np.ones(V.shape[1])
     nearest = Nearest(np.zeros(n, np.int64), np.full(n, np.inf))
     for first in range(0, len(V), _COMPARED):
@@ -227,10 +226,9 @@ def _first(far: FloatArray, limit: int, tie: float) -> FloatArray:
 
 
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
-    """Move centroids V (k, F) to the means of their rows until they rest.
+    """Move centroids V (k, F) to the means of their rows until no row changes its centroid.
 
-    They rest where no row changes its centroid: sums and counts are whole numbers, equal
-    then, and only then but for chance.
+    Sums and counts are whole numbers, equal then, and only then but for chance.
     """
     before: IntArray | None = None
     for n_iter in range(1, max_iter + 1):

@@ -1,7 +1,7 @@
 """The nearest rows of rows, from their coordinates or from their distances.
 
-What a graph of neighbours is made of, and what joins its parts: one interface, so that
-the same clustering runs where only distances are known.
+One interface for graphs of neighbours and for joining their parts, so that the same
+clustering runs where only distances are known.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Neighbors(Protocol):
         """Return row numbers (n, count) of each row's nearest, itself among them."""
 
     def outside(self, inside: MaskArray) -> Outside:
-        """Return what lies nearest to the rows of a mask (n,), some True and some not."""
+        """Return the nearest row outside of a mask (n,) to the rows inside."""
 
 
 class RowNeighbors:
@@ -56,7 +56,7 @@ class RowNeighbors:
         return neighbors
 
     def outside(self, inside: MaskArray) -> Outside:
-        """Return what lies nearest to the rows of a mask."""
+        """Return the nearest row outside of a mask to the rows inside."""
         rows = np.flatnonzero(inside)
         if self.tree is not None and len(rows) <= _TREE_ROWS:
             # of len(rows) + 1 rows one at least lies outside
@@ -73,7 +73,7 @@ class RowNeighbors:
         return Outside(int(rows[first]), int(row), float(distance))
 
     def _subtract_mean(self, mask: MaskArray) -> FloatArray:
-        """Return rows without what they have in common, whose square drowns distances."""
+        """Return rows without their mean, whose square would drown distances."""
         rows: FloatArray = self.X[mask]
         rows -= self.X.mean(axis=0)
         return rows
@@ -91,5 +91,5 @@ class DistanceNeighbors:
         return rows
 
     def outside(self, inside: MaskArray) -> Outside:
-        """Return what lies nearest to the rows of a mask."""
+        """Return the nearest row outside of a mask to the rows inside."""
         return Outside(*condensed_distances.nearest_outside(self.distances, inside))

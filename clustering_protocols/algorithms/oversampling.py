@@ -35,11 +35,11 @@ def draw(
     rng: np.random.Generator,
     trials: int,
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters); so many are tried for each centre.
+    """Return row numbers (n_init, n_clusters), with ``trials`` rows for each centre.
 
-    All starts are drawn from one oversampling. Where it found fewer different rows than
-    clusters, each start is these and any others: centroids that are equal then give way
-    to the farthest rows, or stay without any.
+    All starts are drawn from one oversampling. If it has fewer different rows than
+    clusters, each start is these and any others: equal centroids then give way to the
+    farthest rows, or stay empty.
     """
     from sklearn.cluster import kmeans_plusplus  # no party draws starts
 
@@ -95,7 +95,7 @@ def _candidates(
 
 
 def _total(distances: FloatArray) -> float:
-    """Return the sum of squared distances (n,), exactly the same whatever the blocks."""
+    """Return the sum of squared distances (n,), the same whatever the blocks."""
     (unit,) = units_below(np.array([len(distances) * distances.max()]))
     return sum(
         int(np.rint(distances[begin:end] * unit).astype(np.int64).sum())

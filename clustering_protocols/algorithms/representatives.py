@@ -1,9 +1,9 @@
 """Centres of small groups that stand for their rows: spectral clustering of many rows.
 
-Rows are drawn uniformly, every row joins the nearest of them, and the mean of those that
-did stands for them: one pass over the rows, a block at a time. D. Yan, L. Huang,
-M. I. Jordan, "Fast approximate spectral clustering", 2009 (KASP), after one update of
-k-means, which takes most of what noise does to a drawn row.
+Rows are drawn uniformly, every row joins the nearest of them, and the mean of each
+group stands for it: one pass over the rows, a block at a time. D. Yan, L. Huang, M. I.
+Jordan, "Fast approximate spectral clustering", 2009 (KASP), after one update of
+k-means, which removes most of the noise of a drawn row.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ from .row_kernels import add_rows
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Representatives:
-    """What stands for all rows.
+    """The centres of groups of rows.
 
-    drawn: int64 (m,); the numbers of the rows that were drawn, rising.
-    V: float64 (m, F); the mean of the rows of each; of one without rows what was drawn.
-    nearest: int32 (n,); which of what was drawn is nearest to each row; ties go to the
-        lowest.
+    drawn: int64 (m,); the numbers of the drawn rows, ascending.
+    V: float64 (m, F); the mean of each group; of an empty one the drawn row.
+    nearest: int32 (n,); the group of each row; ties go to the lowest.
     """
 
     drawn: IntArray = field(repr=False)
@@ -46,10 +45,10 @@ class Representatives:
         rng: np.random.Generator,
         engine: Engine = ONE_THREAD,
     ) -> Representatives:
-        """Draw so many rows at most, and find the rows of each.
+        """Draw at most ``limit`` rows, and find the group of each.
 
-        Takes the memory of these, of some blocks, and four bytes a row. The same bits on
-        any engine, in whatever blocks rows come.
+        Takes the memory of these, of some blocks, and four bytes a row. The same bits
+        on any engine and in any blocks.
         """
         n = blocks.shape[0]
         numbers = np.sort(rng.choice(n, min(limit, n), replace=False, shuffle=False))
@@ -67,7 +66,7 @@ class Representatives:
         return cls(drawn=numbers, V=V + rows.units.offset, nearest=nearest)
 
     def spread(self, clustering: Clustering) -> Clustering:
-        """Return a clustering of these as one of all rows."""
+        """Return a clustering of the groups as one of all rows."""
         return replace(
             clustering,
             labels=clustering.labels[self.nearest],
@@ -75,13 +74,13 @@ class Representatives:
         )
 
     def repeat(self, Z: RowSubset) -> RepeatedRows:
-        """Return rows Z (m, width) of these as rows of all."""
+        """Return rows Z (m, width) of the groups as rows of all."""
         return RepeatedRows(Z, self.nearest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedRows:
-    """Rows of representatives, as often as they stand for a row."""
+    """Rows of groups, repeated for each of their rows."""
 
     rows: RowSubset = field(repr=False)
     nearest: NDArray[np.int32] = field(repr=False)

@@ -141,12 +141,12 @@ def bring_nearer(
     smallest: FloatArray,
     tie: float,
 ) -> None:
-    """Write number and squared distance of what is nearer than what was found before.
+    """Update the number and squared distance of the nearest centroid.
 
     X, offset, inverse, V: as in :func:`nearest_sums`.
-    first: number of the first centroid; ties go to what was found before.
+    first: number of the first centroid; ties go to earlier ones.
     labels: int64 (n,), written.
-    smallest: float64 (n,), written; infinite where nothing was found before.
+    smallest: float64 (n,), written; infinite before the first centroid.
     tie: see :func:`nearest_of_block`.
     """
     for rows, _, D in blocks(X, offset, inverse, V):
@@ -171,9 +171,7 @@ def absolute_sums(
 
 @in_c("largest")
 def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
-    """Write max |x - offset| of each column where it is larger than what is there.
-
-    What is not a number stays: it is larger than all.
+    """Write max |x - offset| of each column where it exceeds the current value; NaN stays.
 
     X: float64 (n, F), C-contiguous.
     offset: float64 (F,).

@@ -1,7 +1,6 @@
-"""How good a partition is by itself: quality measures, from sums and from rows.
+"""Internal quality measures of a partition, from sums and from rows.
 
 A new measure is a field in :mod:`clustering_protocols.numerics.metrics` and is computed
-here. CONTRIBUTING.md lists the rest. No protocol is known here. The figures
-come from the final labels, never from where an algorithm left its centroids: so they
-are scikit-learn's of the same labels.
+here; CONTRIBUTING.md lists the rest. Figures come from the final labels, never from the
+last centroids of an algorithm: so they are scikit-learn's of the same labels.
 """

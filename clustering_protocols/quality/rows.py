@@ -31,10 +31,10 @@ def of_rows(
 
     X: float64 (n, F).
     labels: int64 (n,); cluster numbers; rows of no cluster (-1) are left out.
-    memberships: float64 (n, k); brings partition coefficient and Xie-Beni, the latter
+    memberships: float64 (n, k); for partition coefficient and Xie-Beni, the latter
         around the means of the rows with weights μ².
     silhouette: whether to compute the exact silhouette: n² distances.
-    **run: figures of how the labels were found: ``n_iter``, ``converged``.
+    **run: ``n_iter`` and ``converged`` of the clustering.
 
     Raises ValueError if no row belongs to a cluster.
     """

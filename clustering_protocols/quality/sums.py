@@ -1,7 +1,7 @@
-"""Figures from sums over rows, so that no row is needed where they are put together.
+"""Figures from sums over rows, which need no row where they are put together.
 
-Only clusters that have rows count, k' of them, as in scikit-learn; with k' < 2, or as
-many clusters as rows, what compares clusters is not defined (None).
+Only the k' clusters that have rows count, as in scikit-learn; with k' < 2, or as many
+clusters as rows, comparisons of clusters are not defined (None).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ClusterSums:
 
 
 def of_sums(sums: ClusterSums, **figures: Any) -> Figures:
-    """Return the figures of labels, with others that the caller knows by name.
+    """Return the figures of labels; ``figures``: others that the caller knows by name.
 
     Raises ValueError if no cluster has rows.
     """
