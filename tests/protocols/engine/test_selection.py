@@ -40,6 +40,14 @@ def selection(rows: Sequence[int], **n_rows: int) -> Selection:
     return Selection(rows=np.array(rows), n_rows=n_rows)
 
 
+def test_kept_rows_are_those_of_the_matrix_with_their_ids() -> None:
+    source = MatrixSource(X, columns=["a", "b", "c"], ids=[str(i) for i in range(12)])
+    kept = keep_rows(source, KEPT)
+    assert matrix(kept).tolist() == X[KEPT].tolist()
+    assert (kept.n_rows, list(kept.columns)) == (6, ["a", "b", "c"])
+    assert list(kept.ids or ()) == ["1", "2", "5", "8", "9", "11"]
+
+
 def test_kept_rows_come_in_batches_also_where_a_batch_keeps_none() -> None:
     n = 3 * BATCH_ROWS
     source = MatrixSource(np.arange(float(n))[:, None])

@@ -69,6 +69,13 @@ def test_items_that_are_too_crisp_end_the_session() -> None:
     assert not s.found
 
 
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 9])
+def test_sums_out_of_order_are_refused(number: int) -> None:
+    s = at(4)
+    with pytest.raises(ProtocolFailed, match="out of order"):
+        s.turn(told={"r1c2": altered(s, "r1c2", lambda _: {"number": number})})
+
+
 @pytest.mark.parametrize("normalisation", ["global", "site"])
 @pytest.mark.parametrize("by", [1, 2**20, 2**45])
 def test_a_total_that_one_site_alone_was_told_ends_the_session(
