@@ -59,7 +59,7 @@ def closes_at_once(patch: Patch) -> Lies:
         if number == 1:
             return honest(session, now, number)
         lies.append(number)
-        return rows_analyst._ask_close(session, now)
+        return rows_analyst._enter(session, now, "close")
 
     patch.setattr(rows_analyst, "_ask_update", close)
     return lies
@@ -88,9 +88,8 @@ def tells_at_once(patch: Patch) -> Lies:
             "gathered_by": now.cohort,
             "gathered": _zeros(maths.n_words_around(session.params)),
         }
-        return rows_analyst._ask_tell(
-            session, rows_analyst.replace_fields(now, **made_up)
-        )
+        invented = rows_analyst.replace_fields(now, **made_up)
+        return rows_analyst._enter(session, invented, "tell")
 
     patch.setattr(rows_analyst, "_ask_update", tell)
     return lies
@@ -99,17 +98,17 @@ def tells_at_once(patch: Patch) -> Lies:
 def leaves_one_out(patch: Patch) -> Lies:
     """Ask all but the last for the second update: the difference is that party's own."""
     lies: Lies = []
-    honest = rows_analyst._update_task
+    honest = rows_analyst._ask
 
     def ask(session: Any, now: llf.UpdateState) -> Ask:
-        if now.number != 2:
+        if now.phase != "update" or now.number != 2:
             return honest(session, now)
         cohort = now.cohort.copy()
         cohort[-1] = 0
         lies.append(cohort)
         return honest(session, rows_analyst.replace_fields(now, cohort=cohort))
 
-    patch.setattr(rows_analyst, "_update_task", ask)
+    patch.setattr(rows_analyst, "_ask", ask)
     return lies
 
 
@@ -119,7 +118,7 @@ def tells_twice(patch: Patch) -> Lies:
 
     def again(session: Any, now: llf.UpdateState, given: Given) -> Ask:
         lies.append(sorted(given))
-        return rows_analyst._ask_tell(session, now)
+        return rows_analyst._enter(session, now, "tell")
 
     patch.setattr(rows_analyst, "_finish_session", again)
     return lies
@@ -132,7 +131,7 @@ def tells_another_total(patch: Patch) -> Lies:
     def again(session: Any, now: llf.UpdateState, given: Given) -> Reopen:
         lies.append(sorted(given))
         steered = rows_analyst.replace_fields(now, closing=now.closing + np.uint64(1))
-        ask = rows_analyst._ask_tell(session, steered)
+        ask = rows_analyst._enter(session, steered, "tell")
         return Reopen(state=ask.state, reason="a lie", ask=ask)
 
     patch.setattr(rows_analyst, "_finish_session", again)

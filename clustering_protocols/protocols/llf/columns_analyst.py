@@ -9,8 +9,8 @@ The stage of the start, without a row that the analyst can name:
 
 The first rows that travel, in their secret order, are dealt out to groups. Parties measure
 these rows to the means of the groups, shifted alike in each row and masked as in every
-update. The analyst clusters what it reads and tells the clusters; each starts from the
-mean of its rows, of which parties see to it that there are five.
+update. The analyst clusters the rows and announces the clusters; each starts from the
+mean of its rows, of which parties require five.
 
 The updates:
 
@@ -42,12 +42,13 @@ from clustering_protocols.quality.sums import calinski_harabasz
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_all
+from clustering_protocols.shared_stages.starts.messages import StartKept
 
 from . import messages
 from .maths import (
     OTHER_INPUTS,
     build_distance_encoding,
-    build_scatter_encoding as encoding_of,
+    build_scatter_encoding,
     hard_labels,
     least_rows,
     sample_of_session,
@@ -69,11 +70,10 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
         self, session: LlfSession, state: Record, contributions: Mapping[str, Record]
     ) -> Ask | Reopen | Finish:
         """Tell the clusters to start from, or finish."""
-        if isinstance(next(iter(contributions.values())), messages.StartKept):
+        if isinstance(next(iter(contributions.values())), StartKept):
             return Finish()
-
-        given = all_of(messages.GroupDistances, contributions)
-        total = add_all(each.words for each in given.values())
+        shares = all_of(messages.GroupDistances, contributions)
+        total = add_all(share.words for share in shares.values())
         encoding = build_distance_encoding(session)
         differences = encoding.decode(subtract_first(encoding, total))
         groups = sample_of_session(session).groups
@@ -93,15 +93,15 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the distances to the start."""
-        nothing = np.empty((0, session.params.n_clusters))
-        first = messages.ColumnsState(
+        no_rows = np.empty((0, session.params.n_clusters))
+        state = messages.ColumnsState(
             number=1,
             labels=_NO_LABELS,
-            memberships=nothing,
-            roots=nothing,
+            memberships=no_rows,
+            roots=no_rows,
             tolerances=np.empty(0),
         )
-        return _ask(session, first)
+        return _ask(session, state)
 
     def step(
         self,
@@ -112,29 +112,37 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         """Return the next update, the question for the figures, or the labels."""
         if state.phase == "scatter":
             return _finish_scatter(session, state, contributions)
-        given = all_of(messages.Distances, contributions)
-        total = add_all(each.words for each in given.values())
+        shares = all_of(messages.Distances, contributions)
+        total = add_all(share.words for share in shares.values())
         fuzzy = session.params.fuzzy
-        of = _degrees if fuzzy else _nearest
-        found = of(session, total, state)
-        now = messages.ColumnsState(
+        assign = _fuzzy_clusters if fuzzy else _nearest_clusters
+        clusters = assign(session, total, state)
+        update = messages.ColumnsState(
             number=state.number + 1,
-            labels=found.labels,
-            memberships=found.memberships,
-            roots=found.roots,
-            tolerances=np.append(state.tolerances, found.moved),
+            labels=clusters.labels,
+            memberships=clusters.memberships,
+            roots=clusters.roots,
+            tolerances=np.append(state.tolerances, clusters.moved),
         )
-        rests = state.number > 1 and found.moved <= (session.params.tol if fuzzy else 0)
-        if rests or state.number > session.params.max_iter:
-            # centroids that are exactly as far from every row as a lower one
-            n_alike = len(total.T) - len({column.tobytes() for column in total.T})
-            ended = {"rests": rests, "n_coinciding": n_alike}
-            now = now.model_copy(update={"phase": "scatter", **ended})
-            return _end(session, state, now)
-        return _ask(session, now)
+        tol = session.params.tol if fuzzy else 0
+        rests = state.number > 1 and clusters.moved <= tol
+        if not rests and state.number <= session.params.max_iter:
+            return _ask(session, update)
+        # centroids that are exactly as far from every row as a lower one
+        n_coinciding = len(total.T) - len({column.tobytes() for column in total.T})
+        end = {"phase": "scatter", "rests": rests, "n_coinciding": n_coinciding}
+        update = update.model_copy(update=end)
+        announced = hard_labels(_task(session, state))
+        if session.params.publish == "nothing" or not np.array_equal(
+            announced, update.labels
+        ):
+            return _finish(session, update, _figures(update))
+        # the parties know these labels already
+        task = messages.Scatter(labels=update.labels)
+        return Ask.everybody(session, task, state=update)
 
 
-class _Found(NamedTuple):
+class _Clusters(NamedTuple):
     """Clusters of all rows, and how much changed: rows, or roots of distances."""
 
     labels: IntArray
@@ -143,129 +151,119 @@ class _Found(NamedTuple):
     moved: float
 
 
-def _nearest(
-    session: LlfSession, total: WordArray, before: messages.ColumnsState
-) -> _Found:
+def _nearest_clusters(
+    session: LlfSession, total: WordArray, state: messages.ColumnsState
+) -> _Clusters:
     """Return the nearest clusters from distances that are shifted alike in each row."""
     words = subtract_first(build_distance_encoding(session), total)
-    differences = words.view(np.int64)
-    labels = np.argmin(differences, axis=1).astype(np.int64)
-    known = len(before.labels) > 0
-    moved = float(np.count_nonzero(labels != before.labels)) if known else len(labels)
-    nothing = np.empty((0, total.shape[1]))
-    return _Found(labels, nothing, nothing, float(moved))
+    labels = np.argmin(words.view(np.int64), axis=1).astype(np.int64)
+    moved = len(labels)
+    if len(state.labels):
+        moved = int(np.count_nonzero(labels != state.labels))
+    no_rows = np.empty((0, total.shape[1]))
+    return _Clusters(labels, no_rows, no_rows, float(moved))
 
 
-def _degrees(
-    session: LlfSession, total: WordArray, before: messages.ColumnsState
-) -> _Found:
+def _fuzzy_clusters(
+    session: LlfSession, total: WordArray, state: messages.ColumnsState
+) -> _Clusters:
     """Return memberships from ratios to the smallest distance (equation 18)."""
-    code = build_distance_encoding(session)
-    if not code.fits(total) or (total.view(np.int64) < 0).any():
+    encoding = build_distance_encoding(session)
+    if not encoding.fits(total) or (total.view(np.int64) < 0).any():
         raise ProtocolFailed(OTHER_INPUTS)
-    D = np.maximum(code.decode(total), 0.0)
+    D = np.maximum(encoding.decode(total), 0.0)
     labels = np.argmin(D, axis=1).astype(np.int64)
     smallest = D.min(axis=1, keepdims=True)
     near = smallest == D
     ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
     ratios **= 1.0 / (session.params.exponent - 1.0)
     roots = np.sqrt(D)
-    known = len(before.roots) > 0
-    moved = float(np.linalg.norm(roots - before.roots)) if known else 0.0
-    return _Found(labels, ratios / ratios.sum(axis=1, keepdims=True), roots, moved)
+    moved = float(np.linalg.norm(roots - state.roots)) if len(state.roots) else 0.0
+    U = ratios / ratios.sum(axis=1, keepdims=True)
+    return _Clusters(labels, U, roots, moved)
 
 
-def _ask(session: LlfSession, now: messages.ColumnsState) -> Ask:
+def _ask(session: LlfSession, state: messages.ColumnsState) -> Ask:
     params = session.params
     n_rows = session.n_rows(session.slots[0])
-    moved = [float(each) for each in now.tolerances[1:]]
     return Ask.everybody(
         session,
-        _task(session, now),
-        state=now,
+        _task(session, state),
+        state=state,
         dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in session.slots},
         progress={
-            "updates": now.number - 1,
+            "updates": state.number - 1,
             "of_at_most": params.max_iter,
-            "moved": moved,
+            "moved": [float(moved) for moved in state.tolerances[1:]],
         },
     )
 
 
-def _task(session: LlfSession, now: messages.ColumnsState) -> messages.MeasureDistances:
+def _task(
+    session: LlfSession, state: messages.ColumnsState
+) -> messages.MeasureDistances:
     return messages.MeasureDistances(
-        number=now.number,
-        labels=_NO_LABELS if session.params.fuzzy else now.labels,
-        memberships=now.memberships,
+        number=state.number,
+        labels=_NO_LABELS if session.params.fuzzy else state.labels,
+        memberships=state.memberships,
     )
-
-
-def _end(
-    session: LlfSession, before: messages.ColumnsState, now: messages.ColumnsState
-) -> Ask | Finish:
-    """Ask how the final clusters scatter, where the parties know them already."""
-    told = hard_labels(_task(session, before))
-    if session.params.publish == "nothing" or not np.array_equal(told, now.labels):
-        return _finish(session, now, _figures(now))
-    task = messages.Scatter(labels=now.labels)
-    return Ask.everybody(session, task, state=now)
 
 
 def _finish_scatter(
-    session: LlfSession, now: messages.ColumnsState, contributions: Mapping[str, Record]
+    session: LlfSession,
+    state: messages.ColumnsState,
+    contributions: Mapping[str, Record],
 ) -> Finish:
-    given = all_of(messages.ScatterShare, contributions)
-    total, code = add_all(each.words for each in given.values()), encoding_of(session)
-    if not code.fits(total) or (total.view(np.int64) < 0).any():
+    shares = all_of(messages.ScatterShare, contributions)
+    total = add_all(share.words for share in shares.values())
+    encoding = build_scatter_encoding(session)
+    if not encoding.fits(total) or (total.view(np.int64) < 0).any():
         raise ProtocolFailed(OTHER_INPUTS)
-    inertia, between = map(float, code.decode(total))
-    k = np.count_nonzero(np.bincount(now.labels))
-    index = calinski_harabasz(int(k), len(now.labels), between, inertia)
-    figures = _figures(now, inertia=inertia, calinski_harabasz=index)
-    return _finish(session, now, figures)
+    inertia, between = map(float, encoding.decode(total))
+    k = np.count_nonzero(np.bincount(state.labels))
+    index = calinski_harabasz(int(k), len(state.labels), between, inertia)
+    figures = _figures(state, inertia=inertia, calinski_harabasz=index)
+    return _finish(session, state, figures)
 
 
-def _figures(now: messages.ColumnsState, **known: float | None) -> Figures:
+def _figures(state: messages.ColumnsState, **sums: float | None) -> Figures:
     return Figures(
-        n_clusters=int(np.count_nonzero(np.bincount(now.labels))),
-        n_iter=_n_updates(now),
-        converged=now.rests,
-        **known,
+        n_clusters=int(np.count_nonzero(np.bincount(state.labels))),
+        n_iter=state.number - 2,
+        converged=state.rests,
+        **sums,
     )
-
-
-def _n_updates(now: messages.ColumnsState) -> int:
-    return now.number - 2
 
 
 def _finish(
-    session: LlfSession, now: messages.ColumnsState, figures: Figures
+    session: LlfSession, state: messages.ColumnsState, figures: Figures
 ) -> Finish:
-    params = session.params
-    sizes = np.bincount(now.labels, minlength=params.n_clusters)
-    wanted = params.output == "memberships"
-    silent = params.publish == "nothing"
+    params, n_updates = session.params, state.number - 2
+    sizes = np.bincount(state.labels, minlength=params.n_clusters)
+    U = state.memberships
     result = messages.GroupLabels(
-        labels=now.labels,
-        memberships=now.memberships if wanted else now.memberships[:0],
+        labels=state.labels,
+        memberships=U if params.output == "memberships" else U[:0],
         cluster_sizes=sizes,
-        n_updates=_n_updates(now),
-        n_coinciding=now.n_coinciding,
+        n_updates=n_updates,
+        n_coinciding=state.n_coinciding,
         figures=figures,
     )
+    silent = params.publish == "nothing"
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
-    told = large[:0] if silent else large
+    published = large[:0] if silent else large
     summary = messages.ColumnsSummary(
-        clusters=told,
-        cluster_sizes=sizes[told],
-        n_updates=_n_updates(now),
-        n_coinciding=None if silent else now.n_coinciding,
-        tolerances=now.tolerances[1:],
+        clusters=published,
+        cluster_sizes=sizes[published],
+        n_updates=n_updates,
+        n_coinciding=None if silent else state.n_coinciding,
+        tolerances=state.tolerances[1:],
     )
-    results = dict.fromkeys(session.slots, result)
-    let_out = None if silent else figures.round_values()
     return Finish.with_results(
-        results, summary=summary, figures=let_out, labelled_at_home=True
+        dict.fromkeys(session.slots, result),
+        summary=summary,
+        figures=None if silent else figures.round_values(),
+        labelled_at_home=True,
     )
 
 
@@ -292,11 +290,11 @@ def rows_from_differences(
     means = sums / np.bincount(groups)[:, None]
     K = means[1:] - means[0]
     values, axes = np.linalg.eigh((K + K.T) / 2.0)
-    kept = values > max(_RANK * values.max(), _ROUNDINGS * rounding)
-    if not kept.any():  # all rows coincide
+    spanned = values > max(_RANK * values.max(), _ROUNDINGS * rounding)
+    if not spanned.any():  # all rows coincide
         return np.zeros((len(F), 1))
-    found: FloatArray = F @ (axes[:, kept] / np.sqrt(values[kept]))
-    return found
+    Y: FloatArray = F @ (axes[:, spanned] / np.sqrt(values[spanned]))
+    return Y
 
 
 def partition(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
@@ -305,15 +303,15 @@ def partition(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
     A cluster of fewer than :func:`least_rows` rows gets the nearest of others that have
     more.
     """
-    found = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)
-    labels, least = found.labels.copy(), least_rows(len(Y), k)
+    clustering = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)
+    labels, minimum = clustering.labels.copy(), least_rows(len(Y), k)
     sizes = np.bincount(labels, minlength=k)
-    for cluster in np.flatnonzero(sizes < least):
-        near = np.argsort(np.square(Y - found.centroids[cluster]).sum(axis=1))
+    for cluster in np.flatnonzero(sizes < minimum):
+        near = np.argsort(np.square(Y - clustering.centroids[cluster]).sum(axis=1))
         for row in near:
-            if sizes[cluster] == least:
+            if sizes[cluster] == minimum:
                 break
-            if sizes[labels[row]] > least:
+            if sizes[labels[row]] > minimum:
                 sizes[labels[row]] -= 1
                 sizes[cluster] += 1
                 labels[row] = cluster

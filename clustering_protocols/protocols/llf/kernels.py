@@ -54,8 +54,8 @@ def cmeans_sums(
     counts: float64 (k,), added to.
     """
     own, own_counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
-    nobody = (np.zeros(2), np.zeros(2, np.int64))
-    nearest_sums(X, offset, inverse, V, units, own, own_counts, *nobody, 0.0)
+    no_squares = (np.zeros(2), np.zeros(2, np.int64))
+    nearest_sums(X, offset, inverse, V, units, own, own_counts, *no_squares, 0.0)
     sums += own
     counts += own_counts
 
@@ -87,7 +87,7 @@ def fuzzy_sums(
             sums[:, f] += np.rint(raised * column * units[f]).sum(axis=1)
 
 
-@in_c("labels", "memberships", "within")
+@in_c("labels", "memberships", "distances")
 def assign(
     X: FloatArray,
     offset: FloatArray,
@@ -96,19 +96,19 @@ def assign(
     exponent: float,
     labels: IntArray,
     memberships: FloatArray,
-    within: FloatArray,
+    distances: FloatArray,
 ) -> None:
-    """Write a batch's labels, memberships and distances to its centroid.
+    """Write a batch's labels, memberships and distances to the centroids.
 
     X, offset, inverse, V: as in :func:`cmeans_sums`.
     exponent: 1/(λ-1); 0 for c-means, where memberships are 0 and 1.
     labels: int64 (n,), written.
     memberships: float64 (n, k), written.
-    within: float64 (n, k), written; squared distances.
+    distances: float64 (n, k), written; squared.
     """
     for rows, _, D in blocks(X, offset, inverse, V):
         labels[rows], smallest = nearest_of_block(D, 0.0)
-        within[rows] = D.T
+        distances[rows] = D.T
         if exponent > 0.0:
             memberships[rows] = _memberships(D, smallest, exponent).T
         else:
@@ -122,14 +122,14 @@ def distance_units(
     inverse: FloatArray,
     V: FloatArray,
     unit: float,
-    places: IntArray,
+    positions: IntArray,
     words: WordArray,
 ) -> None:
-    """Write squared distances as ring elements, each row at its place.
+    """Write squared distances as ring elements, each row at its position.
 
     X, offset, inverse, V: as in :func:`cmeans_sums`.
-    places: int64 (n,); where each row of the batch travels.
+    positions: int64 (n,); at which each row of the batch travels.
     words: uint64 (n_rows, k), written.
     """
     for rows, _, D in blocks(X, offset, inverse, V):
-        words[places[rows]] = np.rint(D.T * unit).astype(np.uint64)
+        words[positions[rows]] = np.rint(D.T * unit).astype(np.uint64)

@@ -1,13 +1,13 @@
-"""What the equations of the paper compute, in scaled units, and the totals that close.
+"""The equations of the paper, in scaled units, and the closing totals.
 
 Corcuera Bárcena et al.: eqs 1 and 2 are layouts of split rows and columns; eqs 3 and 4
 :func:`.kernels.cmeans_sums`; eq. 5 :func:`move`; eq. 6 memberships and their sums
 :func:`.kernels.fuzzy_sums`; eq. 7 :func:`move`; eqs 16 and 17
 :mod:`.columns_party`; eq. 18 :mod:`.columns_analyst`.
 
-The figures are those of the final labels, which are of the nearest final centroid: so
-they are what anybody would compute of the labels and the pooled rows, however far the
-centroids still are from the means of their rows.
+The figures are those of the final labels, of the nearest final centroids: the same as
+computed from the labels and the pooled rows, however far the centroids still are from
+the means of their rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in steps of each feature."""
 
 _OTHER_MACHINE = 1e-9
-"""How far parties may differ in what moved, as a share of the tolerance."""
+"""By how much parties may differ in how far centroids moved, over the tolerance."""
 
 
 class MovedCentroids(NamedTuple):
@@ -57,7 +57,7 @@ class MovedCentroids(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoding:
-    """How sums and weights of one update stand as ring elements.
+    """The encoding of sums and weights of one update as ring elements.
 
     sums: per feature.
     weights: counts are whole; degrees to the power λ are not.
@@ -74,7 +74,7 @@ class Encoding:
         degrees = FixedPoint.of(n_rows, EXACT_BITS)
         return cls(
             sums=FixedPoint.of(scale.sum_limit, EXACT_BITS),
-            weights=degrees if params.fuzzy else counts_of(n_rows),
+            weights=degrees if params.fuzzy else count_encoding(n_rows),
             n_clusters=params.n_clusters,
             n_features=scale.offset.size,
         )
@@ -91,10 +91,6 @@ class Encoding:
             self.weights.encode_units(weights),
         )
         return np.concatenate(parts)
-
-    def weights_of(self, units: FloatArray) -> FloatArray:
-        """Return weights (k,) of whole units."""
-        return units / self.weights.unit
 
     def decode(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums (k, F) and weights (k,) of a total.
@@ -118,35 +114,22 @@ class Encoding:
         return words[:size].reshape(self.n_clusters, self.n_features), words[size:]
 
 
-def counts_of(n_rows: int) -> FixedPoint:
+def count_encoding(n_rows: int) -> FixedPoint:
     """Return the encoding of counts of n_rows in all."""
     return FixedPoint(bound=np.array(float(n_rows)), unit=np.array(1.0))
 
 
-def check_weights(params: LosslessFederated, weights: FloatArray, n_rows: int) -> None:
-    """Refuse degrees that rows which took part cannot have, and counts of others.
+def check_weights(weights: FloatArray, n_rows: int, *, counts: bool = True) -> None:
+    """Refuse weights (k,) that the rows of the members cannot have.
+
+    counts: whether they are counts, not degrees.
 
     Raises ProtocolFailed.
     """
-    if params.fuzzy:
-        _check_most(weights, n_rows)
-    else:
-        check_counts(weights, n_rows)
-
-
-def check_counts(counts: FloatArray, n_rows: int) -> None:
-    """Refuse counts that are not those of the rows that took part.
-
-    Raises ProtocolFailed.
-    """
-    _check_most(counts, n_rows)
-    if counts.sum() != n_rows:
-        raise ProtocolFailed("The counts of a total do not add up to the rows.")
-
-
-def _check_most(weights: FloatArray, n_rows: int) -> None:
     if (weights < 0).any() or weights.sum() > n_rows * (1 + 1e-9):
         raise ProtocolFailed("A total counts more rows than the parties hold.")
+    if counts and weights.sum() != n_rows:
+        raise ProtocolFailed("The counts of a total do not add up to the rows.")
 
 
 def move(
@@ -155,20 +138,20 @@ def move(
     weights: FloatArray,
     nudge: FloatArray,
     unit: FloatArray,
-    least: int = 1,
+    minimum: int = 1,
 ) -> MovedCentroids:
     """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7).
 
     Centroids that coincide are made equal. An empty cluster keeps its centroid, moved by
-    a nudge that does not count; one of fewer rows than ``least`` keeps it as it is.
+    a nudge that does not count; one of fewer rows than ``minimum`` keeps it as it is.
 
     V, sums, nudge: float64 (k, F).
     weights: float64 (k,).
     unit: float64 (F,); of each feature: :attr:`Scaler.step`.
-    least: :attr:`LosslessFederated.least_rows_moved`, where rows are split.
+    minimum: :attr:`LosslessFederated.least_rows_moved`, where rows are split.
     """
     filled = weights > 0
-    large = filled & ((least == 1) | (weights >= least))
+    large = filled & ((minimum == 1) | (weights >= minimum))
     divisor = np.where(filled, weights, 1.0)[:, None]
     centroids = equalise_coordinates(np.where(large[:, None], sums / divisor, V), unit)
     moved = float(np.sqrt(np.square(centroids - V).sum()))
@@ -180,15 +163,15 @@ def move(
 def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> FloatArray:
     """Return the small seeded steps (k, m) of an update, for a column group."""
     stream = session.public_stream("llf", "nudge", column, number)
-    return drawn_nudge(stream, scale, session.params.n_clusters)
+    return draw_nudge(stream, scale, session.params.n_clusters)
 
 
 def nudge_purpose(column: int, number: int) -> str:
-    """Return what a row group's secret steps of an update are drawn for."""
+    """Return the purpose for which a row group draws the secret steps of an update."""
     return f"nudge/{column}/{number}"
 
 
-def drawn_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
+def draw_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
     """Return small steps (k, m): secret with split columns, by a row group's stream.
 
     Uniform: all parties have these numbers in the same bits, in any language. The last
@@ -243,28 +226,9 @@ class Around:
     fuzzy: FloatArray = field(repr=False)
 
 
-def encoding_of_labels(scale: Scaler, k: int, n_rows: int) -> Encoding:
-    """Return how sums and counts of labels stand as ring elements: rounded once."""
-    return Encoding(
-        sums=FixedPoint.of(scale.sum_limit),
-        weights=counts_of(n_rows),
-        n_clusters=k,
-        n_features=scale.offset.size,
-    )
-
-
-def means_of(
-    sums: FloatArray, counts: FloatArray, V: FloatArray
-) -> messages.FinalMeans:
-    """Return the means (k, F) of the final labels; the centroid, of a cluster without."""
-    filled = counts[:, None] > 0
-    means = np.where(filled, sums / np.maximum(counts, 1.0)[:, None], V)
-    return messages.FinalMeans(counts=counts.astype(np.int64), means=means)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AroundEncoding:
-    """How :class:`Around` stands as ring elements: sizes, then reals."""
+    """The encoding of :class:`Around` as ring elements: sizes, then reals."""
 
     sizes: FixedPoint
     reals: FixedPoint
@@ -286,7 +250,7 @@ class AroundEncoding:
         if params.fuzzy:
             bounds += [scale.farthest_from(V), 1.0]
         return cls(
-            sizes=counts_of(n_rows),
+            sizes=count_encoding(n_rows),
             reals=FixedPoint.of(n_rows * np.array(bounds)),
             n_clusters=k,
         )
@@ -336,7 +300,7 @@ def n_words_around(params: LosslessFederated) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClosingTotals:
-    """What all parties learn of the whole."""
+    """Sizes and figures of the clusters over all parties, which every party learns."""
 
     sizes: IntArray = field(repr=False)
     figures: Figures
@@ -344,112 +308,92 @@ class ClosingTotals:
 
 def totals_of(
     params: LosslessFederated,
-    known: messages.Centroids,
+    state: messages.Centroids,
     means: FloatArray,
     total: Around,
 ) -> ClosingTotals:
     """Return sizes and figures of the total."""
-    run: dict[str, Any] = {
-        "n_iter": known.number,
-        "converged": stops(params, known.moved),
+    figures: dict[str, Any] = {
+        "n_iter": state.number,
+        "converged": stops(params, state.moved),
     }
     sizes = total.sizes.astype(np.int64)
-    between, n_rows = formulas.separations(means), int(sizes.sum())
-    others: dict[str, float | None] = {}
+    separations, n_rows = formulas.separations(means), int(sizes.sum())
     if params.fuzzy:
         compactness, degrees = map(float, total.fuzzy)
-        apart = formulas.separations(known.centroids)
-        others["partition_coefficient"] = formulas.partition_coefficient(
+        centroid_separations = formulas.separations(state.centroids)
+        figures["partition_coefficient"] = formulas.partition_coefficient(
             degrees, n_rows, sizes
         )
     else:
-        compactness, there = float(total.squares.sum()), np.flatnonzero(sizes)
-        apart = between[np.ix_(there, there)]
-    others["xie_beni"] = formulas.xie_beni(compactness, n_rows, apart)
+        compactness, filled = float(total.squares.sum()), np.flatnonzero(sizes)
+        centroid_separations = separations[np.ix_(filled, filled)]
+    figures["xie_beni"] = formulas.xie_beni(compactness, n_rows, centroid_separations)
     sums = formulas.ClusterSums(
         counts=sizes,
         squares=total.squares,
         distances=total.distances,
-        separations=between,
+        separations=separations,
         silhouettes=total.silhouettes,
     )
-    return ClosingTotals(sizes=sizes, figures=formulas.of_sums(sums, **others, **run))
+    return ClosingTotals(sizes=sizes, figures=formulas.of_sums(sums, **figures))
 
 
 def build_publication(
     session: LlfSession,
     scale: Scaler,
-    known: messages.Centroids,
+    state: messages.Centroids,
     final: messages.FinalMeans,
     totals: ClosingTotals,
 ) -> messages.PublishedResult:
-    """Return what the terms let out of clusters that are large enough, rounded.
+    """Return what the terms publish of clusters that are large enough, rounded.
 
     Centroids are the means of the final labels (fuzzy: those of the last update), in
     round steps of at least max(1/20, 5/n) spreads for a cluster of n rows (of the
-    declared range, where that is the unit); sizes are told to fives: what two sessions
-    differ by then says less of a single row than the mean of all rows does.
+    declared range, where that is the unit), and sizes to fives: the difference of two
+    sessions then discloses less of a single row than the mean of all rows does.
     """
     params = session.params
     silent = params.publish == "nothing"
     large = np.flatnonzero(totals.sizes >= params.min_cluster_rows)
     if silent:
         large = large[:0]
-    told = large if params.publish == "centroids" else large[:0]
-    shown = (known.centroids if params.fuzzy else final.means)[told]
+    located = large if params.publish == "centroids" else large[:0]
+    V = (state.centroids if params.fuzzy else final.means)[located]
     slot = session.layout.column_group(0)[0]
     grid = steps_of(
-        final.counts[told],
+        final.counts[located],
         (scale.step * session.weights(slot, scale.step.size) / scale.inverse),
     )
     return messages.PublishedResult(
         clusters=large.astype(np.int64),
-        centroids=np.rint(scale.undo(shown) / grid) * grid,
+        centroids=np.rint(scale.undo(V) / grid) * grid,
         sizes=np.maximum(5 * np.rint(totals.sizes[large] / 5), 5).astype(np.int64),
-        n_updates=known.number,
-        n_coinciding=None if silent else n_coinciding(known.centroids),
-    )
-
-
-def build_empty_publication(width: int, n_updates: int) -> messages.PublishedResult:
-    """Return what a party says that does not lead."""
-    none = np.empty(0, dtype=np.int64)
-    return messages.PublishedResult(
-        clusters=none, centroids=np.empty((0, width)), sizes=none, n_updates=n_updates
+        n_updates=state.number,
+        n_coinciding=None if silent else n_coinciding(state.centroids),
     )
 
 
 def members_of(session: LlfSession, cohort: ByteArray) -> list[str]:
     """Return the slots that a cohort marks, in order."""
-    return [slot for slot, there in zip(session.slots, cohort, strict=True) if there]
+    return [slot for slot, mark in zip(session.slots, cohort, strict=True) if mark]
 
 
-def mark_members(session: LlfSession, members: Sequence[str]) -> ByteArray:
-    """Return a one for each member among the slots."""
-    return np.array([slot in members for slot in session.slots], dtype=np.uint8)
-
-
-def draw_members(session: LlfSession, number: int) -> list[str]:
-    """Return the members of an update where nobody may be left out for absences."""
-    everyone = np.ones(len(session.slots), dtype=np.uint8)
-    return members_of(session, share_of_slots(session, everyone, number))
-
-
-def share_of_slots(session: LlfSession, at_hand: ByteArray, number: int) -> ByteArray:
+def draw_cohort(session: LlfSession, at_hand: ByteArray, number: int) -> ByteArray:
     """Return the cohort of an update: a share γ of the slots at hand."""
-    params, there = session.params, np.flatnonzero(at_hand)
-    wanted = max(
+    params, candidates = session.params, np.flatnonzero(at_hand)
+    size = max(
         params.least_parties, math.ceil(params.participation * len(session.slots))
     )
-    if wanted >= len(there):
+    if size >= len(candidates):
         return at_hand
-    drawn = session.public_stream("llf", "cohort", number).permutation(len(there))
+    order = session.public_stream("llf", "cohort", number).permutation(len(candidates))
     cohort = np.zeros_like(at_hand)
-    cohort[there[drawn[:wanted]]] = 1
+    cohort[candidates[order[:size]]] = 1
     return cohort
 
 
-# Split columns: how distances and scatter stand as ring elements, and what is sampled
+# Split columns: encodings of distances and scatter, and the sample of rows
 
 OTHER_INPUTS = (
     "The summed distances are out of range: the parties used different inputs."
@@ -463,7 +407,7 @@ _MOST_WORDS: Final = 1 << 21
 
 
 def build_distance_encoding(session: LlfSession) -> FixedPoint:
-    """Return how squared distances over all columns stand as ring elements.
+    """Return the encoding of squared distances over all columns.
 
     A centroid is a mean of rows, so no distance exceeds twice the limit of a feature.
     """
@@ -501,7 +445,7 @@ class Sample(NamedTuple):
 
 
 def sample_of(n_rows: int, n_columns: int) -> Sample:
-    """Return what is measured of a table: one group more than columns, if rows suffice."""
+    """Return the sample of a table: one group more than columns, if rows suffice."""
     rows = min(n_rows, MOST_ROWS)
     groups = max(2, min(n_columns + 1, rows // LEAST_ROWS, MOST_GROUPS))
     return Sample(min(rows, _MOST_WORDS // groups), groups)
@@ -512,16 +456,16 @@ def least_rows(n_rows: int, k: int) -> int:
     return max(1, min(LEAST_ROWS, n_rows // k))
 
 
-def hard_labels(asked: messages.MeasureDistances) -> IntArray:
-    """Return the labels that an update tells, the largest membership's where fuzzy."""
-    if not len(asked.memberships):
-        return asked.labels
-    labels: IntArray = np.argmax(asked.memberships, axis=1).astype(np.int64)
+def hard_labels(task: messages.MeasureDistances) -> IntArray:
+    """Return the labels of an update's task, the largest membership's where fuzzy."""
+    if not len(task.memberships):
+        return task.labels
+    labels: IntArray = np.argmax(task.memberships, axis=1).astype(np.int64)
     return labels
 
 
 def build_scatter_encoding(session: LlfSession) -> FixedPoint:
-    """Return how both sums stand as ring elements: no more than Σ ‖x‖²."""
+    """Return the encoding of both sums: no more than Σ ‖x‖²."""
     columns = range(session.layout.n_column_groups)
     limits = [scaler(session, column, None).square_limit for column in columns]
     return FixedPoint.of(np.concatenate(limits).sum())

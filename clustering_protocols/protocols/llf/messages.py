@@ -16,57 +16,10 @@ from clustering_protocols.records.arrays import (
     WordArray,
 )
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.starts.messages import (
-    LaneStarts,
-    StartCentroids,
-    StartKept,
-)
 from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
-
-__all__ = [
-    "UPDATES",
-    "Centroids",
-    "Close",
-    "ClosingShare",
-    "ColumnsState",
-    "ColumnsSummary",
-    "DigestReport",
-    "Distances",
-    "FinalMeans",
-    "FinalRows",
-    "FinalSizes",
-    "FinalTotals",
-    "Gather",
-    "GatheredSizes",
-    "GroupDistances",
-    "GroupLabels",
-    "LabelTotals",
-    "LabelsTold",
-    "LaneStarts",
-    "MeasureDistances",
-    "MeasureGroups",
-    "OwnCentroids",
-    "PublishedResult",
-    "RacingStarts",
-    "ReportDigest",
-    "Scatter",
-    "ScatterShare",
-    "StartCentroids",
-    "StartFrom",
-    "StartKept",
-    "Summary",
-    "Sums",
-    "Totals",
-    "Update",
-    "UpdateState",
-]
 
 UPDATES: Final = "updates"
 """The name of the stage of updates; it binds masks too."""
-
-
-def _no_weights() -> FloatArray:
-    return np.empty(0)
 
 
 class Totals(Record):
@@ -282,10 +235,12 @@ class Centroids(Record):
     asked: int = 0
     centroids: Annotated[FloatArray, Spec("k", "m")]
     moved: float | None
-    own: Annotated[FloatArray, Spec("own")] = Field(default_factory=_no_weights)
+    own: Annotated[FloatArray, Spec("own")] = Field(default_factory=lambda: np.empty(0))
     members: list[str] = Field(default_factory=list)
     sums: Annotated[FloatArray, Spec("read", "m")]
-    weights: Annotated[FloatArray, Spec("read")] = Field(default_factory=_no_weights)
+    weights: Annotated[FloatArray, Spec("read")] = Field(
+        default_factory=lambda: np.empty(0)
+    )
 
 
 class FinalRows(Record):

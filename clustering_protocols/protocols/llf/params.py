@@ -23,9 +23,9 @@ LEAST_FUZZIFIER: Final = 1.1
 
 
 class LosslessFederated(AlignedParams):
-    """Parameters of `llf`; the defaults show least.
+    """Parameters of `llf`; the defaults disclose least.
 
-    And they equal the pooled result, where clusters of few rows stay as well.
+    They give the pooled result, if clusters of few rows keep their place there too.
     """
 
     n_clusters: int = Field(ge=1, le=10_000, description="k (the paper's C).")
@@ -156,7 +156,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def fewest_published(self) -> int:
-        """Return the fewest rows of a cluster of which others are told."""
+        """Return the fewest rows of a cluster that is published."""
         return self.min_cluster_rows
 
     @property
@@ -175,8 +175,8 @@ class LosslessFederated(AlignedParams):
         """Return the parameters with λ by the numbers of rows and columns."""
         if not self.fuzzy or self.fuzzifier != "auto":
             return self
-        found = fuzziness.exponent_by_size(n_rows, n_columns)
-        return self.model_copy(update={"fuzzifier": found})
+        fuzzifier = fuzziness.exponent_by_size(n_rows, n_columns)
+        return self.model_copy(update={"fuzzifier": fuzzifier})
 
     @property
     def may_be_left_out(self) -> bool:

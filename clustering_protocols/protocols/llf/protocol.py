@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters
@@ -16,10 +17,12 @@ from clustering_protocols.contract import (
     USUAL_FIGURES,
     ClusteringProtocol,
     Disclosure,
+    Exchange,
     Kind,
     PooledReference,
     Reader,
     Stage,
+    roles_of,
     to,
 )
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
@@ -59,8 +62,8 @@ _OF_COLUMNS: Final = {
     "coordinator": "What the analyst learns of the result.",
 }
 LEARNS: Final = {
-    who: f"Split rows: {_OF_ROWS[who]} Split columns: {_OF_COLUMNS[who]}"
-    for who in _OF_ROWS
+    reader: f"Split rows: {_OF_ROWS[reader]} Split columns: {_OF_COLUMNS[reader]}"
+    for reader in _OF_ROWS
 }
 RISKS: Final[Mapping[str, Risk]] = {
     "by-design-rows": Risk(
@@ -179,23 +182,7 @@ RISKS: Final[Mapping[str, Risk]] = {
 }
 
 
-def risks_of(
-    params: LosslessFederated, layout: Layout, *, moments: bool, ranges: bool
-) -> list[str]:
-    """Return the risk codes that parameters and layout bring."""
-    rows_split = layout.n_column_groups == 1
-    codes = list(_of_rows(params) if rows_split else _of_columns(params))
-    if len(layout.slots) == 2:
-        codes.append(session_risks.TWO_PARTIES)
-    codes += statistics.risks(layout, moments=moments, ranges=ranges)
-    return [
-        *codes,
-        *alignment.risks(params, layout),
-        session_risks.BY_DESIGN,
-    ]
-
-
-def _of_rows(params: LosslessFederated) -> Iterator[str]:
+def _row_risks(params: LosslessFederated) -> Iterator[str]:
     yield from ("by-design-rows", "collusion")
     if not params.fuzzy and params.least_rows_moved < FEW_ROWS:
         yield "small-clusters-move"
@@ -213,45 +200,12 @@ def _of_rows(params: LosslessFederated) -> Iterator[str]:
         yield "given-start-shows-rows"
 
 
-def _of_columns(params: LosslessFederated) -> Iterator[str]:
+def _column_risks(params: LosslessFederated) -> Iterator[str]:
     yield "by-design-columns"
     if params.fuzzy:
         yield "memberships-show-columns"
     if params.start == "given":
         yield "given-start-shows-rows"
-
-
-def readers_of(params: LosslessFederated, *, rows_split: bool) -> Mapping[str, str]:
-    """Return what analyst, parties and coordinator learn in one session."""
-    published = {
-        "centroids": "rounded centroids and sizes",
-        "sizes": "sizes",
-        "nothing": "that it is there",
-    }[params.publish]
-    if rows_split:
-        analyst = (
-            "Numbers of rows and variables, and how far centroids move in each round."
-        )
-        party = _OF_ROWS["party"]
-    else:
-        party = (
-            "The cluster of each of its rows, cluster sizes, and the centroids in its own "
-            "variables."
-        )
-        analyst = (
-            "All distances of rows to centroids, in a secret order."
-            if params.fuzzy
-            else "The cluster of each row in a secret order, and how much nearer it is."
-        )
-        if params.fuzzy:
-            party += " The memberships of every round."
-        if params.start == "careful":
-            analyst += " Before the first update, up to 20,000 rows up to a motion."
-    return {
-        "analyst": f"{analyst} Of the result: {published}.",
-        "party": party,
-        "coordinator": f"Of the result: {published}.",
-    }
 
 
 _UPDATE_COPIES = 6  # distances of all rows: summed, decoded, sent
@@ -287,12 +241,9 @@ def _words(params: LosslessFederated, extent: Extent) -> int:
     return extent.rows * params.n_clusters
 
 
-def _way(partitioning: Partitioning, name: str, shape: Shape) -> Method:
-    params = {}
-    if shape == "fuzzy":
-        params = {"algorithm": "fuzzy_cmeans"}
-        # over columns the memberships of the result are rows of others too
-        params |= {"output": "memberships"} if partitioning == "horizontal" else {}
+def _method(
+    partitioning: Partitioning, name: str, shape: Shape, **params: str
+) -> Method:
     return Method(
         name=name,
         partitionings=(partitioning,),
@@ -303,12 +254,16 @@ def _way(partitioning: Partitioning, name: str, shape: Shape) -> Method:
     )
 
 
+_FUZZY: Final = {"algorithm": "fuzzy_cmeans"}
 METHODS = (
-    _way("horizontal", "cmeans", "spherical"),
-    _way("horizontal", "fuzzy_cmeans", "fuzzy"),
-    _way("vertical", "cmeans", "spherical"),
-    _way("vertical", "fuzzy_cmeans", "fuzzy"),
+    _method("horizontal", "cmeans", "spherical"),
+    # over columns the memberships of the result are rows of others too
+    _method("horizontal", "fuzzy_cmeans", "fuzzy", **_FUZZY, output="memberships"),
+    _method("vertical", "cmeans", "spherical"),
+    _method("vertical", "fuzzy_cmeans", "fuzzy", **_FUZZY),
 )
+
+_role = roles_of(__package__)
 
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
@@ -335,13 +290,22 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def check(self, params: LosslessFederated, layout: Layout) -> None:
         """Refuse layouts split both ways, and parameters that do not fit the split."""
+        from clustering_protocols.shared_stages import starts
+
         if layout.n_row_groups > 1 and layout.n_column_groups > 1:
             raise InvalidParameters(
                 "llf takes split rows or split columns; for both at once there is 'dc'."
             )
         alignment.check(params, layout)
         _check_parties(params, layout)
-        _check_start(params, layout)
+        if params.start == "random_party" and not _rows_split(layout):
+            raise InvalidParameters("init 'random_party' is for split rows.")
+        if params.start == "random_rows" and _rows_split(layout):
+            raise InvalidParameters(
+                "init 'random_rows' is for split columns: with split rows a row would "
+                "leave."
+            )
+        starts.check_given(params)
         _check_race(params, layout)
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
@@ -358,19 +322,18 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 "after one update of a start that may be chosen.",
                 field="tol",
             )
-        rows_split = layout.n_column_groups == 1
-        given = params.fuzzifier
-        if given == "auto":
+        fuzzifier = params.fuzzifier
+        if fuzzifier == "auto":
             return
-        if params.fuzzy and rows_split and given < LEAST_FUZZIFIER:
+        if params.fuzzy and _rows_split(layout) and fuzzifier < LEAST_FUZZIFIER:
             raise InvalidParameters(
-                f"fuzzifier: {given:g} is less than {LEAST_FUZZIFIER:g}: "
+                f"fuzzifier: {fuzzifier:g} is less than {LEAST_FUZZIFIER:g}: "
                 "degrees would be those of c-means, without its audit of sums. Take "
                 "algorithm 'cmeans'."
             )
 
     def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
-        """Refuse several runs where some parties may be left out of one, or tell nobody."""
+        """Refuse several runs if parties may miss one, or if nothing is published."""
         from clustering_protocols.shared_stages import starts
 
         super().check_runs(runs, layout)
@@ -386,14 +349,14 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         starts.check_runs(runs)
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
-        """Return the usual ones; of split columns those that need no row as a whole."""
+        """Return the usual ones; for split columns those that need no row as a whole."""
         if not _rows_split(layout):
             return frozenset({"inertia", "calinski_harabasz"})
         fuzzy = {"partition_coefficient"} if params.fuzzy else set()
         return USUAL_FIGURES | {"xie_beni"} | fuzzy
 
     def risks_of_runs(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
-        """Return what other parties read off the differences between runs."""
+        """Return the risk of comparing the sums of different runs."""
         return ["runs-single-out-rows"] if _rows_split(layout) else []
 
     def quorum(self, params: LosslessFederated, layout: Layout) -> int:
@@ -412,14 +375,14 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def cautions(
         self, params: LosslessFederated, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say how many rows of others it takes, where totals could be solved for them."""
+        """Say how many rows of others are needed, if totals could be solved for them."""
         from . import round_bound
 
         if not _rows_split(layout) or not round_bound.applies(params):
             return ()
-        needed = round_bound.rows_needed(params, params.n_clusters, widths[0])
+        n_rows = round_bound.rows_needed(params, params.n_clusters, widths[0])
         sentence = (
-            f"The session is refused unless each party has {needed} rows of others, for "
+            f"The session is refused unless each party has {n_rows} rows of others, for "
             f"totals of up to {params.max_iter} rounds: a smaller max_iter takes fewer."
         )
         return (sentence,)
@@ -432,38 +395,69 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         if layout.n_row_groups == 1:
             return ()
-        found = []
+        cautions = []
         small = sum(0 < size < params.min_cluster_rows for size in sizes)
         if small and not params.fuzzy:
-            found.append(
+            cautions.append(
                 f"Small clusters keep their place: {small} of {len(sizes)} have fewer "
                 f"than {params.min_cluster_rows} rows "
                 "(min_cluster_rows). Plain k-means would move them."
             )
-        if few := starts.describe_few_rows(params, layout, sizes):
-            found.append(
-                f"{few}. The result may be far from the best pooled one: take fewer "
+        if too_few := starts.describe_few_rows(params, layout, sizes):
+            cautions.append(
+                f"{too_few}. The result may be far from the best pooled one: take fewer "
                 "clusters."
             )
-        return found
+        return cautions
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        return risks_of(params, layout, **_pooled_statistics(params))
+        codes = _row_risks(params) if _rows_split(layout) else _column_risks(params)
+        return [
+            *codes,
+            *([session_risks.TWO_PARTIES] if len(layout.slots) == 2 else []),
+            *statistics.risks(layout, **_pooled_statistics(params)),
+            *alignment.risks(params, layout),
+            session_risks.BY_DESIGN,
+        ]
 
     def readers(self, params: LosslessFederated, layout: Layout) -> Mapping[str, str]:
-        """Return who learns what of this split, and of what is published."""
-        return readers_of(params, rows_split=_rows_split(layout))
+        """Return who learns what from this split and from what is published."""
+        published = {
+            "centroids": "rounded centroids and sizes",
+            "sizes": "sizes",
+            "nothing": "that it is there",
+        }[params.publish]
+        if _rows_split(layout):
+            analyst = (
+                "Numbers of rows and variables, and how far centroids move in each "
+                "round."
+            )
+            party = _OF_ROWS["party"]
+        else:
+            party = (
+                "The cluster of each of its rows, cluster sizes, and the centroids in "
+                "its own variables."
+            )
+            analyst = (
+                "The cluster of each row in a secret order, and how much nearer it is."
+            )
+            if params.fuzzy:
+                analyst = "All distances of rows to centroids, in a secret order."
+                party += " The memberships of every round."
+            if params.start == "careful":
+                analyst += " Before the first update, up to 20,000 rows up to a motion."
+        return {
+            "analyst": f"{analyst} Of the result: {published}.",
+            "party": party,
+            "coordinator": f"Of the result: {published}.",
+        }
 
     def summarise(self, params: LosslessFederated, layout: Layout) -> str:
         """Return what happens with this split."""
-        if _rows_split(layout):
-            return (
-                "In each round the parties' masked sums are added up, so that nobody "
-                "reads those of one party. The result is that of the pooled data."
-            )
+        shares = "sums" if _rows_split(layout) else "distances"
         return (
-            "In each round the parties' masked distances are added up, so that nobody "
+            f"In each round the parties' masked {shares} are added up, so that nobody "
             "reads those of one party. The result is that of the pooled data."
         )
 
@@ -484,30 +478,29 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         Memberships over columns are the distances too, up to a factor of each row.
         """
-        shown = statistics.shows(layout, **_pooled_statistics(params))
-        shown |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
+        disclosures = statistics.shows(layout, **_pooled_statistics(params))
+        disclosures |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
         if not _rows_split(layout):
-            readers = (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else []))
-            for reader in readers:
-                shown |= to(reader, Kind.GEOMETRY, Kind.VALUES)
-            return shown | to(Reader.OUTSIDE, Kind.LABELS)
-        shown |= to(Reader.GROUP, Kind.SUMS)
+            for reader in (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else [])):
+                disclosures |= to(reader, Kind.GEOMETRY, Kind.VALUES)
+            return disclosures | to(Reader.OUTSIDE, Kind.LABELS)
+        disclosures |= to(Reader.GROUP, Kind.SUMS)
         if params.fuzzy and params.small_cohorts == "allow":
-            shown |= to(Reader.GROUP, Kind.VALUES)
+            disclosures |= to(Reader.GROUP, Kind.VALUES)
         if params.publish == "centroids":
-            shown |= to(Reader.OUTSIDE, Kind.MEANS)
-        return shown
+            disclosures |= to(Reader.OUTSIDE, Kind.MEANS)
+        return disclosures
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
-        from . import stages
+        from clustering_protocols.shared_stages import secrets
 
         rows_split = _rows_split(layout)
-
         return (
-            *stages.setup(params, layout),
+            secrets.stage("row", "column"),
+            alignment.stage(params, layout, rows_travel=not rows_split),
             *statistics.stages(layout, **_pooled_statistics(params)),
-            *stages.runs(params, rows_split=rows_split),
+            *(_row_stages(params) if rows_split else _column_stages(params)),
         )
 
     def numbers_clusters(self, params: LosslessFederated) -> bool:
@@ -533,6 +526,74 @@ def _pooled_statistics(params: LosslessFederated) -> dict[str, bool]:
     return {"moments": params.scaling == "standard", "ranges": False}
 
 
+def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
+    from clustering_protocols.shared_stages import starts, sums
+
+    from . import messages
+
+    if params.start in starts.FROM_PARTIES:
+        yield starts.stage(params)
+    if params.n_init > 1:
+        yield Stage(
+            name="race",
+            analyst=_role("rows_party:RACE.analyst"),
+            party=_role("rows_party:RACE.party"),
+            exchanges=(sums.exchange(1),),
+            each_run=True,
+        )
+    minimum = 0 if params.may_be_left_out else 1
+    own = tuple(messages.Totals.model_fields)  # a party that was away lacks more totals
+    exchange = partial(Exchange, own=own)
+    yield Stage(
+        name=messages.UPDATES,
+        analyst=_role("rows_analyst:RowsAnalyst"),
+        party=_role("rows_party:RowsParty"),
+        exchanges=(
+            exchange(messages.Update, messages.Sums, minimum, params.max_iter),
+            exchange(messages.Close, messages.ClosingShare, minimum),
+            exchange(messages.Gather, messages.GatheredSizes, minimum),
+            exchange(messages.ReportDigest, messages.DigestReport, minimum, shows=True),
+        ),
+        results=(messages.FinalTotals, messages.Summary),
+        results_to="slot" if params.may_be_left_out else "all",
+        each_run=True,
+    )
+
+
+def _column_stages(params: LosslessFederated) -> Iterator[Stage]:
+    from clustering_protocols.shared_stages.starts.messages import StartKept
+
+    from . import messages
+
+    if params.start == "careful":
+        yield Stage(
+            name="start",
+            analyst=_role("columns_analyst:ColumnStartAnalyst"),
+            party=_role("columns_party:ColumnStartParty"),
+            exchanges=(
+                Exchange(messages.MeasureGroups, messages.GroupDistances, shows=True),
+                Exchange(messages.StartFrom, StartKept),
+            ),
+            each_run=True,
+        )
+    limit = params.max_iter + 1
+    scatter = Exchange(messages.Scatter, messages.ScatterShare, 0)
+    yield Stage(
+        name=messages.UPDATES,
+        analyst=_role("columns_analyst:ColumnsAnalyst"),
+        party=_role("columns_party:ColumnsParty"),
+        exchanges=(
+            Exchange(
+                messages.MeasureDistances, messages.Distances, 1, limit, shows=True
+            ),
+            *([] if params.publish == "nothing" else [scatter]),
+        ),
+        results=(messages.GroupLabels, messages.ColumnsSummary),
+        results_to="all",
+        each_run=True,
+    )
+
+
 def _check_parties(params: LosslessFederated, layout: Layout) -> None:
     n_slots = len(layout.slots)
     if n_slots < params.least_parties:
@@ -550,19 +611,6 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
             "With split columns every party is needed in every round: leave quorum and "
             "participation at their defaults."
         )
-
-
-def _check_start(params: LosslessFederated, layout: Layout) -> None:
-    from clustering_protocols.shared_stages import starts
-
-    start = params.start
-    if start == "random_party" and not _rows_split(layout):
-        raise InvalidParameters("init 'random_party' is for split rows.")
-    if start == "random_rows" and _rows_split(layout):
-        raise InvalidParameters(
-            "init 'random_rows' is for split columns: with split rows a row would leave."
-        )
-    starts.check_given(params)
 
 
 def _check_race(params: LosslessFederated, layout: Layout) -> None:

@@ -1,14 +1,15 @@
-"""What `llf` is shown on and measured by: examples, and the same clustering of pooled rows.
+"""Examples of `llf`, and the same clustering of pooled rows, which it is measured by.
 
 Examples are made data: three groups of rows, features of different units. The pooled
-run is plain numpy in float64, one matrix, no parties: it shares nothing with the compiled
-passes but the start, the nudges of empty clusters and what counts as coinciding.
+run is plain numpy in float64, one matrix, no parties. It shares the start, the nudges
+of empty clusters and the rule of coinciding centroids with sessions, and no kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -25,13 +26,14 @@ from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, A
 from clustering_protocols.shared_stages.scaling import scaler
 from clustering_protocols.shared_stages.secrets import RowSecret, key_from
 from clustering_protocols.shared_stages.starts import clusters
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
 from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 from . import messages
-from .maths import drawn_nudge, move, nudge, nudge_purpose
+from .maths import draw_nudge, move, nudge, nudge_purpose
 from .params import LlfSession, LosslessFederated as Llf
 
 _Trace = Trace[Llf]
@@ -39,7 +41,7 @@ _Trace = Trace[Llf]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledRun:
-    """How a pooled run went; centroids in scaled units."""
+    """The end of a pooled run; centroids in scaled units."""
 
     labels: IntArray = field(repr=False)
     centroids: FloatArray = field(repr=False)
@@ -60,21 +62,26 @@ def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
         seed = int(generator(0, "llf", "pooled").integers(2**31))
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
         return _updates(params, Z, V, None)
-    session = trace.session
-    Z = _scale_features(params, X, session)
-    V = np.hstack([_start(trace, g[0]) for g in session.layout.column_groups])
-    return _updates(params, Z, V, trace)
+    Z = _scale_features(params, X, trace.session)
+    return _updates(params, Z, _centroids(trace, StartCentroids), trace)
 
 
-def _start(trace: _Trace, slot: str) -> FloatArray:
-    start = trace.memories[slot].get(messages.StartCentroids)
-    if start is None:
-        raise ValueError("the trace holds no start")
-    return start.centroids
+def _centroids(
+    trace: _Trace,
+    kind: type[StartCentroids | messages.Centroids | messages.OwnCentroids],
+) -> FloatArray:
+    """Return centroids of a session in scaled units, columns by column group."""
+    blocks = []
+    for group in trace.session.layout.column_groups:
+        block = trace.memories[group[0]].get(kind)
+        if block is None:
+            raise ValueError(f"the trace holds no {kind.kind!r}")
+        blocks.append(block.centroids)
+    return np.hstack(blocks)
 
 
-def _n_columns(session: LlfSession) -> int:
-    return session.layout.n_column_groups
+def _rows_split(trace: _Trace | None) -> bool:
+    return trace is None or trace.session.layout.n_column_groups == 1
 
 
 def _scale_features(
@@ -101,10 +108,14 @@ def _updates(
     V: FloatArray,
     trace: _Trace | None,
 ) -> PooledRun:
-    unit = _unit(trace, V.shape[1])
+    unit = np.ones(V.shape[1])
+    if trace is not None:
+        columns = range(trace.session.layout.n_column_groups)
+        scalers = [scaler(trace.session, column, None) for column in columns]
+        unit = np.concatenate([scale.step for scale in scalers])
     V = equalise_coordinates(V, unit)
-    rows_split = trace is None or _n_columns(trace.session) == 1
-    least = params.least_rows_moved if rows_split else 1
+    rows_split = _rows_split(trace)
+    minimum = params.least_rows_moved if rows_split else 1
     before = None
     n_updates = 0
     while n_updates < params.max_iter:
@@ -116,7 +127,7 @@ def _updates(
         degrees = _memberships(params, D) ** (params.exponent if params.fuzzy else 1)
         step = _nudge(trace, n_updates, V.shape)
         sums, weights = degrees.T @ Z, degrees.sum(axis=0)
-        V, moved = move(V, sums, weights, step, unit, least)
+        V, moved = move(V, sums, weights, step, unit, minimum)
         if rows_split and moved <= params.tol:
             break
     D = cdist(Z, V, "sqeuclidean")
@@ -152,25 +163,17 @@ def _nudge(trace: _Trace | None, number: int, shape: tuple[int, ...]) -> FloatAr
         rng = generator(0, "llf", "pooled", "nudge", number)
         return 1e-3 * rng.normal(size=shape)
     session = trace.session
-    if _n_columns(session) == 1:
+    if _rows_split(trace):
         return nudge(session, 0, number, scaler(session, 0, None))
     secret = trace.memories[session.slots[0]].get(RowSecret)
     if secret is None:
         raise ValueError("the trace holds no secret of the row group")
     steps = []
-    for column in range(_n_columns(session)):
+    for column in range(session.layout.n_column_groups):
         key = key_from(session, secret.secret, nudge_purpose(column, number))
         scale = scaler(session, column, None)
-        steps.append(drawn_nudge(KeyedStream(key), scale, shape[0]))
+        steps.append(draw_nudge(KeyedStream(key), scale, shape[0]))
     return np.hstack(steps)
-
-
-def _unit(trace: _Trace | None, width: int) -> FloatArray:
-    if trace is None:
-        return np.ones(width)
-    session = trace.session
-    columns = range(_n_columns(session))
-    return np.concatenate([scaler(session, column, None).step for column in columns])
 
 
 def objectives(
@@ -183,45 +186,28 @@ def objectives(
     labels = clustered[0]
     Z = _scale_features(params, X, trace.session)
     if params.fuzzy:
-        ended = _memberships(params, cdist(Z, _end(trace), "sqeuclidean"))
-        return pooled_objectives.of_fuzzy(Z, ended, params.exponent)
+        kind = messages.Centroids if _rows_split(trace) else messages.OwnCentroids
+        U = _memberships(params, cdist(Z, _centroids(trace, kind), "sqeuclidean"))
+        return pooled_objectives.of_fuzzy(Z, U, params.exponent)
     k = params.n_clusters
     plain = pooled_objectives.cluster(Z, k)
     own = pooled_objectives.inertia(Z, labels)
     agreement = adjusted_rand(plain.labels, labels)
-    rows_split = _n_columns(trace.session) == 1
-    least = params.least_rows_moved if rows_split else 1
-    smallest = min(
-        np.bincount(each, minlength=k).min() for each in (plain.labels, labels)
-    )
-    if smallest >= least:
+    minimum = params.least_rows_moved if _rows_split(trace) else 1
+    if (
+        min(np.bincount(y, minlength=k).min() for y in (plain.labels, labels))
+        >= minimum
+    ):
         return Objectives(own, plain.inertia, agreement)
-    runs = [
-        _updates(params, Z, _start_by_rules(Z, k, lane), trace).labels
-        for lane in range(pooled_objectives.N_INIT)
-    ]
-    best = min(pooled_objectives.inertia(Z, found) for found in runs)
-    return Objectives(own, plain.inertia, agreement, best)
-
-
-def _start_by_rules(Z: FloatArray, k: int, lane: int) -> FloatArray:
-    """Return the start `careful` (k, m) of one party that holds all rows."""
-    stream = KeyedStream(lane.to_bytes(32, "big"))
-    own = clusters.local_centroids(Z, k, stream)
-    return clusters.merge(own.centroids, own.sizes.astype(np.float64), k, stream)
-
-
-def _end(trace: _Trace) -> FloatArray:
-    """Return the final centroids of a session, in scaled units."""
-    groups, found = trace.session.layout.column_groups, []
-    kind: type[messages.Centroids | messages.OwnCentroids]
-    kind = messages.Centroids if len(groups) == 1 else messages.OwnCentroids
-    for group in groups:
-        ended = trace.memories[group[0]].get(kind)
-        if ended is None:
-            raise ValueError("the trace holds no centroids")
-        found.append(ended.centroids)
-    return np.hstack(found)
+    inertias = []
+    for lane in range(pooled_objectives.N_INIT):
+        # the start `careful` of one party that holds all rows
+        stream = KeyedStream(lane.to_bytes(32, "big"))
+        party = clusters.local_centroids(Z, k, stream)
+        V = clusters.merge(party.centroids, party.sizes.astype(np.float64), k, stream)
+        pooled = _updates(params, Z, V, trace)
+        inertias.append(pooled_objectives.inertia(Z, pooled.labels))
+    return Objectives(own, plain.inertia, agreement, min(inertias))
 
 
 _WIDTH = 6
@@ -230,102 +216,60 @@ _WIDTH = 6
 def examples() -> Sequence[Example[Llf]]:
     """Return both algorithms on split rows and columns, each alternative once."""
     X, centres = _draw_rows(np.random.default_rng(0))
-    start = tuple(tuple(map(float, row)) for row in centres)
-    variants = (
-        ((3, 1), Llf(n_clusters=3)),
-        (
-            (4, 1),
-            Llf(
-                n_clusters=3,
-                algorithm="fuzzy_cmeans",
-                output="memberships",
-                small_cohorts="allow",
-            ),
-        ),
-        (
-            (5, 1),
-            Llf(
-                n_clusters=3,
-                init="random_party",
-                participation=0.6,
-                quorum=3,
-                max_iter=12,
-            ),
-        ),
-        (
-            (3, 1),
-            Llf(
-                n_clusters=3,
-                algorithm="fuzzy_cmeans",
-                fuzzifier=1.7,
-                scaling="minmax",
-                init="bounds",
-                max_iter=12,
-            ),
-        ),
-        (
-            (2, 1),
-            Llf(
-                n_clusters=3,
-                scaling="none",
-                init="given",
-                initial_centroids=start,
-                allow_two_parties=True,
-            ),
-        ),
-        ((1, 3), Llf(n_clusters=3)),
-        (
-            (1, 3),
-            Llf(n_clusters=3, algorithm="fuzzy_cmeans", output="memberships", tol=1e-3),
-        ),
-        (
-            (1, 2),
-            Llf(
-                n_clusters=3,
-                scaling="minmax",
-                init="bounds",
-                allow_two_parties=True,
-                publish="nothing",
-            ),
-        ),
-    )
-    given = [
-        _example(
-            params,
-            Layout.lattice(*cells),
-            X[:60] if params.small_cohorts == "allow" else X,
-        )
-        for cells, params in variants
-    ]
-    racing = Llf(n_clusters=3, n_init=2, allow_two_parties=True, publish="sizes")
-    aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
-    linked = Llf(n_clusters=3, alignment=BY_MATCH_KEYS)
+    fuzzy: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "output": "memberships"}
+    bounds: dict[str, Any] = {"scaling": "minmax", "init": "bounds"}
     return [
-        *given,
-        Example(
-            params=racing,
-            layout=Layout.lattice(2),
-            X=X,
-            sections={"evaluation": Evaluation(n_clusters=(2, 3))},
+        _example(X, (3, 1)),
+        _example(X[:60], (4, 1), **fuzzy, small_cohorts="allow"),
+        _example(
+            X, (5, 1), init="random_party", participation=0.6, quorum=3, max_iter=12
         ),
-        Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
+        _example(
+            X, (3, 1), **bounds, algorithm="fuzzy_cmeans", fuzzifier=1.7, max_iter=12
+        ),
+        _example(
+            X,
+            (2, 1),
+            scaling="none",
+            init="given",
+            initial_centroids=tuple(tuple(map(float, row)) for row in centres),
+            allow_two_parties=True,
+        ),
+        _example(X, (1, 3)),
+        _example(X, (1, 3), **fuzzy, tol=1e-3),
+        _example(X, (1, 2), **bounds, allow_two_parties=True, publish="nothing"),
+        _example(
+            X,
+            (2, 1),
+            sections={"evaluation": Evaluation(n_clusters=(2, 3))},
+            n_init=2,
+            allow_two_parties=True,
+            publish="sizes",
+        ),
+        _example(X, (1, 3), missing=0.1, alignment=Alignment(method="ecdh")),
         _build_prepared(X),
-        Example(params=linked, layout=Layout.lattice(1, 3), X=X[:60], missing=0.1),
+        _example(X[:60], (1, 3), missing=0.1, alignment=BY_MATCH_KEYS),
     ]
 
 
-def _example(params: Llf, layout: Layout, X: FloatArray) -> Example[Llf]:
-    """Return an example, with a dictionary where its parameters need one."""
-    bounded = params.scaling != "standard" or params.init == "bounds"
-    names = np.array_split(
-        [f"x{index}" for index in range(_WIDTH)], layout.n_column_groups
-    )
-    schemas = [numbers(group.tolist(), -60.0, 60.0) for group in names]
+def _example(
+    X: FloatArray,
+    cells: tuple[int, int],
+    *,
+    missing: float = 0.0,
+    sections: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> Example[Llf]:
+    """Return an example of three clusters, with a dictionary where it needs one."""
+    params, layout = Llf(n_clusters=3, **values), Layout.lattice(*cells)
+    sections = dict(sections or {})
+    if params.scaling != "standard" or params.init == "bounds":
+        columns = [f"x{index}" for index in range(_WIDTH)]
+        names = np.array_split(columns, layout.n_column_groups)
+        schemas = [numbers(group.tolist(), -60.0, 60.0) for group in names]
+        sections["dictionary"] = schemas
     return Example(
-        params=params,
-        layout=layout,
-        X=X,
-        sections={"dictionary": schemas} if bounded else {},
+        params=params, layout=layout, X=X, missing=missing, sections=sections
     )
 
 

@@ -6,8 +6,8 @@ sums. With n rows of others and R rounds these are R·k·(F + 1) equations in n�
 numbers; k is that of all runs together.
 
 Where columns repeat their values, as yes and no or scores do, rows are of few kinds, and
-non-negative least squares finds how many rows of others are of each: what is unknown of a
-row is its bits. So each party counts those of its own table, and 53 for each equation.
+non-negative least squares finds how many rows of others are of each. So each party counts
+the bits of its own columns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEARLY_ALL = 0.95
 
 
 def check(session: LlfSession) -> None:
-    """Refuse so few rows, clusters and rounds together; nobody has worked yet.
+    """Refuse too many clusters and rounds for so few rows, before anybody works.
 
     Raises ProtocolFailed: with the numbers that would fit.
     """
@@ -37,12 +37,12 @@ def check(session: LlfSession) -> None:
         return
     k = sum(run.n_clusters for run in session.runs)
     width = session.member(session.slots[0]).n_columns
-    others = fewest_others(session)
-    excess = _bound(k, width, params.n_init, others).excess(
+    n_rows = fewest_others(session)
+    excess = _round_bound(k, width, params.n_init, n_rows).excess(
         params.max_iter,
-        f"A party reads the totals of {others} rows of others",
+        f"A party reads the totals of {n_rows} rows of others",
         f"{rows_needed(params, k, width)} rows of others",
-        _bound(k, width, 1, others),
+        _round_bound(k, width, 1, n_rows),
     )
     if excess:
         raise ProtocolFailed(excess)
@@ -57,10 +57,9 @@ def check_values(context: LlfContext, data: DataSource) -> None:
     if not applies(params):
         return
     k = sum(run.n_clusters for run in session.runs)
-    others, width = fewest_others(session), len(data.columns)
-    if others * width >= EXACT_BITS * _bound(k, width, params.n_init, 0).needed(
-        params.max_iter
-    ):
+    n_rows, width = fewest_others(session), len(data.columns)
+    equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
+    if n_rows * width >= EXACT_BITS * equations:
         return  # a bit in each cell is enough
     distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
     repeats = distinct < _NEARLY_ALL * data.n_rows
@@ -68,7 +67,7 @@ def check_values(context: LlfContext, data: DataSource) -> None:
     bound = RoundBound(
         per_round=EXACT_BITS * k * (width + 1),
         further=params.n_init + 1,
-        unknowns=int(others * bits),
+        unknowns=int(n_rows * bits),
     )
     if bound.needed(params.max_iter) > bound.unknowns:
         raise GuardRefused(
@@ -86,29 +85,26 @@ def applies(params: LosslessFederated) -> bool:
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
     """Return how many rows of others it takes; k of all runs."""
-    needed = _bound(k, width, params.n_init, 0).needed(params.max_iter)
-    return math.ceil(needed / width)
+    equations = _round_bound(k, width, params.n_init, 0).needed(params.max_iter)
+    return math.ceil(equations / width)
 
 
-def _bound(k: int, width: int, n_init: int, others: int) -> RoundBound:
+def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
     # the race makes one start's first update again, two sums close
     return RoundBound(
-        per_round=k * (width + 1), further=n_init + 1, unknowns=others * width
+        per_round=k * (width + 1), further=n_init + 1, unknowns=n_rows * width
     )
 
 
 def fewest_others(session: LlfSession) -> int:
     """Return how many rows of others stand in the smallest total that a party may read.
 
-    Who reads is not known: it is taken to be the member with most rows.
+    The reader is taken to be the member with most rows.
     """
+    params, n_parties = session.params, len(session.slots)
+    n_members = params.quorum
+    if n_members is None:
+        cohort = math.ceil(params.participation * n_parties)
+        n_members = max(params.least_parties, cohort)
     rows = sorted(session.n_rows(slot) for slot in session.slots)
-    return sum(rows[: _fewest_members(session) - 1])
-
-
-def _fewest_members(session: LlfSession) -> int:
-    params, parties = session.params, len(session.slots)
-    if params.quorum is not None:
-        return min(params.quorum, parties)
-    drawn = math.ceil(params.participation * parties)
-    return min(max(params.least_parties, drawn), parties)
+    return sum(rows[: min(n_members, n_parties) - 1])

@@ -32,6 +32,7 @@ from clustering_protocols.protocols.llf.params import LlfContext
 from clustering_protocols.protocols.llf.rows_round import RowsRound
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.shared_stages.masked_sums import CheckedSum
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.shared_stages.sums import SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
@@ -334,7 +335,7 @@ def test_several_runs_are_of_the_same_rows() -> None:
     def bending(context: LlfContext, words: WordArray, of: str) -> WordArray:
         if of != "update/1" or context.session.params.n_clusters == 2:
             return words
-        V = context.recall(messages.StartCentroids).centroids
+        V = context.recall(StartCentroids).centroids
         return bent(words, np.zeros(3), V, "rows")
 
     parts = simulation.split(load_wine().data, LAYOUT, 0).data

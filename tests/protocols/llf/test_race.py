@@ -16,7 +16,11 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.starts.messages import ProposedByAll
+from clustering_protocols.shared_stages.starts.messages import (
+    LaneStarts,
+    ProposedByAll,
+    StartCentroids,
+)
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -74,7 +78,7 @@ def test_the_start_of_least_value_after_one_update_goes_on(
     best = lanes[int(np.argmin(values))]
     s.until(messages.Update, 2)
     for slot in LAYOUT.names:
-        kept = s.recall(slot, messages.StartCentroids).centroids
+        kept = s.recall(slot, StartCentroids).centroids
         assert np.array_equal(kept, best)
     assert len(set(np.round(values, 6))) > 1
 
@@ -85,7 +89,7 @@ def test_the_start_of_least_value_after_one_update_goes_on(
 def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> None:
     s = racing(init=init, **more)
     s.to_the_end()
-    V = s.recall("r1c1", messages.StartCentroids).centroids
+    V = s.recall("r1c1", StartCentroids).centroids
     start = tuple(tuple(map(float, row)) for row in V)
     alone = racing(init="given", initial_centroids=start, n_init=1, **more)
     alone.to_the_end()
@@ -109,12 +113,12 @@ def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
     lanes = lanes_of(s)
     s.until(messages.Update)
     for slot in LAYOUT.names:
-        kept = s.recall(slot, messages.StartCentroids).centroids
+        kept = s.recall(slot, StartCentroids).centroids
         stored = b"".join(s.memories[slot].entries.values())
         for V in lanes:
             there = V[0].tobytes() in stored
             assert there == np.array_equal(V, kept)
-        for kind in (messages.LaneStarts, messages.RacingStarts):
+        for kind in (LaneStarts, messages.RacingStarts):
             starts = s.memories[slot].get(kind)
             assert starts is None or starts.centroids.shape == (0, 4, 2)
         assert not s.recall(slot, SumTotals).totals.size
@@ -150,7 +154,7 @@ def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
         s.turn()
         lanes = s.recall("r1c1", messages.RacingStarts).centroids
         s.until(messages.Update)
-        V = s.recall("r1c1", messages.StartCentroids).centroids
+        V = s.recall("r1c1", StartCentroids).centroids
         others = np.vstack([matrix(parts[slot]) for slot in ("r2c1", "r3c1")])
         pooled = np.vstack([matrix(parts["r1c1"]), others])
         Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)

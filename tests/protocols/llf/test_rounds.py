@@ -22,6 +22,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.engine.signatures import CLOSING
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
 from tests.protocols.llf.llf_sessions import START, plus, rows, session
@@ -70,7 +71,7 @@ def test_the_first_slot_settles_the_start_whatever_it_is_called(
     s = Session(params, layout, cut(rows(90), layout, [30] * 3), seed=5)
     s.until(messages.Update)
     s.turn()
-    starts = [s.recall(slot, messages.StartCentroids).centroids for slot in called]
+    starts = [s.recall(slot, StartCentroids).centroids for slot in called]
     assert all(np.array_equal(V, starts[0]) for V in starts)
 
 

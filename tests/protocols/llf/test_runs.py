@@ -20,6 +20,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -56,7 +57,7 @@ def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
     whole = several(n_init=n_init)
     found = whole.to_the_end()
     memory = whole.memories["r1c1"].scope_to_run(run)
-    start = memory.get(messages.StartCentroids)
+    start = memory.get(StartCentroids)
     assert start is not None
     V = tuple(tuple(map(float, row)) for row in start.centroids)
     data = cut(rows(240), LAYOUT, [80] * 3)
@@ -212,7 +213,7 @@ def shares_read_off(X: FloatArray, seed: int) -> tuple[int, int]:
     Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
     cells = []
     for run in range(len(NINE)):
-        start = s.memories["r1c1"].scope_to_run(run).get(messages.StartCentroids)
+        start = s.memories["r1c1"].scope_to_run(run).get(StartCentroids)
         assert start is not None
         cells.append([labels[len(own) :] for labels in run_of(Z, start.centroids)])
     ones = [read_off(k, run) for k, run in zip(NINE, cells, strict=True)]

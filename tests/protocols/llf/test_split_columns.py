@@ -24,6 +24,7 @@ from clustering_protocols.protocols.llf import (
 from clustering_protocols.protocols.llf.maths import least_rows, sample_of
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.llf_sessions import by_columns, columns_session
@@ -177,7 +178,7 @@ def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
     s.turn()
     Z = StandardScaler().fit_transform(X)[s.recall("r1c2", RowOrder).order]
     means = np.array([Z[labels == c].mean(axis=0) for c in range(4)])
-    V = s.recall("r1c2", messages.StartCentroids).centroids
+    V = s.recall("r1c2", StartCentroids).centroids
     np.testing.assert_allclose(V, means[:, 1:2], atol=1e-12)
 
 

@@ -20,9 +20,9 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration, anchors
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.llf.messages import StartCentroids
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.scaling import scaler_of
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import (
     ColumnPlan,
