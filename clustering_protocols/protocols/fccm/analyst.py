@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from . import messages
 from .params import CoClustering, FccmSession
 from .site_state import n_words
 
-Given = Mapping[str, Record]
+Contributions = Mapping[str, Record]
 
 
 class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
@@ -32,16 +33,19 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
 
     def start(self, session: FccmSession) -> Ask | Finish:
         """Ask for the first sums."""
-        every = list(range(session.params.n_init))
-        first = messages.SumsState(
-            number=1, lanes=every, telling=False, tolerances=np.empty(0)
+        lanes = list(range(session.params.n_init))
+        state = messages.SumsState(
+            number=1, lanes=lanes, telling=False, tolerances=np.empty(0)
         )
-        nothing = np.empty(0, dtype=np.uint64)
-        task = messages.Add(number=1, lanes=every, overflowed=[], total=nothing)
-        return _ask(session, first, task)
+        no_words = np.empty(0, dtype=np.uint64)
+        task = messages.Add(number=1, lanes=lanes, overflowed=[], total=no_words)
+        return _ask(session, state, task)
 
     def step(
-        self, session: FccmSession, state: messages.SumsState, contributions: Given
+        self,
+        session: FccmSession,
+        state: messages.SumsState,
+        contributions: Contributions,
     ) -> Ask | Reopen | Finish:
         """Return the next sums, the question for sizes, or the end."""
         if state.telling:
@@ -52,66 +56,57 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         if leader.moved is not None and leader.n_iterations > len(moved):
             moved = np.append(moved, leader.moved)
         total = add_tagged(share.words for share in shares.values())
-        said = {lane for share in shares.values() for lane in share.overflows}
-        overflowed, lanes = sorted(said), leader.under_way
+        lanes = leader.under_way
+        overflowed = sorted({lane for s in shares.values() for lane in s.overflows})
         if lanes is None or not {*lanes, *overflowed} <= set(state.lanes):
-            raise ProtocolFailed("A site speaks of starts that are not under way.")
-        number, kind = state.number + 1, messages.Add if lanes else messages.ReportSizes
-        task = kind(
-            number=number,
-            lanes=lanes,
-            overflowed=overflowed,
-            total=total[:0] if overflowed else total,
+            raise ProtocolFailed("A site names starts that are not under way.")
+        fields: dict[str, Any] = {
+            "number": state.number + 1,
+            "lanes": lanes,
+            "overflowed": overflowed,
+            "total": total[:0] if overflowed else total,
+        }
+        if not lanes:
+            return _ask_tell(session, moved, messages.ReportSizes(**fields))
+        state = messages.SumsState(
+            number=state.number + 1, lanes=lanes, telling=False, tolerances=moved
         )
-        if isinstance(task, messages.ReportSizes):
-            return _ask_tell(session, moved, task)
-        following = messages.SumsState(
-            number=number, lanes=lanes, telling=False, tolerances=moved
-        )
-        return _ask(session, following, task)
+        return _ask(session, state, messages.Add(**fields))
 
 
-def _ask(session: FccmSession, now: messages.SumsState, task: Record) -> Ask:
-    params = session.params
-    n_rows = session.n_rows(session.slots[0])
-    words = n_words(params, n_rows, len(now.lanes))
-    return Ask.everybody(
-        session,
-        task,
-        state=now,
-        dims={slot: {"words": words} for slot in session.slots},
-        progress=_progress(session, now),
-    )
+def _ask(session: FccmSession, state: messages.SumsState, task: Record) -> Ask:
+    dims: dict[str, dict[str, int]] = {}
+    if not state.telling:
+        n_rows = session.n_rows(session.slots[0])
+        words = n_words(session.params, n_rows, len(state.lanes))
+        dims = {slot: {"words": words} for slot in session.slots}
+    progress = {
+        "updates": len(state.tolerances),
+        "of_at_most": session.params.max_iter,
+        "moved": [float(moved) for moved in state.tolerances],
+    }
+    return Ask.everybody(session, task, state=state, dims=dims, progress=progress)
 
 
 def _ask_tell(
     session: FccmSession, moved: FloatArray, task: messages.ReportSizes
 ) -> Ask:
-    now = messages.SumsState(number=0, lanes=[], telling=True, tolerances=moved)
-    return Ask.everybody(session, task, state=now, progress=_progress(session, now))
-
-
-def _progress(session: FccmSession, now: messages.SumsState) -> dict[str, object]:
-    return {
-        "updates": len(now.tolerances),
-        "of_at_most": session.params.max_iter,
-        "moved": [float(each) for each in now.tolerances],
-    }
+    state = messages.SumsState(number=0, lanes=[], telling=True, tolerances=moved)
+    return _ask(session, state, task)
 
 
 def _finish_session(
-    session: FccmSession, now: messages.SumsState, contributions: Given
+    session: FccmSession, state: messages.SumsState, contributions: Contributions
 ) -> Finish:
-    told = all_of(messages.SizeReport, contributions)
-    leader = told[session.slots[0]]
-    if len({each.digest for each in told.values()}) > 1:
+    reports = all_of(messages.SizeReport, contributions)
+    if len({report.digest for report in reports.values()}) > 1:
         raise ProtocolFailed("The sites do not agree on the sizes of the clusters.")
-    shown = dict(leader)
-    del shown["digest"]
-    figures = shown.pop("figures")
-    summary = messages.Summary(**shown, tolerances=now.tolerances)
-    done = messages.Done()
-    results = dict.fromkeys(session.slots, done)
+    leader = reports[session.slots[0]]
+    fields = messages.PublishedResult.model_fields
+    published = {name: getattr(leader, name) for name in fields}
     return Finish.with_results(
-        results, summary=summary, figures=figures, labelled_at_home=True
+        dict.fromkeys(session.slots, messages.Done()),
+        summary=messages.Summary(**published, tolerances=state.tolerances),
+        figures=leader.figures,
+        labelled_at_home=True,
     )

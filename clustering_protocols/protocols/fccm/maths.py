@@ -3,9 +3,9 @@
 Honda, Oda, Tanaka, Notsu: eq. 1 is the criterion, eq. 2 the memberships u of objects,
 eq. 3 the memberships w of items. The paper numbers no others.
 
-Memberships are kept with objects (items) as rows: U (n, C), W (m, C), so that both
+Memberships have objects (items) as rows: U (n, C), W (m, C), so that both
 products are sparse matrix times dense matrix. Several starts stand side by side, C
-columns each: what follows from one of them does not depend on the others, bit for bit.
+columns each: results of one do not depend on the others, bit for bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clustering_protocols.records.arrays import FloatArray
 TIE: Final = 1e-9
 """Memberships that differ by no more than this share are equal.
 
-The sums have 40 bits and more, and small λ_u multiplies what rounding leaves of them.
+The sums have 40 bits and more, and a small λ_u multiplies their rounding.
 """
 
 
@@ -74,12 +74,12 @@ def criteria(
     """
     lambda_u, lambda_w = fuzziness
     of_objects = ((U - before) * sums - lambda_u * xlogy(U, U)).sum(axis=(0, 2))
-    found: FloatArray = of_objects + lambda_w * log_normalisers
-    return found
+    J: FloatArray = of_objects + lambda_w * log_normalisers
+    return J
 
 
 def first_memberships(n: int, n_clusters: int, stream: KeyedStream) -> FloatArray:
     """Return U(0) (n, C): uniform numbers, normalised for each object."""
-    drawn = stream.uniform(n, n_clusters)
-    normalised: FloatArray = drawn / drawn.sum(axis=1, keepdims=True)
-    return normalised
+    uniform = stream.uniform(n, n_clusters)
+    U: FloatArray = uniform / uniform.sum(axis=1, keepdims=True)
+    return U

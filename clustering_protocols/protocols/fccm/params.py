@@ -1,9 +1,8 @@
 """Parameters of collaborative fuzzy co-clustering, and how many rounds they may take.
 
 Less its own share, a site reads n_init·C totals of each object in each of T + 1 rounds. An
-item of others may be 0 or 1, which is one bit, and a total holds as many bits as the ring:
-lattice reduction finds twelve items of others in four totals. So equations count in bits,
-and a site sends no total of fewer items of its own than twice these bits.
+item of others may be one bit, and a total holds as many bits as the ring, so equations
+count in bits.
 """
 
 from __future__ import annotations
@@ -106,15 +105,19 @@ class CoClustering(AlignedParams):
         negative, large = R.data < 0, R.data > self.r_max
         outside = np.unique(R.indices[negative | large])
         if len(outside):
-            named = ", ".join(np.array(data.columns)[outside[:5]])
-            found = "Negative values in data" if negative.any() else "Values too large"
-            most = f"the terms take 0 to {self.r_max:g}, their r_max."
-            other = "" if negative.any() else " A new session can have a larger one."
-            raise InvalidData(f"{found}, for example in {named}: {most}{other}")
+            columns = ", ".join(np.array(data.columns)[outside[:5]])
+            error, remedy = "Negative values in data", ""
+            if not negative.any():
+                error = "Values too large"
+                remedy = " A new session can have a larger one."
+            raise InvalidData(
+                f"{error}, for example in {columns}: the terms take 0 to "
+                f"{self.r_max:g}, their r_max.{remedy}"
+            )
         return super().select_rows(data, shared=shared)
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse so few items that totals of so many rounds could be solved for them."""
+        """Refuse more rounds than the number of items allows."""
         widths = [len(schema.names) for schema in dictionary]
         excess = rounds_excess(self, self.n_clusters, widths) if widths else ""
         if excess:
@@ -136,21 +139,21 @@ FccmContext = PartyContext[CoClustering]
 
 
 def rounds_excess(params: CoClustering, k: int, widths: Sequence[int]) -> str:
-    """Return why so many rounds of so few items are refused; nothing if they fit.
+    """Return why totals of so many rounds could be solved for the items; "" if not.
 
     k: of all runs together.
     widths: items of each site.
     """
     if params.small_cohorts == "allow":
         return ""
-    others = sum(widths) - max(widths)
+    n_items = sum(widths) - max(widths)
     bound, single = (
-        RoundBound(per_round=RING_BITS * k * starts, further=1, unknowns=others)
+        RoundBound(per_round=RING_BITS * k * starts, further=1, unknowns=n_items)
         for starts in (params.n_init, 1)
     )
     return bound.excess(
         params.max_iter,
-        f"A site reads {bound.per_round:,} bits over {others:,} items of others, of each "
+        f"A site reads {bound.per_round:,} bits over {n_items:,} items of others, of each "
         "object,",
         f"{bound.needed(params.max_iter):,} items of others",
         single,
@@ -158,7 +161,7 @@ def rounds_excess(params: CoClustering, k: int, widths: Sequence[int]) -> str:
 
 
 def check_weights(context: FccmContext, weights: FloatArray) -> None:
-    """Refuse weights (m, columns) of which nearly all lies on few of a site's items.
+    """Refuse weights (m, columns) that lie nearly all on few of a site's items.
 
     Raises GuardRefused: with what would spread them.
     """

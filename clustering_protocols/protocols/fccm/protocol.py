@@ -143,7 +143,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         alignment.check(params, layout)
 
     def check_roster(self, session: FccmSession) -> None:
-        """Refuse so few items that totals of so many rounds could be solved for them."""
+        """Refuse more rounds than the number of items allows."""
         k = sum(run.n_clusters for run in session.runs)
         widths = [session.member(slot).n_columns for slot in session.slots]
         excess = rounds_excess(session.params, k, widths)
@@ -185,10 +185,10 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
         """Return sums of items, which span the columns where nothing bounds the rounds."""
-        shown = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
+        disclosures = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
         if params.small_cohorts == "allow":
-            shown |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
-        return shown
+            disclosures |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
+        return disclosures
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""
@@ -196,14 +196,13 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
         from . import messages, site_state
 
+        n_sums = (params.max_iter + 1) * (site_state.MAX_REPEATS + 1)
         iterations = Stage(
             name=messages.UPDATES,
             analyst=_role("analyst:FccmAnalyst"),
             party=_role("party:FccmParty"),
             exchanges=(
-                Exchange(
-                    messages.Add, messages.SiteShare, 1, site_state.most_sums(params)
-                ),
+                Exchange(messages.Add, messages.SiteShare, 1, n_sums),
                 Exchange(messages.ReportSizes, messages.SizeReport),
             ),
             results=(messages.Done, messages.Summary),

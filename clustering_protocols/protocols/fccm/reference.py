@@ -1,11 +1,11 @@
-"""What `fccm` is shown on and measured by: examples, and the same on the pooled matrix.
+"""Examples of `fccm`, and the same on the pooled matrix, which it is measured by.
 
 Examples are made data: three blocks of objects and items, with noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,22 +16,23 @@ from scipy.special import xlogy
 from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.numerics.randomness import KeyedStream, public_stream
+from clustering_protocols.numerics.randomness import public_stream
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, Alignment
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
-from . import maths, messages, site_state as lanes
+from . import maths, messages
 from .params import CoClustering
+from .site_state import best_lane
 
 _N_INIT: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PooledCoclustering:
-    """How a pooled run went: U (n, C), W (m, C), and equation 1."""
+    """The end of a pooled run: U (n, C), W (m, C), and equation 1."""
 
     objects: FloatArray = field(repr=False)
     items: FloatArray = field(repr=False)
@@ -54,25 +55,23 @@ def run(
     Of all starts the one with the largest criterion; of equals the lowest.
     """
     R = csr_array(X)
-    found = [run_from(params, R, U) for U in starts(params, len(X), trace)]
-    criteria = np.array([[each.criterion for each in found]])
-    return found[int(strongest(criteria, maths.TIE)[0])]
+    runs = [run_from(params, R, U) for U in starts(params, len(X), trace)]
+    criteria = np.array([[pooled.criterion for pooled in runs]])
+    return runs[int(strongest(criteria, maths.TIE)[0])]
 
 
 def starts(
     params: CoClustering, n_rows: int, trace: Trace[CoClustering] | None
 ) -> list[FloatArray]:
     """Return U(0) (n, C) of every start: those of the session that left a trace."""
-
-    def stream(lane: int) -> KeyedStream:
-        if trace is None:
-            return public_stream(0, "fccm", lane)
-        return trace.session.public_stream("fccm", "start", lane)
-
-    return [
-        maths.first_memberships(n_rows, params.n_clusters, stream(lane))
+    streams = (
+        public_stream(0, "fccm", lane)
+        if trace is None
+        else trace.session.public_stream("fccm", "start", lane)
         for lane in range(params.n_init)
-    ]
+    )
+    k = params.n_clusters
+    return [maths.first_memberships(n_rows, k, stream) for stream in streams]
 
 
 def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> PooledCoclustering:
@@ -103,11 +102,11 @@ def objectives(
     It is maximised and above 0: own and pooled change places, so that a ratio above 1 is
     the worse result here too.
     """
-    known = trace.memories[trace.session.slots[0]].get(messages.Memberships)
-    if known is None or not params.is_global:
+    state = trace.memories[trace.session.slots[0]].get(messages.Memberships)
+    if state is None or not params.is_global:
         return None
     ten = params.model_copy(update={"n_init": _N_INIT})
-    own = float(known.criteria[lanes.best_lane(known)])
+    own = float(state.criteria[best_lane(state)])
     best = run(ten, X, None)
     agreement = adjusted_rand(best.objects.argmax(axis=1), clustered[0])
     return Objectives(best.criterion, own, agreement)
@@ -115,50 +114,45 @@ def objectives(
 
 def examples() -> Sequence[Example[CoClustering]]:
     """Return both normalisations, several starts, weights that need repeats, many items."""
-    X = _draw_degrees(np.random.default_rng(0))
     solvable: dict[str, Any] = {"n_clusters": 3, "small_cohorts": "allow"}
-    variants: Sequence[tuple[int, dict[str, Any]]] = (
-        (3, {"n_init": 3, "lambda_u": 0.02, "lambda_w": 5.0}),
-        (4, {"n_init": 1, "normalisation": "site"}),
-        (3, {"n_init": 1, "lambda_u": 0.05, "lambda_w": 0.5, "max_iter": 6}),
-    )
-    given = [
-        Example(
-            params=CoClustering(**solvable, **values),
-            layout=Layout.lattice(1, sites),
-            X=X,
-        )
-        for sites, values in variants
-    ]
-    aligned = CoClustering(
-        **solvable,
-        n_init=1,
-        lambda_u=0.02,
-        lambda_w=5.0,
-        max_iter=10,
-        alignment=Alignment(method="ecdh"),
-    )
-    linked = CoClustering(**solvable, n_init=1, max_iter=4, alignment=BY_MATCH_KEYS)
-    wide = CoClustering(n_clusters=2, n_init=1, max_iter=3)
+    one = solvable | {"n_init": 1}
+    fuzziness: dict[str, Any] = {"lambda_u": 0.02, "lambda_w": 5.0}
     return [
-        *given,
-        Example(
-            params=aligned,
-            layout=Layout.lattice(1, 3),
-            X=X,
+        _example(3, **solvable, **fuzziness, n_init=3),
+        _example(4, **one, normalisation="site"),
+        _example(3, **one, lambda_u=0.05, lambda_w=0.5, max_iter=6),
+        _example(
+            3,
             missing=0.1,
             sections={"evaluation": Evaluation(n_clusters=(2, 3))},
+            **one,
+            **fuzziness,
+            max_iter=10,
+            alignment=Alignment(method="ecdh"),
         ),
-        Example(params=linked, layout=Layout.lattice(1, 3), X=X, missing=0.1),
-        Example(
-            params=wide,
-            layout=Layout.lattice(1, 3),
-            X=_draw_degrees(np.random.default_rng(0), width=1500),
-        ),
+        _example(3, missing=0.1, **one, max_iter=4, alignment=BY_MATCH_KEYS),
+        _example(3, width=1500, n_clusters=2, n_init=1, max_iter=3),
     ]
 
 
-def _draw_degrees(rng: np.random.Generator, width: int = 24) -> FloatArray:
+def _example(
+    n_sites: int,
+    *,
+    width: int = 24,
+    missing: float = 0.0,
+    sections: Mapping[str, Any] | None = None,
+    **values: Any,
+) -> Example[CoClustering]:
+    return Example(
+        params=CoClustering(**values),
+        layout=Layout.lattice(1, n_sites),
+        X=_draw_degrees(np.random.default_rng(0), width),
+        missing=missing,
+        sections=sections or {},
+    )
+
+
+def _draw_degrees(rng: np.random.Generator, width: int) -> FloatArray:
     """Return degrees of co-occurrence: no two alike, so that a row can be recognised."""
     objects, items = rng.integers(3, size=60), rng.integers(3, size=width)
     likely = np.where(objects[:, None] == items[None, :], 0.8, 0.1)

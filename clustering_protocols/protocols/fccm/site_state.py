@@ -1,17 +1,16 @@
 """A site between totals: memberships from the last, weights of the next sums, and shifts.
 
-Σ_j exp(exponent) over all sites is what the exponents of equation 3 are divided by; it
-may be as large as e^1000. So all sites take the same shift B_c off the exponents of a
-cluster, chosen so that the sum lies between a coarse and an overflowing one. They all
-know U and the totals, so all choose alike and nothing is said about it, but for the
-lanes of which a site's own share would overflow.
+Σ_j exp(exponent) over all sites is the normaliser of equation 3; it may be as large as
+e^1000. So all sites take the same shift B_c off the exponents of a cluster, chosen so
+that the sum lies between a coarse and an overflowing one. They all know U and the totals,
+so all choose alike; only lanes in which a site's own share would overflow are announced.
 
 Lanes are starts that share rounds and one masked vector, each in a block of C columns.
 Those under way go in step: an iteration of one is an iteration of all, and sums are
-asked for again of all, with other shifts for those alone that need them. A lane that has
-come to rest keeps its memberships, and its words leave the vector with the next sums.
-Which have is the leader's word, for the others' exp need not agree in the last digit;
-each site knows it too, within a margin, and continues with no other lanes.
+repeated for all, with other shifts only for those that need them. A lane that has come to
+rest keeps its memberships, and its words leave the vector with the next sums. The leader
+says which lanes rest, since exp at other sites may differ in the last digit; each site
+checks it within a margin, and continues with no other lanes.
 """
 
 from __future__ import annotations
@@ -44,11 +43,6 @@ FINE_BITS: Final = 40
 MAX_REPEATS: Final = 64
 
 
-def most_sums(params: CoClustering) -> int:
-    """Return how often sums may be asked for: each iteration's with all its repeats."""
-    return (params.max_iter + 1) * (MAX_REPEATS + 1)
-
-
 def n_items(session: FccmSession) -> int:
     """Return the number of items of all sites."""
     return sum(session.member(slot).n_columns for slot in session.slots)
@@ -60,9 +54,12 @@ def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
     ``site``: of their logarithms, added up over the clusters of a lane.
     """
     params = session.params
-    if not params.is_global:  # weights of a site sum to 1
-        of_sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
-        return of_sums, FixedPoint.of(1.001 * _largest_logarithm(session))
+    if not params.is_global:  # weights of a site sum to 1, and no exponent is below 0
+        sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
+        exponents = session.n_rows(session.slots[0]) / params.lambda_w
+        widths = np.array([session.member(slot).n_columns for slot in session.slots])
+        logarithms = params.n_clusters * float(np.log(widths).sum())
+        return sums, FixedPoint.of(1.001 * (len(widths) * exponents + logarithms))
     largest = largest_normaliser(session)
     return FixedPoint.of(1.001 * largest * params.r_max), FixedPoint.of(1.001 * largest)
 
@@ -72,16 +69,7 @@ def largest_normaliser(session: FccmSession) -> float:
     return max(float(n_items(session)), HEADROOM)
 
 
-def _largest_logarithm(session: FccmSession) -> float:
-    """Return the bound on Σ_t Σ_c log Σ_j exp(exponent_cj): no exponent is below 0."""
-    params = session.params
-    exponents = session.n_rows(session.slots[0]) / params.lambda_w
-    widths = np.array([session.member(slot).n_columns for slot in session.slots])
-    logarithms = float(np.log(widths).sum())
-    return len(widths) * exponents + params.n_clusters * logarithms
-
-
-def safe(session: FccmSession, U: FloatArray) -> FloatArray:
+def safe_shifts(session: FccmSession, U: FloatArray) -> FloatArray:
     """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci / λ_w."""
     params = session.params
     bound: FloatArray = U.sum(axis=0) / params.lambda_w
@@ -89,25 +77,24 @@ def safe(session: FccmSession, U: FloatArray) -> FloatArray:
 
 
 def exceeds_share(session: FccmSession, weights: FloatArray) -> Mask:
-    """Return of which lanes (A,) a site's weights (m_t, A·C) exceed its part of the bound.
+    """Return the lanes (A,) in which weights (m_t, A·C) exceed a site's part of the bound.
 
     Its part is that of its items: with the safe shift no weight is above 1.
     """
     share = largest_normaliser(session) * len(weights) / n_items(session)
     fit = (weights.sum(axis=0) <= share).reshape(-1, session.params.n_clusters)
-    over: Mask = ~fit.all(axis=1)
-    return over
+    overflow: Mask = ~fit.all(axis=1)
+    return overflow
 
 
 def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
-    """Return of which lanes (A,) normalisers (A·C,) have too few bits in some cluster."""
+    """Return the lanes (A,) whose normalisers (A·C,) have too few bits in some cluster."""
     params = session.params
     unit = float(encodings(session)[1].unit)
     # bits with which memberships agree to 1e-6: sums are divided by lambda_u
-    needed = math.log2(1.0 / (1e-6 * params.lambda_u)) + 4
-    finest = 2.0 ** min(max(FINE_BITS, needed), math.log2(unit) - 3)
-    few = (Z * unit < finest).reshape(-1, params.n_clusters)
-    coarse: Mask = few.any(axis=1)
+    bits = math.log2(1.0 / (1e-6 * params.lambda_u)) + 4
+    finest = 2.0 ** min(max(FINE_BITS, bits), math.log2(unit) - 3)
+    coarse: Mask = (Z * unit < finest).reshape(-1, params.n_clusters).any(axis=1)
     return coarse
 
 
@@ -117,27 +104,22 @@ def lower_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> Flo
     Rounding may have lost half a unit of each item and site.
     """
     unit = float(encodings(session)[1].unit)
-    lost = (n_items(session) + len(session.slots)) / unit
-    return shifts + np.log(np.maximum(Z, 0.0) + lost)
-
-
-def track_shifts(shifts: FloatArray, Z: FloatArray) -> FloatArray:
-    """Return shifts with which Σ exp would be 1 if nothing moved."""
-    return shifts + np.log(Z)
+    rounding = (n_items(session) + len(session.slots)) / unit
+    return shifts + np.log(np.maximum(Z, 0.0) + rounding)
 
 
 A = TypeVar("A", FloatArray, IntArray)
 
 
 class ItemTotals(NamedTuple):
-    """Sums over items (n, A·C), and what stands beside them (A·C,), or (A,) at ``site``."""
+    """Sums over items (n, A·C), and normalisers (A·C,); ``site``: their logarithms (A,)."""
 
     sums: FloatArray
-    beside: FloatArray
+    normalisers: FloatArray
 
 
-def sum_of(context: FccmContext, number: int, transcript: str) -> MaskedSum:
-    """Return the masked sum of a number."""
+def masked_sum(context: FccmContext, number: int, transcript: str) -> MaskedSum:
+    """Return the masked sum with a number."""
     return MaskedSum(
         members=context.session.slots, name=f"sums-{number}", transcript=transcript
     )
@@ -147,235 +129,214 @@ SUMS: Final = CheckedSum(scope="row")
 """How sums are hidden and checked."""
 
 
-def first(context: FccmContext, R: csr_array) -> Memberships:
+def start(context: FccmContext, R: csr_array) -> Memberships:
     """Return U(0) of every start, with the weights of the first sums."""
     session, params = context.session, context.session.params
     n_rows, width = R.shape
-    every, k = list(range(params.n_init)), params.n_clusters
-    drawn = [session.public_stream("fccm", "start", lane) for lane in every]
-    U = np.hstack([maths.first_memberships(n_rows, k, each) for each in drawn])
-    nothing = np.zeros((width, U.shape[1]))
-    known = Memberships(
+    lanes, k = list(range(params.n_init)), params.n_clusters
+    streams = [session.public_stream("fccm", "start", lane) for lane in lanes]
+    U = np.hstack([maths.first_memberships(n_rows, k, stream) for stream in streams])
+    zeros = np.zeros((width, U.shape[1]))
+    state = Memberships(
         number=0,
         transcript=context.transcript,
-        lanes=every,
+        lanes=lanes,
         repeats=0,
         n_iterations=np.zeros(params.n_init, dtype=np.int64),
         moved=np.ones(params.n_init),
         criteria=np.zeros(params.n_init),
         objects=U,
-        items=nothing,
-        weights=nothing,
+        items=zeros,
+        weights=zeros,
         shifts=np.zeros(U.shape[1]),
     )
-    return under_way(context, known, R, safe(session, U), repeats=0)
+    return _prepare_sums(context, state, R, safe_shifts(session, U), repeats=0)
 
 
-def follow_total(
-    context: FccmContext, asked: messages.Add, R: csr_array
-) -> Memberships:
+def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memberships:
     """Return memberships after a total, with the weights of the next sums."""
-    known = context.recall(Memberships)
-    if asked.number != known.number + 1 or not asked.lanes:
+    session, params = context.session, context.session.params
+    state = context.recall(Memberships)
+    if task.number != state.number + 1 or not task.lanes:
         raise ProtocolFailed("The analyst asks for sums out of order.")
-    total = check_total(context, asked, known)
-    if known.repeats > MAX_REPEATS:
+    total = check_total(context, task, state)
+    if state.repeats > MAX_REPEATS:
         raise ProtocolFailed(
             "Item memberships are too crisp for the sums: choose a larger lambda_w."
         )
-    known, total = _select_lanes(context, known, total, asked.lanes)
+    state, total = _select_lanes(context, state, total, task.lanes)
     if total is None:
-        U = lane_part(known.objects, known.lanes, context.session.params.n_clusters)
-        over = np.isin(known.lanes, asked.overflowed)
-        return _repeat_sums(
-            context,
-            known,
-            R,
-            _choose_columns(context, over, safe(context.session, U), known.shifts),
-        )
-    if not context.session.params.is_global:
-        known = _iterate(context, known, total)
-        return under_way(context, known, R, known.shifts, repeats=0)
-    Z = total.beside
-    coarse = too_coarse(context.session, Z)
-    if coarse.any():
-        lower = lower_shifts(context.session, known.shifts, Z)
-        chosen = _choose_columns(context, coarse, lower, known.shifts)
-        return _repeat_sums(context, known, R, chosen)
-    known = _iterate(context, known, total)
-    return under_way(context, known, R, track_shifts(known.shifts, Z), repeats=0)
+        U = lane_part(state.objects, state.lanes, params.n_clusters)
+        repeat = np.isin(state.lanes, task.overflowed)
+        shifts = safe_shifts(session, U)
+    else:
+        Z = total.normalisers
+        repeat = too_coarse(session, Z) if params.is_global else np.zeros(1, bool)
+        if not repeat.any():
+            # with global normalisers Σ exp would be 1 if nothing moved
+            shifts = state.shifts + np.log(Z) if params.is_global else state.shifts
+            state = _iterate(context, state, total)
+            return _prepare_sums(context, state, R, shifts, repeats=0)
+        shifts = lower_shifts(session, state.shifts, Z)
+    columns = np.repeat(repeat, params.n_clusters)
+    shifts = np.where(columns, shifts, state.shifts)
+    return _prepare_sums(context, state, R, shifts, repeats=state.repeats + 1)
 
 
 def check_total(
-    context: FccmContext, asked: messages.Add, known: Memberships
+    context: FccmContext, task: messages.Add, state: Memberships
 ) -> ItemTotals | None:
     """Return the total of the sums that were under way; None where a share overflowed.
 
     Raises ProtocolFailed if it names other lanes than those under way, hides that a
-        share of this site overflowed, or is not what the sites sent.
+        share of this site overflowed, or is not the sum of the shares.
     """
-    check_lanes(context, known, asked.lanes)
-    own = np.asarray(known.lanes)[overflows(context, known)]
-    if not set(own.tolist()) <= set(asked.overflowed) <= set(known.lanes):
-        raise ProtocolFailed("The analyst says of other sums that they overflowed.")
-    if not asked.overflowed:
-        return _read(context, asked, known)
-    asked.require({"before": 0})
+    check_lanes(context, state, task.lanes)
+    own = np.asarray(state.lanes)[overflows(context, state)]
+    if not set(own.tolist()) <= set(task.overflowed) <= set(state.lanes):
+        raise ProtocolFailed("The analyst reports that other sums overflowed.")
+    if not task.overflowed:
+        return _read(context, task, state)
+    task.require({"before": 0})
     return None
 
 
-def overflows(context: FccmContext, known: Memberships) -> Mask:
-    """Return of which lanes (A,) this site's own share cannot be encoded."""
+def overflows(context: FccmContext, state: Memberships) -> Mask:
+    """Return the lanes (A,) in which this site's own share cannot be encoded."""
     if not context.session.params.is_global:  # weights sum to 1
-        return np.zeros(len(known.lanes), dtype=bool)
-    return exceeds_share(context.session, known.weights)
+        return np.zeros(len(state.lanes), dtype=bool)
+    return exceeds_share(context.session, state.weights)
 
 
-def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> ItemTotals:
-    session, params = context.session, context.session.params
-    n_rows, n_columns = len(known.objects), len(known.shifts)
-    asked.require({"before": n_words(params, n_rows, len(known.lanes))})
-    of = sum_of(context, known.number, known.transcript)
-    of_sums, of_beside = encodings(session)
+def _read(context: FccmContext, task: messages.Add, state: Memberships) -> ItemTotals:
+    params = context.session.params
+    n_rows, n_columns = len(state.objects), len(state.shifts)
+    task.require({"before": n_words(params, n_rows, len(state.lanes))})
+    sum_encoding, encoding = encodings(context.session)
     n_sums = n_rows * n_columns
 
     def fits(words: WordArray) -> bool:
-        return of_sums.fits(words[:n_sums]) and of_beside.fits(words[n_sums:])
+        return sum_encoding.fits(words[:n_sums]) and encoding.fits(words[n_sums:])
 
-    words = SUMS.read(context, asked.total, of, fits)
-    sums = of_sums.decode(words[:n_sums]).reshape(n_rows, n_columns)
-    beside = of_beside.decode(words[n_sums:])
-    own = known.weights.sum(axis=0) - 1.0 / of_beside.unit
-    if (sums < 0).any() or (params.is_global and (beside < own).any()):
-        raise ProtocolFailed("A total is less than this site's share: one lies.")
-    return ItemTotals(sums, beside)
+    total = masked_sum(context, state.number, state.transcript)
+    words = SUMS.read(context, task.total, total, fits)
+    sums = sum_encoding.decode(words[:n_sums]).reshape(n_rows, n_columns)
+    normalisers = encoding.decode(words[n_sums:])
+    own = state.weights.sum(axis=0) - 1.0 / encoding.unit
+    if (sums < 0).any() or (params.is_global and (normalisers < own).any()):
+        raise ProtocolFailed(
+            "A total is less than this site's share: somebody sent false numbers."
+        )
+    return ItemTotals(sums, normalisers)
 
 
 def _select_lanes(
-    context: FccmContext, known: Memberships, total: ItemTotals | None, named: list[int]
+    context: FccmContext, state: Memberships, total: ItemTotals | None, lanes: list[int]
 ) -> tuple[Memberships, ItemTotals | None]:
-    """Return the same with what belongs to some of the lanes under way."""
-    if named == known.lanes:
-        return known, total
+    if lanes == state.lanes:
+        return state, total
     params = context.session.params
     k = params.n_clusters
-    kept = [known.lanes.index(lane) for lane in named]
+    blocks = [state.lanes.index(lane) for lane in lanes]
     changes = {
-        "lanes": named,
-        "weights": lane_part(known.weights, kept, k),
-        "shifts": lane_part(known.shifts, kept, k),
+        "lanes": lanes,
+        "weights": lane_part(state.weights, blocks, k),
+        "shifts": lane_part(state.shifts, blocks, k),
     }
     if total is not None:
-        beside = lane_part(total.beside, kept, k if params.is_global else 1)
-        total = ItemTotals(lane_part(total.sums, kept, k), beside)
-    return Memberships.model_validate(dict(known) | changes), total
+        Z = lane_part(total.normalisers, blocks, k if params.is_global else 1)
+        total = ItemTotals(lane_part(total.sums, blocks, k), Z)
+    return Memberships.model_validate(dict(state) | changes), total
 
 
 def _iterate(
-    context: FccmContext, known: Memberships, total: ItemTotals
+    context: FccmContext, state: Memberships, total: ItemTotals
 ) -> Memberships:
     """Return U (equation 2) and W (equation 3) of the iteration that a total ends."""
-    params, on = context.session.params, known.lanes
-    Z = total.beside if params.is_global else np.ones(len(known.shifts))
-    blocks = (len(known.objects), len(on), params.n_clusters)
-    sums = (total.sums / Z).reshape(blocks)
-    before = lane_part(known.objects, on, params.n_clusters).reshape(blocks)
+    params, lanes = context.session.params, state.lanes
+    Z = total.normalisers if params.is_global else np.ones(len(state.shifts))
+    shape = (len(state.objects), len(lanes), params.n_clusters)
+    sums = (total.sums / Z).reshape(shape)
+    before = lane_part(state.objects, lanes, params.n_clusters).reshape(shape)
     U = maths.object_memberships(sums, params.fuzziness[0])
-    taken = known.n_iterations[on] + 1
+    n_iterations = state.n_iterations[lanes] + 1
     moved = np.abs(U - before).max(axis=(0, 2))
-    criteria = np.zeros(len(on))
-    rest = may_rest(params, taken, moved)
+    criteria = np.zeros(len(lanes))
+    rest = may_rest(params, n_iterations, moved)
     if rest.any():
-        logarithms = _logarithms(context, known, total)[rest]
-        steps = (sums[:, rest], before[:, rest], U[:, rest])
-        criteria[rest] = maths.criteria(*steps, logarithms, params.fuzziness)
-    columns = lane_columns(on, params.n_clusters)
+        logarithms = total.normalisers
+        if params.is_global:
+            logarithms = np.log(Z) + state.shifts
+            logarithms = logarithms.reshape(len(lanes), -1).sum(axis=1)
+        criteria[rest] = maths.criteria(
+            sums[:, rest],
+            before[:, rest],
+            U[:, rest],
+            logarithms[rest],
+            params.fuzziness,
+        )
+    columns = lane_columns(lanes, params.n_clusters)
     changes = {
-        "n_iterations": _replace_at(known.n_iterations, on, taken),
-        "moved": _replace_at(known.moved, on, moved),
-        "criteria": _replace_at(known.criteria, on, criteria),
-        "objects": _replace_at(known.objects, columns, U.reshape(len(U), -1)),
-        "items": _replace_at(known.items, columns, known.weights / Z),
+        "n_iterations": _replace_at(state.n_iterations, lanes, n_iterations),
+        "moved": _replace_at(state.moved, lanes, moved),
+        "criteria": _replace_at(state.criteria, lanes, criteria),
+        "objects": _replace_at(state.objects, columns, U.reshape(len(U), -1)),
+        "items": _replace_at(state.items, columns, state.weights / Z),
     }
-    return Memberships.model_validate(dict(known) | changes)
+    return Memberships.model_validate(dict(state) | changes)
 
 
-def _logarithms(
-    context: FccmContext, known: Memberships, total: ItemTotals
-) -> FloatArray:
-    """Return the logarithms of all normalisers, added up, of each lane (A,)."""
-    if not context.session.params.is_global:
-        return total.beside
-    each = np.log(total.beside) + known.shifts
-    found: FloatArray = each.reshape(len(known.lanes), -1).sum(axis=1)
-    return found
-
-
-def _repeat_sums(
-    context: FccmContext, known: Memberships, R: csr_array, taken_off: FloatArray
-) -> Memberships:
-    return under_way(context, known, R, taken_off, repeats=known.repeats + 1)
-
-
-def under_way(
+def _prepare_sums(
     context: FccmContext,
-    known: Memberships,
+    state: Memberships,
     R: csr_array,
-    taken_off: FloatArray,
+    shifts: FloatArray,
     *,
     repeats: int,
 ) -> Memberships:
-    """Return the same with the weights from which the next sums come."""
+    """Return the state with the weights from which the next sums come."""
     params = context.session.params
-    U = lane_part(known.objects, known.lanes, params.n_clusters)
+    U = lane_part(state.objects, state.lanes, params.n_clusters)
     exponents = maths.item_exponents(R, U, params.fuzziness[1])
     if params.is_global:
-        with np.errstate(over="ignore"):  # a share that overflows says so
-            weights = np.exp(exponents - taken_off)
+        with np.errstate(over="ignore"):  # a share that overflows is announced
+            weights = np.exp(exponents - shifts)
         weights = np.minimum(weights, 1e300)
     else:
         weights = maths.item_memberships(exponents)
-        taken_off = logsumexp(exponents, axis=0)
+        shifts = logsumexp(exponents, axis=0)
     changes = {
-        "number": known.number + 1,
+        "number": state.number + 1,
         "transcript": context.transcript,
         "repeats": repeats,
         "weights": weights,
-        "shifts": taken_off,
+        "shifts": shifts,
     }
-    return Memberships.model_validate(dict(known) | changes)
+    return Memberships.model_validate(dict(state) | changes)
 
 
-def _choose_columns(
-    context: FccmContext, mask: Mask, chosen: FloatArray, others: FloatArray
-) -> FloatArray:
-    """Return columns (A·C,) of the lanes of a mask (A,) from one array, else another."""
-    return np.where(np.repeat(mask, context.session.params.n_clusters), chosen, others)
-
-
-def _replace_at(array: A, places: Sequence[int] | IntArray, values: A) -> A:
-    """Return an array with its last axis replaced at some places, in order."""
-    if len(places) == array.shape[-1]:
+def _replace_at(array: A, indices: Sequence[int] | IntArray, values: A) -> A:
+    if len(indices) == array.shape[-1]:
         return values
-    found = array.copy()
-    found[..., places] = values
-    return found
+    copy = array.copy()
+    copy[..., indices] = values
+    return copy
 
 
 Mask = NDArray[np.bool_]
 
 _OTHER_MACHINE: Final = 1e-9
-"""How far sites may differ in what moved: their exp need not agree in the last digit."""
+"""By how much sites may differ in how far memberships moved: exp may round otherwise."""
 
 
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
     """Return the size of a share: its ring elements, and a tag.
 
     Sums of each object and cluster; ``global``: a normaliser of each cluster. ``site``:
-    what no sums of others tell, and the criterion needs: one number of each lane.
+    one number of each lane, which the criterion needs and no sums of others give.
     """
-    beside = params.n_clusters if params.is_global else 1
-    return n_lanes * (n_rows * params.n_clusters + beside) + 1
+    n_normalisers = params.n_clusters if params.is_global else 1
+    return n_lanes * (n_rows * params.n_clusters + n_normalisers) + 1
 
 
 def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
@@ -387,67 +348,65 @@ def lane_columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
 def lane_part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray:
     """Return the columns of lanes of an array (..., L·C): itself where these are all.
 
-    Row by row in memory, since sums over it take their order from there: a lane shall
-    have the same bits whichever others are under way.
+    In row-major order, from which sums take theirs: a lane has the same bits whichever
+    others are under way.
     """
     if len(lanes) * n_clusters == array.shape[-1]:
         return array
     return np.take(array, lane_columns(lanes, n_clusters), axis=-1)
 
 
-def lanes_under_way(context: FccmContext, known: Memberships) -> list[int]:
+def lanes_under_way(context: FccmContext, state: Memberships) -> list[int]:
     """Return the lanes that continue."""
-    resting = _find_resting_lanes(context.session.params, known)
-    return [lane for lane, rests in zip(known.lanes, resting, strict=True) if not rests]
+    resting = _resting_lanes(context.session.params, state)
+    return [lane for lane, rests in zip(state.lanes, resting, strict=True) if not rests]
 
 
-def check_lanes(context: FccmContext, known: Memberships, named: Sequence[int]) -> None:
+def check_lanes(context: FccmContext, state: Memberships, lanes: Sequence[int]) -> None:
     """Refuse other lanes than those that are still under way.
 
-    Raises ProtocolFailed if one is named that has come to rest, or none of those under
-        way, or one that is under way is left out: the leader allows no other list than
-        its own.
+    Raises ProtocolFailed if the list has a lane that rests or is unknown, or lacks one
+        that is under way: the leader accepts no list but its own.
     """
     params = context.session.params
     leads = context.session.slots[0] == context.slot.name
     margin = 0.0 if leads else _OTHER_MACHINE
-    lanes = np.asarray(known.lanes, dtype=np.int64)
-    goes_on = np.isin(lanes, named)
-    if list(named) != lanes[goes_on].tolist():
+    active = np.asarray(state.lanes, dtype=np.int64)
+    continues = np.isin(active, lanes)
+    if list(lanes) != active[continues].tolist():
         raise ProtocolFailed("The analyst names starts that are not under way.")
-    if (goes_on & _find_resting_lanes(params, known, -margin)).any():
+    if (continues & _resting_lanes(params, state, -margin)).any():
         raise ProtocolFailed(
             "The analyst continues with a start that has come to rest."
         )
-    if (~goes_on & ~_find_resting_lanes(params, known, margin)).any():
+    if (~continues & ~_resting_lanes(params, state, margin)).any():
         raise ProtocolFailed(
             "The analyst leaves out a start before its memberships have come to rest."
         )
 
 
-def may_rest(params: CoClustering, taken: IntArray, moved: FloatArray) -> Mask:
-    """Return which lanes (A,) the leader may see at rest, by their last iteration."""
-    return _is_last(params, taken, moved, _OTHER_MACHINE)
-
-
-def _find_resting_lanes(
-    params: CoClustering, known: Memberships, margin: float = 0.0
+def may_rest(
+    params: CoClustering,
+    n_iterations: IntArray,
+    moved: FloatArray,
+    margin: float = _OTHER_MACHINE,
 ) -> Mask:
-    """Return of which lanes (A,) under way the last complete iteration was the last.
+    """Return which lanes (A,) a site with other rounding may see at rest."""
+    last = (n_iterations >= params.max_iter) | (moved <= params.tol + margin)
+    return last & (n_iterations > 0)
 
-    Of none while sums are asked for again: that was said before.
+
+def _resting_lanes(
+    params: CoClustering, state: Memberships, margin: float = 0.0
+) -> Mask:
+    """Return the lanes (A,) under way whose last complete iteration was the last.
+
+    None while sums are repeated: it was announced before.
     """
-    taken, moved = known.n_iterations[known.lanes], known.moved[known.lanes]
-    return _is_last(params, taken, moved, margin) & (known.repeats == 0)
+    n_iterations, moved = state.n_iterations[state.lanes], state.moved[state.lanes]
+    return may_rest(params, n_iterations, moved, margin) & (state.repeats == 0)
 
 
-def _is_last(
-    params: CoClustering, taken: IntArray, moved: FloatArray, margin: float
-) -> Mask:
-    last = (taken >= params.max_iter) | (moved <= params.tol + margin)
-    return last & (taken > 0)
-
-
-def best_lane(known: Memberships) -> int:
+def best_lane(state: Memberships) -> int:
     """Return the lane with the largest criterion; of equals the lowest."""
-    return int(strongest(known.criteria[None], maths.TIE)[0])
+    return int(strongest(state.criteria[None], maths.TIE)[0])
