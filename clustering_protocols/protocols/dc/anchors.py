@@ -26,10 +26,13 @@ from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.terms.preparation import Ranges
 
-from .params import Anchor, DataCollaboration, DcContext, DcSession
+from .params import DataCollaboration, DcContext, DcSession
 
 _UNIFORM_SPREAD = 12.0**-0.5  # standard deviation of a uniform number of (0, 1)
 _SMOTE_NEIGHBORS = 5
+
+LEAST_WIDTH = 2
+"""Columns of a party that leaves one dimension out: of one alone it could not."""
 
 
 def n_anchors(params: DataCollaboration, n_features: int) -> int:
@@ -66,11 +69,11 @@ def draw(
     """
     m = len(moments.mean)
     if params.anchor.kind == "rotated":
-        standard = (stream.uniform(n_rows, m) - 0.5) / _UNIFORM_SPREAD
-        drawn = standard @ stream.rotation(m)
+        uniform = (stream.uniform(n_rows, m) - 0.5) / _UNIFORM_SPREAD
+        standard = uniform @ stream.rotation(m)
     else:
-        drawn = np.sqrt(n_rows) * stream.orthogonal_columns(n_rows, m)
-    return moments.mean + equal_spread(params, moments.spread) * drawn
+        standard = np.sqrt(n_rows) * stream.orthogonal_columns(n_rows, m)
+    return moments.mean + equal_spread(params, moments.spread) * standard
 
 
 def uniform(ranges: Ranges, n_rows: int, stream: KeyedStream) -> FloatArray:
@@ -86,33 +89,23 @@ def equal_spread(params: DataCollaboration, spread: FloatArray) -> FloatArray:
     return np.full_like(spread, np.sqrt(np.mean(np.square(spread))))
 
 
-def synthesise(
-    anchor: Anchor, n_rows: int, X: FloatArray, stream: KeyedStream
-) -> FloatArray:
-    """Return X^anc (n_rows, m) made from one party's rows X (n, m)."""
-    if anchor.kind == "low_rank":
-        return low_rank(X, n_rows, stream)
-    return smote(X, n_rows, stream)
-
-
 def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
     """Return draws from the low-rank Gaussian model of X.
 
-    Half of the principal directions keep their variance, the others share the mean of
-    what is left: probabilistic principal components (Tipping and Bishop, 1999). Where
-    nothing is left, the last direction that varies stands in, so that the anchors span
-    all features.
+    Half of the principal directions keep their variance, the others share the mean of the
+    residual: probabilistic principal components (Tipping and Bishop, 1999). If there is
+    none, they get the least variance that was kept, so that the anchors span all features.
     """
     mean = X.mean(axis=0)
     m = X.shape[1]
     variances, axes = np.linalg.eigh(np.atleast_2d(np.cov(X, rowvar=False)))
     variances, axes = np.maximum(variances[::-1], 0.0), axes[:, ::-1]
-    kept = (m + 1) // 2
-    rest = variances[kept:].mean() if kept < m else 0.0
-    variances[kept:] = rest if rest > 0 else variances[:kept].min()
-    drawn: FloatArray = (stream.normal(n_rows, m) * np.sqrt(variances)) @ axes.T
-    drawn += mean
-    return drawn
+    rank = (m + 1) // 2
+    residual = variances[rank:].mean() if rank < m else 0.0
+    variances[rank:] = residual if residual > 0 else variances[:rank].min()
+    rows: FloatArray = (stream.normal(n_rows, m) * np.sqrt(variances)) @ axes.T
+    rows += mean
+    return rows
 
 
 def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
@@ -128,47 +121,22 @@ def smote(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
     n_neighbors = min(_SMOTE_NEIGHBORS, len(X) - 1)
     neighbors = cKDTree(Z).query(Z, n_neighbors + 1)[1][:, 1:]
     first = (stream.uniform(n_rows) * len(X)).astype(np.int64)
-    which = (stream.uniform(n_rows) * n_neighbors).astype(np.int64)
-    second = neighbors[first, which]
-    between: FloatArray = X[first] + stream.uniform(n_rows, 1) * (X[second] - X[first])
-    return between
-
-
-LEAST_WIDTH = 2
-"""Columns of a party that leaves one dimension out: of one alone it could not."""
+    neighbor = (stream.uniform(n_rows) * n_neighbors).astype(np.int64)
+    second = neighbors[first, neighbor]
+    rows: FloatArray = X[first] + stream.uniform(n_rows, 1) * (X[second] - X[first])
+    return rows
 
 
 def n_anchors_of(session: DcSession) -> int:
     """Return r; :class:`ProtocolFailed` if it is too small for the features."""
     n_features = sum(session.column_widths)
     r = n_anchors(session.params, n_features)
-    needed = minimum_anchors(session.params, n_features)
-    if r < needed:
+    minimum = minimum_anchors(session.params, n_features)
+    if r < minimum:
         raise ProtocolFailed(
-            f"anchor.n_rows is {r}; {n_features} features need at least {needed}."
+            f"anchor.n_rows is {r}; {n_features} features need at least {minimum}."
         )
     return r
-
-
-def check_anchors(session: DcSession) -> None:
-    """Refuse single columns where one dimension stays at home, and what does not fit.
-
-    Of one column alone every map is that column, up to shift and scale. Terms that let
-    all dimensions out say so by a risk code; under others nobody has accepted it.
-
-    Raises ProtocolFailed.
-    """
-    if session.params.leaves_one_out:
-        narrow = [s for s in session.slots if session.member(s).n_columns < LEAST_WIDTH]
-        if narrow:
-            raise ProtocolFailed(
-                f"One column alone of {', '.join(narrow)}: whatever the map, it would be "
-                f"sent as it is. It takes {LEAST_WIDTH} at every party, or dimensions 'all'."
-            )
-    n_anchors_of(session)
-    n_rows, wanted = sum(session.row_counts), session.params.n_clusters
-    if wanted > n_rows:
-        raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")
 
 
 _WARNING = (
@@ -202,20 +170,20 @@ class AnchorsParty(PartyRole[DataCollaboration, MakeAnchors, AnchorRows]):
     """Makes anchors where it is the leader of its column group."""
 
     def reply(self, context: DcContext, task: MakeAnchors, data: DataSource) -> Reply:
-        """Synthesise, seal, and say so."""
-        leader, *others = group_of(context.session.layout, context.slot, "column")
+        """Synthesise anchors from own rows, and seal them for the other members."""
+        leader, *members = group_of(context.session.layout, context.slot, "column")
         if context.slot.name != leader:
             return Reply(contribution=AnchorsMade())
-        params = context.session.params
-        n_rows = n_anchors_of(context.session)
-        # Others drawn for a new attempt would tell more about the same rows.
-        made = synthesise(
-            params.anchor, n_rows, matrix(data), context.lasting_stream("anchors")
+        synthesise = (
+            low_rank if context.session.params.anchor.kind == "low_rank" else smote
         )
-        rows = AnchorRows(rows=made)
+        n_rows = n_anchors_of(context.session)
+        # New anchors for a new attempt would tell more about the same rows.
+        stream = context.lasting_stream("anchors")
+        rows = AnchorRows(rows=synthesise(matrix(data), n_rows, stream))
         return Reply(
             contribution=AnchorsMade(),
-            envelopes=[PeerMessage(peer=slot, content=rows) for slot in others],
+            envelopes=[PeerMessage(peer=slot, content=rows) for slot in members],
             remember=[rows],
             notes={"warning": _WARNING},
         )

@@ -4,9 +4,8 @@ Notation of the paper (Kawamata et al., "A new type of federated clustering"):
 X̃^anc_ij (r × m̃_ij) the anchor projections of party (i, j); G_i the map of row group i;
 m̂ the dimensions of the common space.
 
-What is held are the parties' rows, as they were sent. Of many rows a block of X̂ is
-computed where it is worked on, in each pass anew: that takes less than to write X̂ down
-and read it.
+The parties' rows are held as they were sent. With many rows a block of X̂ is computed in
+each pass anew, where it is worked on: that takes less time than to write X̂ and read it.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ def isometric_maps(
     the target, Q (R V_1), and the blocks, Q R_i, have small coefficients: U and T are
     never formed, and each G_ij is a least-squares problem with the rows of R.
 
-    Column groups are aligned one by one. Their anchors are independent, so what a fit
-    to several of them at once finds of one group in another is chance; and a row group
-    that lacks a column group simply gets the anchors' mean there.
+    Column groups are aligned one by one. Their anchors are independent, so a fit
+    to several at once relates them only by chance; and a row group that lacks a column
+    group simply gets the anchors' mean there.
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
@@ -87,14 +86,14 @@ def orthonormal_maps(
     anchors: list over row groups of list over its column groups of (r, m̃_ij).
     """
     widths = [sum(block.shape[1] for block in row_group) for row_group in anchors]
-    ones, kept = int(affine), min(widths)
+    ones, m_hat = int(affine), min(widths)
     R = maths.factor_groups(anchors, ones, engine)
     U, _, _ = np.linalg.svd(R, full_matrices=False)
     parts = _parts(R, [width + ones for width in widths])
-    solved = [maths.least_squares(part, U[:, :kept]) for part in parts]
+    solutions = [maths.least_squares(part, U[:, :m_hat]) for part in parts]
     if affine:
-        return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solved]
-    return [CollaborationMap(G=G, g=np.zeros(kept)) for G in solved]
+        return [CollaborationMap(G=G[:-1], g=G[-1]) for G in solutions]
+    return [CollaborationMap(G=G, g=np.zeros(m_hat)) for G in solutions]
 
 
 def side_by_side(
@@ -118,7 +117,7 @@ def side_by_side(
 
 
 def _parts(R: FloatArray, widths: Sequence[int]) -> list[FloatArray]:
-    """Return the columns of R that belong to each of what stood side by side."""
+    """Return the columns of R that belong to each of the arrays side by side."""
     return np.split(R, np.cumsum(widths)[:-1], axis=1)
 
 
@@ -129,10 +128,10 @@ def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArr
     """
     U, values, _ = np.linalg.svd(maths.qr_r(R.T).T, full_matrices=False)
     threshold = max(n_rows, R.shape[1]) * np.finfo(np.float64).eps * values[0]
-    kept = min(int(np.count_nonzero(values > threshold)), n_features)
-    if kept == 0:
+    rank = min(int(np.count_nonzero(values > threshold)), n_features)
+    if rank == 0:
         raise ProtocolFailed("All anchor projections of a column group are constant.")
-    components: FloatArray = U[:, :kept] * values[:kept]
+    components: FloatArray = U[:, :rank] * values[:rank]
     return components
 
 
@@ -154,38 +153,27 @@ Cells = Mapping[int, messages.Projections]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MapPart:
-    """What a map does to one column group, without columns of zeros.
-
-    G: float64 (width, m), C-contiguous.
-    first: the first of the columns of X̂ that it adds to.
-    """
-
-    G: FloatArray = field(repr=False)
-    first: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowPiece:
     """Rows of one row group, and the map to their images.
 
     rows: tuple of float64 (b, width); a view of each column group's.
-    parts: of each column group.
+    parts: of each column group, float64 (width, m) without columns of zeros, and the
+        first of the columns of X̂ that it adds to.
     shift: float64 (m̂,).
     """
 
     rows: tuple[FloatArray, ...] = field(repr=False)
-    parts: tuple[MapPart, ...] = field(repr=False)
+    parts: tuple[tuple[FloatArray, int], ...] = field(repr=False)
     shift: FloatArray = field(repr=False)
 
     def write(self, image: FloatArray) -> None:
         """Write the images (b, m̂)."""
         image[:] = self.shift
-        for rows, part in zip(self.rows, self.parts, strict=True):
-            add_products(rows, part.G, part.first, image)
+        for rows, (G, first) in zip(self.rows, self.parts, strict=True):
+            add_products(rows, G, first, image)
 
-    def some(self, numbers: slice | IntArray) -> RowPiece:
-        """Return some of the rows."""
+    def take(self, numbers: slice | IntArray) -> RowPiece:
+        """Return some of the rows by their numbers."""
         return RowPiece(
             rows=tuple(rows[numbers] for rows in self.rows),
             parts=self.parts,
@@ -230,7 +218,18 @@ class CommonSpace:
         cls, row_groups: Sequence[Cells], maps: Sequence[CollaborationMap]
     ) -> CommonSpace:
         """Return the common space of row groups, each with its map."""
-        return cls(tuple(map(_piece, row_groups, maps)))
+        pieces = []
+        for cells, mapping in zip(row_groups, maps, strict=True):
+            rows = tuple(cells[column].rows for column in sorted(cells))
+            edges = np.cumsum([0, *(block.shape[1] for block in rows)])
+            parts = []
+            for i, j in pairwise(edges):
+                nonzero = np.flatnonzero(mapping.G[i:j].any(axis=0))
+                first, last = (nonzero[0], nonzero[-1]) if nonzero.size else (0, -1)
+                G = np.ascontiguousarray(mapping.G[i:j, first : last + 1])
+                parts.append((G, int(first)))
+            pieces.append(RowPiece(rows=rows, parts=tuple(parts), shift=mapping.g))
+        return cls(tuple(pieces))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -239,16 +238,16 @@ class CommonSpace:
 
     def blocks(self) -> Iterator[ImageBlock]:
         """Yield all rows in their order; small row groups share a block."""
-        most = row_blocks.rows_of_a_block(self.shape[1])
+        block_rows = row_blocks.rows_of_a_block(self.shape[1])
         first, filled = 0, 0
         pieces: list[RowPiece] = []
         for piece in self.pieces:
             begin = 0
             while begin < len(piece):
-                size = min(most - filled, len(piece) - begin)
-                pieces.append(piece.some(slice(begin, begin + size)))
+                size = min(block_rows - filled, len(piece) - begin)
+                pieces.append(piece.take(slice(begin, begin + size)))
                 begin, filled = begin + size, filled + size
-                if filled == most:
+                if filled == block_rows:
                     yield ImageBlock(first=first, pieces=tuple(pieces))
                     first, filled, pieces = first + filled, 0, []
         if pieces:
@@ -260,22 +259,8 @@ class CommonSpace:
         ends = accumulate(map(len, self.pieces))
         for piece, end in zip(self.pieces, ends, strict=True):
             begin = end - len(piece)
-            here = np.flatnonzero((begin <= numbers) & (numbers < end))
-            of_piece = np.empty((len(here), image.shape[1]))
-            piece.some(numbers[here] - begin).write(of_piece)
-            image[here] = of_piece
+            positions = np.flatnonzero((begin <= numbers) & (numbers < end))
+            rows = np.empty((len(positions), image.shape[1]))
+            piece.take(numbers[positions] - begin).write(rows)
+            image[positions] = rows
         return image
-
-
-def _piece(cells: Cells, mapping: CollaborationMap) -> RowPiece:
-    rows = tuple(cells[column].rows for column in sorted(cells))
-    edges = np.cumsum([0, *(each.shape[1] for each in rows)])
-    parts = [_part(mapping.G[i:j]) for i, j in pairwise(edges)]
-    return RowPiece(rows=rows, parts=tuple(parts), shift=mapping.g)
-
-
-def _part(G: FloatArray) -> MapPart:
-    """Return a map between its first and last column that is not zero."""
-    there = np.flatnonzero(G.any(axis=0))
-    first, last = (int(there[0]), int(there[-1])) if there.size else (0, -1)
-    return MapPart(G=np.ascontiguousarray(G[:, first : last + 1]), first=first)

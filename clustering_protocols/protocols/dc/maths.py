@@ -1,8 +1,8 @@
-"""What a party's map f_ij (equation 13) is made of: factors, reductions, images of rows.
+"""The parts of a party's map f_ij (equation 13): factors, reductions, images of rows.
 
 Kawamata et al.: eq. 1 k-means++ is :func:`.algorithms.kmeans.draw_starts`; eqs 2 and 3
 :mod:`.algorithms.spectral`; eq. 4 the terms' layout; eqs 5, 6, 13 and 14 the party's
-``FittedMap`` (:mod:`.party`) of what stands here; eqs 7 to 11 and 15 to 20
+``FittedMap`` (:mod:`.party`), made of the functions here; eqs 7 to 11 and 15 to 20
 :mod:`.common_space`; eq. 12 :mod:`.analyst`.
 
 X is n × m, one party's rows. Rows are read in batches; nothing of the size of X is
@@ -19,7 +19,6 @@ and on the machine. A row's image has the same bits in whichever block it is com
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +30,6 @@ from threadpoolctl import threadpool_limits
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.kernels import in_c
-from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 
 _LEAST_ROWS: Final = 4096
@@ -55,10 +53,10 @@ def least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
     R: FloatArray = np.asarray(np.linalg.qr(np.hstack([A, B]), mode="r"))
     pivots = np.abs(np.diagonal(R)[:width])
     if len(A) >= width and pivots.min() > _LEAST_PIVOT * pivots.max():
-        solved = np.linalg.solve(R[:width, :width], R[:width, width:])
+        G = np.linalg.solve(R[:width, :width], R[:width, width:])
     else:
-        solved = np.linalg.lstsq(A, B, rcond=None)[0]
-    return solved.astype(np.float64, copy=False)
+        G = np.linalg.lstsq(A, B, rcond=None)[0]
+    return G.astype(np.float64, copy=False)
 
 
 def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
@@ -75,9 +73,9 @@ def factor_centred(
 ) -> FloatArray:
     """Return R of arrays (r, m_i) less their means (m_i,), side by side.
 
-    A block of their rows at a time: no array of all their rows is formed. What a block
-    gives depends on nothing but its rows, and how long blocks are on the width: the same
-    bits on any engine.
+    A block of their rows at a time: no array of all their rows is formed. A block's factor
+    depends on its rows alone, and the length of blocks on the width: the same bits on any
+    engine.
     """
     width = sum(column.shape[1] for column in columns)
     blocks = (
@@ -108,13 +106,15 @@ def factor_groups(
 def _factor_centred_block(
     means: Sequence[FloatArray], block: Sequence[FloatArray]
 ) -> FloatArray:
-    moved = [column - mean for column, mean in zip(block, means, strict=True)]
-    return qr_r(np.hstack(moved))
+    centred = [column - mean for column, mean in zip(block, means, strict=True)]
+    return qr_r(np.hstack(centred))
 
 
-def _factor_group_block(ones: int, block: Sequence[Sequence[FloatArray]]) -> FloatArray:
-    beside = np.ones((len(block[0][0]), ones))
-    return qr_r(np.hstack([each for group in block for each in (*group, beside)]))
+def _factor_group_block(
+    n_ones: int, block: Sequence[Sequence[FloatArray]]
+) -> FloatArray:
+    ones = np.ones((len(block[0][0]), n_ones))
+    return qr_r(np.hstack([columns for group in block for columns in (*group, ones)]))
 
 
 def _slices(n_rows: int, width: int) -> Iterator[slice]:
@@ -125,15 +125,11 @@ def _slices(n_rows: int, width: int) -> Iterator[slice]:
 
 
 RowFunction = Callable[[FloatArray], FloatArray]
+"""From rows (n, m) to images (n, width)."""
 
 _LPP_NEIGHBORS = 10
-_HIDDEN = 32
+_HIDDEN_UNITS = 32
 _EPOCHS = 500
-
-
-def random_axes(n_columns: int, width: int, stream: KeyedStream) -> FloatArray:
-    """Return orthonormal axes in random directions, independent of the data."""
-    return np.ascontiguousarray(stream.rotation(n_columns)[:, :width])
 
 
 def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
@@ -151,8 +147,8 @@ def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
     from sklearn.neighbors import kneighbors_graph
 
     _, values, Vt = np.linalg.svd(Z, full_matrices=False)
-    kept = Vt[values > max(Z.shape) * np.finfo(np.float64).eps * values[0]].T
-    Y = Z @ kept
+    V = Vt[values > max(Z.shape) * np.finfo(np.float64).eps * values[0]].T
+    Y = Z @ V
     n_neighbors = min(_LPP_NEIGHBORS, len(Y) - 1)
     graph = kneighbors_graph(Y, n_neighbors)
     weights = graph.maximum(graph.T)
@@ -160,7 +156,7 @@ def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
     YDY = (Y * degree.reshape(-1, 1)).T @ Y
     YLY = YDY - Y.T @ (weights @ Y)
     _, vectors = eigh((YLY + YLY.T) / 2, (YDY + YDY.T) / 2)
-    axes: FloatArray = kept @ vectors[:, :width]
+    axes: FloatArray = V @ vectors[:, :width]
     unit: FloatArray = axes / np.linalg.norm(axes, axis=0)
     return unit
 
@@ -178,7 +174,7 @@ def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
 
     spread = float(np.sqrt(np.mean(np.square(Z)))) or 1.0
     network = MLPRegressor(
-        hidden_layer_sizes=(_HIDDEN, width, _HIDDEN),
+        hidden_layer_sizes=(_HIDDEN_UNITS, width, _HIDDEN_UNITS),
         activation="tanh",
         max_iter=_EPOCHS,
         random_state=seed,
@@ -196,36 +192,13 @@ def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
     return encode
 
 
-class RowMap(ABC):
-    """A private map f_ij of rows."""
-
-    @abstractmethod
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Return the images (n, width) of rows (n, m)."""
-
-    def rows(self, data: DataSource) -> FloatArray:
-        """Return the images of all rows of a source."""
-        return np.concatenate([self(batch) for batch in data.batches()])
+def map_rows(function: RowFunction, data: DataSource) -> FloatArray:
+    """Return the images (n, width) of all rows of a source."""
+    return np.concatenate([function(batch) for batch in data.batches()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransformedRows(RowMap):
-    """Any function of rows, then a rotation.
-
-    function: from rows (n, m) to images (n, width).
-    rotation: float64 (width, width).
-    """
-
-    function: RowFunction = field(repr=False)
-    rotation: FloatArray = field(repr=False)
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Return the images (n, width) of rows (n, m)."""
-        return self.function(X) @ self.rotation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Affine(RowMap):
+class Affine:
     """The map x -> ((x - offset) / scale) F.
 
     offset, scale: float64 (m,).
@@ -260,7 +233,7 @@ def principal_axes(
     R: float64 array; a triangular factor of the centred data.
     n_rows: of the data, for the threshold below which a singular value counts as zero.
     shift: norm of what was subtracted from each row: x - mean is rounded relative to x.
-        Rounding is no dimension; counted as one it would be what is left out.
+        Rounding is no dimension; counted as one it would be the one left out.
     """
     _, values, Vt = np.linalg.svd(R)
     rounding = np.finfo(np.float64).eps * max(values[0], shift)
@@ -272,8 +245,8 @@ def principal_axes(
 def reduced_width(rank: int, n_rows: int) -> int:
     """Return m̃: one dimension less than the data have, at least one.
 
-    A column that is constant adds no rank: 'one less than the number of columns' would
-    then leave nothing out.
+    A constant column adds no rank: one less than the number of columns would then leave
+    nothing out.
     """
     return max(1, min(rank, n_rows) - 1)
 

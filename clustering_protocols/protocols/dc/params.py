@@ -152,16 +152,6 @@ class DataCollaboration(AlignedParams):
         """Return whether anchors come from the rows of a leader."""
         return self.anchor.kind in {"low_rank", "smote"}
 
-    @property
-    def needs_moments(self) -> bool:
-        """Return whether means and standard deviations over all parties are needed."""
-        return self.scaling == "shared" or self.anchor.kind in {"gaussian", "rotated"}
-
-    @property
-    def needs_ranges(self) -> bool:
-        """Return whether ranges over all parties are needed."""
-        return self.anchor.kind == "uniform" and self.anchor.ranges == "pooled"
-
 
 DcSession = SessionContext[DataCollaboration]
 DcContext = PartyContext[DataCollaboration]

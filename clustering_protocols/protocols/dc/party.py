@@ -1,14 +1,14 @@
-"""A party: its private map f_ij (equations 5 and 6), the self-check, and what it sends.
+"""A party: its private map f_ij (equations 5 and 6), the self-check, and its upload.
 
-The self-check is what an analyst with one colluding party of the column group could
-rebuild. A colluder hands over the anchors. The analyst then holds input and output of f_ij,
-regresses one on the other and applies it to the reduced rows: the known-anchor attack.
-The party runs the same attack on its own upload before it is sent.
+The self-check is the known-anchor attack: a colluding party of the column group hands its
+anchors to the analyst, which then holds input and output of f_ij, regresses one on the
+other and applies the regression to the reduced rows. The party runs it on its own upload
+before it is sent.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -39,12 +39,12 @@ from .params import DataCollaboration, DcContext
 class FittedMap:
     """A private map, the dimensions that it sends and those that the data have.
 
-    ``scale`` (m,): by what columns are divided before they are reduced.
+    ``scale`` (m,): the divisors of columns before they are reduced.
     ``left_out``: share of the rows' variance in dimensions that are not sent; None of a
     map that is not linear.
     """
 
-    function: maths.RowMap
+    function: maths.RowFunction
     width: int
     rank: int
     scale: FloatArray
@@ -63,8 +63,8 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     R = centred = maths.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
-    allowed = context.choices.get("allow_full_width")
-    if params.leaves_one_out and rank == 1 and not allowed:
+    full_width = context.choices.get("allow_full_width")
+    if params.leaves_one_out and rank == 1 and not full_width:
         raise GuardRefused(
             "The data have one dimension: whatever the map, they would be sent as they "
             "are; the choice 'allow_full_width' overrides this."
@@ -79,19 +79,22 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         rows = (matrix(data) - offset) / scale
         seed = int(context.lasting_stream("network").words(1)[0] >> np.uint64(33))
         encode = maths.autoencoder(rows, width, seed)
-        function: maths.RowMap = maths.TransformedRows(
-            function=lambda X: encode((X - offset) / scale), rotation=rotation
+        return FittedMap(
+            function=lambda X: encode((X - offset) / scale) @ rotation,
+            width=width,
+            rank=rank,
+            scale=scale,
         )
-        return FittedMap(function=function, width=width, rank=rank, scale=scale)
     if not params.leaves_one_out:
-        # Every reduction to all columns is a rotation. To the rank alone would not do:
-        # anchors vary in all columns, and what they lose differs from party to party.
+        # Every reduction to all columns is a rotation. The rank alone would not do:
+        # anchors vary in all columns, and parties would lose different parts of them.
         axes = np.eye(width)
     elif params.reduction == "svd":
         R = maths.triangular_factor(data, offset, scale)
         axes, _ = maths.principal_axes(R, data.n_rows)
     elif params.reduction == "random":
-        axes = maths.random_axes(len(own.mean), width, context.lasting_stream("axes"))
+        rotation_of_axes = context.lasting_stream("axes").rotation(len(own.mean))
+        axes = np.ascontiguousarray(rotation_of_axes[:, :width])
     elif params.reduction == "lpp" and rank:
         rows = (matrix(data) - own.mean) / scale
         axes = maths.locality_preserving_axes(rows, width)
@@ -100,10 +103,10 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     if params.reduction == "lpp":
         axes, _ = np.linalg.qr(axes)  # the only axes that are not orthonormal
     total = np.square(centred).sum() or 1.0
-    sent = np.square(centred @ axes).sum()
-    left = max(0.0, 1.0 - float(sent / total))
+    explained = np.square(centred @ axes).sum()
+    left_out = max(0.0, 1.0 - float(explained / total))
     return FittedMap(
-        function=linear, width=width, rank=rank, scale=scale, left_out=left
+        function=linear, width=width, rank=rank, scale=scale, left_out=left_out
     )
 
 
@@ -111,11 +114,10 @@ def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedM
     """Return the party's own fitted transformer, which takes rows as they are."""
     transform = context.choices["transformer"].transform
 
-    def function(X: FloatArray) -> FloatArray:
-        image = np.asarray(transform(X), dtype=np.float64)
-        return image.reshape(len(X), -1)
+    def images(X: FloatArray) -> FloatArray:
+        return np.asarray(transform(X), dtype=np.float64).reshape(len(X), -1)
 
-    width = function(next(iter(data.batches()))[:1]).shape[1]
+    width = images(next(iter(data.batches()))[:1]).shape[1]
     if width > len(data.columns):
         raise GuardRefused(
             f"The transformer makes {width} dimensions of {len(data.columns)} features; "
@@ -127,9 +129,12 @@ def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedM
             "the choice 'allow_full_width' overrides this."
         )
     rotation = context.lasting_stream("rotation").rotation(width)
-    mapped = maths.TransformedRows(function=function, rotation=rotation)
-    as_they_are = np.ones(len(data.columns))
-    return FittedMap(function=mapped, width=width, rank=rank, scale=as_they_are)
+    return FittedMap(
+        function=lambda X: images(X) @ rotation,
+        width=width,
+        rank=rank,
+        scale=np.ones(len(data.columns)),
+    )
 
 
 def _find_offset_and_scale(
@@ -138,17 +143,15 @@ def _find_offset_and_scale(
     mean: FloatArray,
     spread: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return offset and scale of the features, as ``scaling`` says."""
     ones = np.ones_like(mean)
     if params.scaling == "none":
         return np.zeros_like(mean), ones
     if params.scaling == "center":
         return mean, ones
-    slot = context.slot.name
-    if params.scaling == "local":
-        return mean, context.session.units(slot, spread)
-    shared = context.recall(PooledMoments)
-    return shared.mean, context.session.units(slot, shared.spread)
+    if params.scaling == "shared":
+        pooled = context.recall(PooledMoments)
+        mean, spread = pooled.mean, pooled.spread
+    return mean, context.session.units(context.slot.name, spread)
 
 
 _CLOSE = 0.1
@@ -156,7 +159,7 @@ _CLOSE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """How well rows come out.
+    """How well the attack rebuilds rows.
 
     largest_r2, median_r2: share of a feature's variance that is rebuilt, over the
         features that vary.
@@ -173,7 +176,7 @@ class Rebuilt:
 
     @property
     def worst(self) -> float:
-        """Return the larger share: a single feature may be what must not come out."""
+        """Return the larger share: a single feature may be the secret."""
         return max(self.close_rows, self.close_values)
 
     @property
@@ -185,7 +188,7 @@ class Rebuilt:
         )
 
     def notes(self) -> dict[str, Any]:
-        """Return the numbers in the words in which the operator reads them."""
+        """Return the numbers as the operator reads them."""
         return {
             "self-check": "what an analyst with one party of your column group rebuilds",
             "  features, largest R²": self.largest_r2,
@@ -227,83 +230,66 @@ def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
 _LIMIT: Final = 0.5  # above it an upload of all dimensions is asked about
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DimensionReport:
-    """Sentences for the operator, and why they have to agree before it is sent."""
-
-    notes: dict[str, str] = field(default_factory=dict)
-    asks: str = ""
-
-
 def compare(
     context: DcContext,
     data: DataSource,
-    drawn: FloatArray,
-    fitted: FittedMap,
+    X_anc: FloatArray,
+    upload: FittedMap,
     rebuilt: Rebuilt,
-) -> DimensionReport:
-    """Return what is rebuilt with this end of the dial, beside the other end.
+) -> tuple[dict[str, str], str]:
+    """Compare this upload with the other setting of ``dimensions``.
 
-    drawn: float64 (r, m); the anchors.
-    fitted, rebuilt: of the upload that is about to be sent.
+    Return notes for the operator, and the question to answer before the upload.
+
+    X_anc: float64 (r, m); the anchors.
+    upload, rebuilt: the map of the upload that is about to be sent, and the attack on it.
     """
+    params = context.session.params
     if "transformer" in context.choices:
-        return DimensionReport()  # the party's own, whatever the terms say
-    if context.session.params.leaves_one_out:
-        # of one dimension, which its party let go, nothing is left out
-        return (
-            _one_less(context, fitted, rebuilt)
-            if fitted.width < fitted.rank
-            else DimensionReport()
-        )
-    less = _with_one_less(context, data, drawn)
-    other = (
-        f"with 'all_but_one' it would be {less.sentence}"
-        if less
-        else "with 'all_but_one' such data would be refused: they have one dimension"
-    )
-    found = (
+        return {}, ""  # the party's own, whatever the terms say
+    attack = (
         f"an analyst with one party of your column group rebuilds {rebuilt.sentence}"
     )
-    notes = {"  left out": f"nothing (dimensions 'all'): {found}; {other}."}
+    if params.leaves_one_out:
+        if upload.width >= upload.rank:
+            return {}, ""  # one dimension, which its party lets out
+        share, linear = upload.left_out, params.reduction != "autoencoder"
+        left_out = (
+            "" if share is None else f", {share:.1%} of the variance of your rows"
+        )
+        other = "; with 'all' it would be every row" if linear else ""
+        note = f"one dimension (dimensions 'all_but_one'){left_out}: {attack}{other}."
+        return {"  left out": note}, ""
+    fewer = _rebuild_with_one_less(context, data, X_anc)
+    other = (
+        f"with 'all_but_one' it would be {fewer.sentence}"
+        if fewer
+        else "with 'all_but_one' such data would be refused: they have one dimension"
+    )
+    notes = {"  left out": f"nothing (dimensions 'all'): {attack}; {other}."}
     if rebuilt.worst <= _LIMIT or "rebuild_limit" in context.choices:
-        return DimensionReport(notes=notes)
-    asks = (
-        f"The terms leave no dimension out: {found}; {other}. Nothing of this was sent. "
+        return notes, ""
+    question = (
+        f"The terms leave no dimension out: {attack}; {other}. Nothing of this was sent. "
         "Run again with --choice rebuild_limit=1 if it may leave."
     )
-    return DimensionReport(notes=notes, asks=asks)
+    return notes, question
 
 
-def _one_less(
-    context: DcContext, fitted: FittedMap, rebuilt: Rebuilt
-) -> DimensionReport:
-    linear = context.session.params.reduction != "autoencoder"
-    other = "; with 'all' it would be every row" if linear else ""
-    share = fitted.left_out
-    told = "" if share is None else f", {share:.1%} of the variance of your rows"
-    return DimensionReport(
-        notes={
-            "  left out": f"one dimension (dimensions 'all_but_one'){told}: an analyst with "
-            f"one party of your column group rebuilds {rebuilt.sentence}{other}."
-        }
-    )
-
-
-def _with_one_less(
-    context: DcContext, data: DataSource, drawn: FloatArray
+def _rebuild_with_one_less(
+    context: DcContext, data: DataSource, X_anc: FloatArray
 ) -> Rebuilt | None:
-    """Return what would be rebuilt of rows less one dimension; None where none is left."""
+    """Return the attack on rows less one dimension; None where none is left."""
     if len(data.columns) < anchors.LEAST_WIDTH:
         return None
-    given = {"dimensions": "all_but_one"}
-    params = context.session.params.model_copy(update=given)
+    all_but_one = {"dimensions": "all_but_one"}
+    params = context.session.params.model_copy(update=all_but_one)
     try:
-        fitted = fit(context, params, data)
+        f = fit(context, params, data).function
     except GuardRefused:
         return None
-    rows, images = fitted.function.rows(data), fitted.function(drawn)
-    return score(matrix(data), rebuild(drawn, images, rows))
+    rows = maths.map_rows(f, data)
+    return score(matrix(data), rebuild(X_anc, f(X_anc), rows))
 
 
 class Projector(
@@ -312,9 +298,9 @@ class Projector(
     """One round: X̃_ij and X̃^anc_ij out, labels back.
 
     Knows the choices ``transformer`` (a fitted scikit-learn transformer of the party's
-    own), ``allow_full_width`` and ``rebuild_limit`` (the largest share of rows that the
-    self-check may find rebuilt within 10 %, or of which it may so find some one feature;
-    under ``dimensions: all`` the operator is asked above a half, unless there is one).
+    own), ``allow_full_width`` and ``rebuild_limit``: the largest share of rows that the
+    self-check may rebuild within 10 %, wholly or in one feature. Without a limit the
+    operator is asked above a half under ``dimensions: all``.
     """
 
     def reply(
@@ -324,36 +310,36 @@ class Projector(
         if context.memory.get(messages.Reduction) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
-        fitted = fit(context, params, data)
-        drawn = _anchors(context, params)
-        rows, images = fitted.function.rows(data), fitted.function(drawn)
-        rebuilt = score(matrix(data), rebuild(drawn, images, rows))
+        f_ij = fit(context, params, data)
+        X_anc = _anchors(context, params)
+        rows, images = maths.map_rows(f_ij.function, data), f_ij.function(X_anc)
+        rebuilt = score(matrix(data), rebuild(X_anc, images, rows))
         limit = context.choices.get("rebuild_limit")
         if limit is not None and rebuilt.worst > float(limit):
             raise GuardRefused(
                 f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
                 f"{float(limit):.1%}."
             )
-        compared = compare(context, data, drawn, fitted, rebuilt)
-        asked = dominance.check(
+        notes, question = compare(context, data, X_anc, f_ij, rebuilt)
+        dominant = dominance.check(
             context,
             data.columns,
-            lambda: (batch / fitted.scale for batch in data.batches()),
+            lambda: (batch / f_ij.scale for batch in data.batches()),
         )
         order = context.recall(RowOrder).order
         return Reply(
             contribution=messages.Projections(rows=rows[order], anchors=images),
             remember=[
-                messages.Reduction(width=fitted.width, rank=fitted.rank),
-                *(_kept_map(fitted) if params.predictor else []),
+                messages.Reduction(width=f_ij.width, rank=f_ij.rank),
+                *([_linear_map(f_ij)] if params.predictor else []),
             ],
             notes={
                 **rebuilt.notes(),
-                **compared.notes,
-                **asked.notes,
-                **_one_dimension(fitted.rank),
+                **notes,
+                **dominant.notes,
+                **_one_dimension(f_ij.rank),
             },
-            asks=" ".join(filter(None, (compared.asks, asked.asks))),
+            asks=" ".join(filter(None, (question, dominant.asks))),
         )
 
     def conclude(
@@ -376,13 +362,13 @@ class Projector(
         if len(result.coordinates):
             _check_nearest(result)
             coordinates = order.restore(result.coordinates)
-        kept = context.memory.get(messages.KeptMap)
+        f_ij = context.memory.get(messages.KeptMap)
         return Outcome(
             labels=order.restore(result.labels),
             cluster_sizes=result.cluster_sizes,
             centroids=result.centroids,
             coordinates=coordinates,
-            predict=None if kept is None else _Predictor(kept, result),
+            predict=None if f_ij is None else _Predictor(f_ij, result),
             report=report,
         )
 
@@ -390,15 +376,16 @@ class Projector(
 class _Predictor:
     """Places new rows at home: f_ij, then g_i, then the distances to the centroids."""
 
-    def __init__(self, kept: messages.KeptMap, model: messages.RowGroupModel) -> None:
-        self._map = maths.Affine(offset=kept.offset, scale=kept.scale, F=kept.axes)
+    def __init__(self, f_ij: messages.KeptMap, model: messages.RowGroupModel) -> None:
+        self._map = maths.Affine(offset=f_ij.offset, scale=f_ij.scale, F=f_ij.axes)
         self._model = model
 
     def __call__(self, data: DataSource) -> Placement:
-        """Return where new rows with the same columns are."""
+        """Return the clusters of new rows with the same columns."""
         check_width(data, len(self._map.offset))
-        Z = self._map.rows(data) @ self._model.map_matrix + self._model.map_offset
-        squares = squared_distances(Z, self._model.centroids)
+        model = self._model
+        Z = maths.map_rows(self._map, data) @ model.map_matrix + model.map_offset
+        squares = squared_distances(Z, model.centroids)
         # of equals the centre of the lowest number, as in the session
         return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
 
@@ -408,41 +395,37 @@ def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
         return context.recall(AnchorRows).rows
     n_rows = anchors.n_anchors_of(context.session)
     stream = group_stream(context, "column", "anchors")
-    if params.anchor.kind == "uniform":
-        return anchors.uniform(_ranges(context, params), n_rows, stream)
-    return anchors.draw(params, n_rows, context.recall(PooledMoments), stream)
-
-
-def _ranges(context: DcContext, params: DataCollaboration) -> Ranges:
-    """Return the ranges of the features, as the dictionary or all parties have them."""
+    if params.anchor.kind != "uniform":
+        return anchors.draw(params, n_rows, context.recall(PooledMoments), stream)
     if params.anchor.ranges == "declared":
-        return context.session.bounds(context.slot.name)
-    pooled = context.recall(PooledMoments)
-    return Ranges(pooled.minimum, pooled.maximum)
+        ranges = context.session.bounds(context.slot.name)
+    else:
+        pooled = context.recall(PooledMoments)
+        ranges = Ranges(pooled.minimum, pooled.maximum)
+    return anchors.uniform(ranges, n_rows, stream)
 
 
-def _kept_map(fitted: FittedMap) -> list[Record]:
-    if not isinstance(fitted.function, maths.Affine):
+def _linear_map(f_ij: FittedMap) -> messages.KeptMap:
+    f = f_ij.function
+    if not isinstance(f, maths.Affine):
         raise GuardRefused(
             "The terms ask for a predictor, which needs a linear reduction; this party "
             "brought a transformer of its own."
         )
-    f = fitted.function
-    return [messages.KeptMap(offset=f.offset, scale=f.scale, axes=f.F)]
+    return messages.KeptMap(offset=f.offset, scale=f.scale, axes=f.F)
 
 
-def _check_nearest(given: messages.RowGroupModel) -> None:
+def _check_nearest(model: messages.RowGroupModel) -> None:
     """Refuse labels that are not those of the nearest centroids."""
-    found = nearest(given.coordinates, given.centroids)
-    for other in np.flatnonzero(found != given.labels):
-        away = given.coordinates[other] - given.centroids
-        distances = np.linalg.norm(away, axis=1)
-        if distances[given.labels[other]] > distances[found[other]] * (1 + 1e-9):
+    labels = nearest(model.coordinates, model.centroids)
+    for row in np.flatnonzero(labels != model.labels):
+        differences = model.coordinates[row] - model.centroids
+        distances = np.linalg.norm(differences, axis=1)
+        if distances[model.labels[row]] > distances[labels[row]] * (1 + 1e-9):
             raise ProtocolFailed("The labels are not those of the nearest centroids.")
 
 
 def _one_dimension(rank: int) -> dict[str, object]:
-    """Return the warning that such data bring."""
     if rank > 1:
         return {}
     return {"warning": "The data have one dimension: it is sent up to shift and scale."}

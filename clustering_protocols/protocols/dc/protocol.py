@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.limits import are_held, graph_rows
-from clustering_protocols.common.suitability import (
-    Method,
-    Partitioning,
-    RoundBudget,
-    Shape,
-)
+from clustering_protocols.common.suitability import Method, RoundBudget
 from clustering_protocols.contract import (
     ClusteringProtocol,
     Disclosure,
@@ -142,51 +138,50 @@ class DcSizes(Sizes[DataCollaboration]):
 
         r = anchors.n_anchors(params, extent.features)
         width = extent.party_features - params.leaves_one_out
-        others = extent.layout.n_row_groups - 1
-        own_anchors = r * extent.party_features * others * params.synthesises_anchors
-        return WORD * ((extent.party_rows + r) * width + own_anchors)
+        words = (extent.party_rows + r) * width
+        if params.synthesises_anchors:
+            words += r * extent.party_features * (extent.layout.n_row_groups - 1)
+        return WORD * words
 
     def memory_bytes(self, params: DataCollaboration, extent: Extent) -> int:
         """Return the bytes of the common space, its maps, and a graph if there is one."""
-        n = extent.rows
-        spectral = params.algorithm == "spectral"
-        of_rows = n if are_held(n, extent.features) else 0
-        held = graph_rows(n) if spectral else of_rows
-        per_held = _SPACE_COPIES * extent.features + spectral * (
-            _GRAPH + _SPACE_COPIES * params.n_clusters
-        )
         from . import anchors
 
+        n, row_words = extent.rows, _SPACE_COPIES * extent.features
+        if params.algorithm == "spectral":
+            space_rows = graph_rows(n)
+            row_words += _GRAPH + _SPACE_COPIES * params.n_clusters
+        else:
+            space_rows = n if are_held(n, extent.features) else 0
         r = anchors.n_anchors(params, extent.features)
         maps = 4 * r * extent.features * extent.layout.n_row_groups
-        return WORD * (n * _ROW_WORDS + held * per_held + maps)
+        return WORD * (n * _ROW_WORDS + space_rows * row_words + maps)
 
 
-_SPLITS: tuple[Partitioning, ...] = ("horizontal", "vertical", "mixed")
-
-
-def _way(
-    name: str, shape: Shape, *agreement: tuple[float, float], **params: str
-) -> Method:
-    return Method(
-        name=name,
-        partitionings=_SPLITS,
-        shapes=(shape,),
-        rounds=RoundBudget.ONE,
-        params=params,
-        agreement=dict(zip(_SPLITS, agreement, strict=True)),
-    )
-
-
+_method = partial(
+    Method,
+    partitionings=("horizontal", "vertical", "mixed"),
+    rounds=RoundBudget.ONE,
+)
 METHODS = (
-    _way("kmeans", "spherical", (0.21, 1.0), (0.75, 1.0), (0.5, 1.0)),
-    _way(
-        "spectral",
-        "arbitrary",
-        (0.17, 1.0),
-        (0.39, 1.0),
-        (0.07, 1.0),
-        algorithm="spectral",
+    _method(
+        name="kmeans",
+        shapes=("spherical",),
+        agreement={
+            "horizontal": (0.21, 1.0),
+            "vertical": (0.75, 1.0),
+            "mixed": (0.5, 1.0),
+        },
+    ),
+    _method(
+        name="spectral",
+        shapes=("arbitrary",),
+        params={"algorithm": "spectral"},
+        agreement={
+            "horizontal": (0.17, 1.0),
+            "vertical": (0.39, 1.0),
+            "mixed": (0.07, 1.0),
+        },
     ),
 )
 
@@ -235,28 +230,57 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def check(self, params: DataCollaboration, layout: Layout) -> None:
         """Refuse an alignment that does not fit, and a predictor without a model."""
         alignment.check(params, layout)
-        _check_predictor(params, layout)
+        if not params.predictor:
+            return
+        if layout.n_column_groups > 1:
+            raise InvalidParameters(
+                "predictor needs one column group: with several, a new row is placed by "
+                "all parties of its row group together, which takes another round."
+            )
+        if params.algorithm != "kmeans":
+            raise InvalidParameters(
+                "predictor needs algorithm 'kmeans': a spectral embedding says nothing "
+                "about rows that were not in its graph."
+            )
+        if params.reduction == "autoencoder":
+            raise InvalidParameters("predictor needs a linear reduction.")
 
     def may_label_new_rows(self, params: DataCollaboration) -> bool:
         """Return whether parties get the map of their rows."""
         return params.predictor
 
     def check_roster(self, session: DcSession) -> None:
-        """Refuse anchors or clusters that the roster does not fit."""
-        from . import anchors
+        """Refuse single columns, anchors or clusters that the roster does not fit.
 
-        anchors.check_anchors(session)
+        Of one column alone every map is that column, up to shift and scale. Terms that
+        let all dimensions out say so by a risk code; under others nobody accepted it.
+        """
+        from .anchors import LEAST_WIDTH, n_anchors_of
+
+        if session.params.leaves_one_out:
+            slots = session.slots
+            narrow = [s for s in slots if session.member(s).n_columns < LEAST_WIDTH]
+            if narrow:
+                raise ProtocolFailed(
+                    f"One column alone of {', '.join(narrow)}: whatever the map, it would "
+                    f"be sent as it is. It takes {LEAST_WIDTH} at every party, or "
+                    "dimensions 'all'."
+                )
+        n_anchors_of(session)
+        n_rows, k = sum(session.row_counts), session.params.n_clusters
+        if k > n_rows:
+            raise ProtocolFailed(f"n_clusters is {k}; there are {n_rows} rows.")
 
     def cautions(
         self, params: DataCollaboration, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say what leaving a dimension out costs where parties have few."""
+        """Say how much leaving a dimension out costs parties with few columns."""
         narrow = sorted({width for width in widths if 2 <= width < WIDE})
         if not narrow or not params.leaves_one_out:
             return ()
-        held = " or ".join(map(str, narrow))
+        numbers = " or ".join(map(str, narrow))
         sentence = (
-            f"Parties with {held} columns leave one dimension out (dimensions "
+            f"Parties with {numbers} columns leave one dimension out (dimensions "
             f"'all_but_one'). {COST}; at eight and more it was as good. With dimensions "
             "'all' nothing is lost."
         )
@@ -295,18 +319,18 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
         """Return rows up to a motion, outside; pooled moments to those who pool them."""
-        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
+        disclosures = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
         if not params.leaves_one_out:  # coarse steps then show single features
-            shown |= to(Reader.OUTSIDE, Kind.VALUES)
-        shown |= to(Reader.GROUP, Kind.LABELS)
-        shown |= statistics.shows(layout, **_pooled_statistics(params))
+            disclosures |= to(Reader.OUTSIDE, Kind.VALUES)
+        disclosures |= to(Reader.GROUP, Kind.LABELS)
+        disclosures |= statistics.shows(layout, **_pooled_statistics(params))
         if params.synthesises_anchors:  # from rows of the group's first party
-            shown |= to(Reader.GROUP, Kind.VALUES)
+            disclosures |= to(Reader.GROUP, Kind.VALUES)
         if params.output == "coordinates" or params.predictor:
-            shown |= to(Reader.ALL, Kind.PLACES)
+            disclosures |= to(Reader.ALL, Kind.PLACES)
         if params.output == "coordinates" and layout.n_column_groups > 1:
-            shown |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
-        return shown
+            disclosures |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
+        return disclosures
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics or anchors if needed, the upload."""
@@ -346,24 +370,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
 
 def _pooled_statistics(params: DataCollaboration) -> dict[str, bool]:
-    return {"moments": params.needs_moments, "ranges": params.needs_ranges}
-
-
-def _check_predictor(params: DataCollaboration, layout: Layout) -> None:
-    if not params.predictor:
-        return
-    if layout.n_column_groups > 1:
-        raise InvalidParameters(
-            "predictor needs one column group: with several, a new row is placed by all "
-            "parties of its row group together, which takes another round."
-        )
-    if params.algorithm != "kmeans":
-        raise InvalidParameters(
-            "predictor needs algorithm 'kmeans': a spectral embedding says nothing about "
-            "rows that were not in its graph."
-        )
-    if params.reduction == "autoencoder":
-        raise InvalidParameters("predictor needs a linear reduction.")
+    anchor = params.anchor
+    return {
+        "moments": params.scaling == "shared" or anchor.kind in {"gaussian", "rotated"},
+        "ranges": anchor.kind == "uniform" and anchor.ranges == "pooled",
+    }
 
 
 PROTOCOL = DataCollaborationProtocol()

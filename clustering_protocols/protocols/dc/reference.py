@@ -1,11 +1,12 @@
-"""What `dc` is shown on and measured by: examples, and the same clustering of pooled rows.
+"""Examples of `dc`, and the same clustering of pooled rows, which it is measured by.
 
 Examples are made data: three groups of rows, features of different units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,32 +34,29 @@ def cluster_pooled(
     params: DataCollaboration, X: FloatArray, trace: Trace[DataCollaboration] | None
 ) -> IntArray:
     """Return labels of the same algorithm on X, with the same scaling and starts."""
-    Z, some, starts = scale(params, X), None, _starts(trace)
+    Z, representatives = scale(params, X), None
+    summary = trace.summary_as(messages.Summary) if trace else None
+    starts = None if summary is None else summary.starts
     if params.samples_rows(len(X)):  # its own, among which no start of a trace is
         rng = generator(0, "dc", "pooled", "representatives")
-        some = Representatives.draw(ArrayRows(Z), graph_rows(len(X)), rng)
-        Z, starts = some.V, None
+        representatives = Representatives.draw(ArrayRows(Z), graph_rows(len(X)), rng)
+        Z, starts = representatives.V, None
     if params.algorithm == "spectral":
         rng = generator(0, "dc", "pooled", "embedding")
         Z = spectral_embedding(Z, params.n_clusters, rng)
     if starts is None:
         rng = generator(0, "dc", "pooled")
         starts = draw_starts(Z, params.n_clusters, params.n_init, rng)
-    found = kmeans(Z, starts, params.max_iter)
-    return found.labels if some is None else some.spread(found).labels
-
-
-def _starts(trace: Trace[DataCollaboration] | None) -> IntArray | None:
-    """Return the rows from which a session's clustering started, if there is one."""
-    summary = trace.summary_as(messages.Summary) if trace else None
-    return None if summary is None else summary.starts
+    clustering = kmeans(Z, starts, params.max_iter)
+    if representatives is not None:
+        clustering = representatives.spread(clustering)
+    return clustering.labels
 
 
 def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
     """Return X in the units that the parties agree on.
 
-    Centring moves all distances alike, so it leaves nothing to do here. Local spreads
-    are the parties' own; the pooled spread is what they stand for.
+    Centring changes no distance. The pooled spread takes the place of the parties' own.
     """
     if params.scaling in {"none", "center"}:
         return X
@@ -72,7 +70,7 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[DataCollaboration],
 ) -> Objectives | None:
-    """Return the inertia of k-means; the rules leave out what parties leave out."""
+    """Return the inertia of k-means, also on rows less what the parties leave out."""
     if params.algorithm != "kmeans":
         return None
     Z = scale(params, X)
@@ -89,11 +87,11 @@ def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:
         end, first = begin + session.n_rows(group[0]), 0
         for slot in group:
             last = first + session.member(slot).n_columns
-            own = Z[begin:end, first:last]
-            mean = own.mean(axis=0)
-            axes, rank = maths.principal_axes(qr_r(own - mean), len(own))
-            F = axes[:, : maths.reduced_width(rank, len(own))]
-            reduced[begin:end, first:last] = mean + (own - mean) @ F @ F.T
+            X = Z[begin:end, first:last]
+            mean = X.mean(axis=0)
+            axes, rank = maths.principal_axes(qr_r(X - mean), len(X))
+            F = axes[:, : maths.reduced_width(rank, len(X))]
+            reduced[begin:end, first:last] = mean + (X - mean) @ F @ F.T
             first = last
         begin = end
     return reduced
@@ -104,82 +102,65 @@ _WIDTH = 6
 
 def examples() -> Sequence[Example[DataCollaboration]]:
     """Return the defaults, the paper's text, and each alternative at least once."""
-    variants = {
-        (2, 2): DataCollaboration(n_clusters=3, dimensions="all_but_one"),
-        (3, 1): DataCollaboration(n_clusters=3, scaling="center", map="linear"),
-        (2, 3): DataCollaboration(
-            n_clusters=3,
-            scaling="local",
-            target="orthonormal",
-            anchor=Anchor(kind="uniform"),
+    lattice = Layout.lattice
+    without_corner = Layout(slots=lattice(3, 2).slots[:-1])
+    uniform = Anchor(kind="uniform")
+    return [
+        _example(lattice(2, 2), dimensions="all_but_one"),
+        _example(lattice(3, 1), scaling="center", map="linear"),
+        _example(lattice(2, 3), scaling="local", target="orthonormal", anchor=uniform),
+        _example(lattice(1, 2), anchor=Anchor(kind="uniform", ranges="declared")),
+        _example(
+            lattice(4, 1), anchor=Anchor(kind="smote"), reduction="lpp", predictor=True
         ),
-        (1, 2): DataCollaboration(
-            n_clusters=3, anchor=Anchor(kind="uniform", ranges="declared")
-        ),
-        (4, 1): DataCollaboration(
-            n_clusters=3, anchor=Anchor(kind="smote"), reduction="lpp", predictor=True
-        ),
-        (2, 1): DataCollaboration(
-            n_clusters=3,
+        _example(
+            lattice(2, 1),
             anchor=Anchor(kind="low_rank"),
             reduction="svd",
             algorithm="spectral",
             output="coordinates",
         ),
-        (5, 1): DataCollaboration(
-            n_clusters=3, anchor=Anchor(kind="rotated"), reduction="autoencoder"
+        _example(lattice(5, 1), anchor=Anchor(kind="rotated"), reduction="autoencoder"),
+        _example(lattice(1, 3), dimensions="all"),
+        _example(
+            lattice(3, 2), dimensions="all", scaling="center", algorithm="spectral"
         ),
-        (1, 3): DataCollaboration(n_clusters=3, dimensions="all"),
-        (3, 2): DataCollaboration(
-            n_clusters=3, dimensions="all", scaling="center", algorithm="spectral"
+        _example(
+            without_corner,
+            sections={"evaluation": Evaluation(n_clusters=(2, 3))},
+            reduction="random",
         ),
-    }
-    X = _draw_rows(np.random.default_rng(0))
-    regular = [
-        _example(params, Layout.lattice(*cells), X)
-        for cells, params in variants.items()
+        _example(without_corner, missing=1 / 8, alignment=Alignment(method="ecdh")),
+        _example(
+            Layout(slots=lattice(2, 3).slots[:-1]),
+            missing=1 / 8,
+            alignment=BY_MATCH_KEYS,
+        ),
+        _example(lattice(1, 3), dimensions="all", output="coordinates"),
     ]
-    ragged = Example(
-        params=_RAGGED,
-        layout=_without_a_corner(),
-        X=X,
-        sections={"evaluation": Evaluation(n_clusters=(2, 3))},
-    )
-    aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
-    linked = Example(params=_LINKED, layout=_without_a_corner(2, 3), X=X, missing=1 / 8)
-    open_rows = _example(_OPEN, Layout.lattice(1, 3), X)
-    return [*regular, ragged, aligned, linked, open_rows]
 
 
 def _example(
-    params: DataCollaboration, layout: Layout, X: FloatArray
+    layout: Layout,
+    *,
+    missing: float = 0.0,
+    sections: Mapping[str, Any] | None = None,
+    **values: Any,
 ) -> Example[DataCollaboration]:
-    """Return an example, with the dictionary from which anchors are drawn."""
-    names = np.array_split(
-        [f"x{index}" for index in range(_WIDTH)], layout.n_column_groups
-    )
-    schemas = [numbers(group.tolist(), -40.0, 40.0) for group in names]
-    declared = params.anchor.ranges == "declared"
+    """Return an example of three clusters, with the dictionary of declared ranges."""
+    params = DataCollaboration(n_clusters=3, **values)
+    sections = dict(sections or {})
+    if params.anchor.ranges == "declared":
+        columns = [f"x{index}" for index in range(_WIDTH)]
+        names = np.array_split(columns, layout.n_column_groups)
+        sections["dictionary"] = [numbers(x.tolist(), -40.0, 40.0) for x in names]
     return Example(
         params=params,
         layout=layout,
-        X=X,
-        sections={"dictionary": schemas} if declared else {},
+        X=_draw_rows(np.random.default_rng(0)),
+        missing=missing,
+        sections=sections,
     )
-
-
-_ALIGNED = DataCollaboration(n_clusters=3, alignment=Alignment(method="ecdh"))
-
-_LINKED = DataCollaboration(n_clusters=3, alignment=BY_MATCH_KEYS)
-
-_OPEN = DataCollaboration(n_clusters=3, dimensions="all", output="coordinates")
-
-_RAGGED = DataCollaboration(n_clusters=3, reduction="random")
-
-
-def _without_a_corner(n_rows: int = 3, n_columns: int = 2) -> Layout:
-    """Return row groups of these column groups, the last lacking one."""
-    return Layout(slots=Layout.lattice(n_rows, n_columns).slots[:-1])
 
 
 def _draw_rows(rng: np.random.Generator) -> FloatArray:
