@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -28,6 +29,7 @@ from clustering_protocols.algorithms.spectral import embed_neighbors, spectral_e
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.common.limits import graph_rows
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
+from clustering_protocols.contract.sizing import WORD
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import ArrayRows
@@ -44,40 +46,22 @@ Answers = Mapping[str, WordArray]
 """The answers by slot, in slot order; mapped files, which are read once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DistanceDecoder:
     """Reads squared distances out of answers, some pairs at a time.
 
-    slots: all slots: their order says which share point is whose.
+    slots: all slots, in the order of their share points.
     answers: mapping of slot to uint64 (pairs,); of all slots with ``hide_segments``,
         else of at least 2 l + 2 t - 1.
     bits: q.
-    weights, checks, order: of the first answers, of all, and whose they are.
+
+    Raises ProtocolFailed of too few answers.
     """
 
-    params: OmniFC
-    slots: Sequence[str]
-    answers: Answers = field(repr=False)
-    bits: int
-    weights: Sequence[int] = field(repr=False)
-    checks: maths.Matrix = field(repr=False)
-    order: Sequence[str]
-
-    @classmethod
-    def of(
-        cls, params: OmniFC, slots: Sequence[str], answers: Answers, bits: int
-    ) -> DistanceDecoder:
-        """Return what reads these answers; :class:`ProtocolFailed` of too few."""
-        weights, checks, order = _weights(params, slots, answers)
-        return cls(
-            params=params,
-            slots=slots,
-            answers=answers,
-            bits=bits,
-            weights=weights,
-            checks=checks,
-            order=order,
-        )
+    def __init__(
+        self, params: OmniFC, slots: Sequence[str], answers: Answers, bits: int
+    ) -> None:
+        self.params, self.slots, self.answers, self.bits = params, slots, answers, bits
+        self._weights, self._checks, self._order = _weights(params, slots, answers)
 
     def read(self, pairs: slice) -> FloatArray:
         """Return the squared distances of some pairs, 2^{-2q} D̃ (eq. 6).
@@ -85,17 +69,17 @@ class DistanceDecoder:
         Raises ProtocolFailed if there are more answers than needed and they contradict
             each other here.
         """
-        parts = [self.answers[slot][pairs] for slot in self.order]
+        parts = [self.answers[slot][pairs] for slot in self._order]
         squared = np.empty(len(parts[0]))
         scratch: WordArray = np.empty(field_words.BLOCK, dtype=np.uint64)
         for begin in range(0, len(squared), field_words.BLOCK):
             rows = slice(begin, begin + field_words.BLOCK)
             pieces = [part[rows] for part in parts]
             total = scratch[: len(pieces[0])]
-            if not _consistent(self.checks, pieces, total):
+            if not _consistent(self._checks, pieces, total):
                 raise _contradiction(self.params, self.slots, self.answers)
             total.fill(0)
-            maths.add_combination(total, self.weights, pieces[: len(self.weights)])
+            maths.add_combination(total, self._weights, pieces[: len(self._weights)])
             field_words.to_real(total, 2.0 ** (-2 * self.bits), squared[rows])
         return squared
 
@@ -120,13 +104,13 @@ def _weights(
     order = [slot for slot in slots if slot in answers]
     if params.hide_segments:  # the parties have weighted their answers
         return [1] * len(order), [], order
-    needed = maths.count_needed_values(params.segments, params.noise)
-    if len(order) < needed:
-        raise ProtocolFailed(f"{len(order)} answers came; {needed} are needed.")
-    of_all = maths.share_points(len(slots))
-    points = [of_all[slots.index(slot)] for slot in order]
-    weights = maths.build_decoding_weights(params.segments, points[:needed])
-    return weights, maths.checks(points, needed), order
+    n_values = maths.count_needed_values(params.segments, params.noise)
+    if len(order) < n_values:
+        raise ProtocolFailed(f"{len(order)} answers came; {n_values} are needed.")
+    share_points = maths.share_points(len(slots))
+    points = [share_points[slots.index(slot)] for slot in order]
+    weights = maths.build_decoding_weights(params.segments, points[:n_values])
+    return weights, maths.checks(points, n_values), order
 
 
 def _contradiction(
@@ -134,26 +118,26 @@ def _contradiction(
 ) -> ProtocolFailed:
     """Return the error, with the party whose answer alone explains it.
 
-    Left out, the others agree; that takes two answers more than needed.
+    Without it the others agree; that takes two answers more than needed.
     """
-    needed = maths.count_needed_values(params.segments, params.noise)
+    n_values = maths.count_needed_values(params.segments, params.noise)
     text = "The answers contradict each other: at least one is corrupt."
-    if len(answers) < needed + 2:
-        return ProtocolFailed(f"{text} {needed + 2} answers would show whose.")
+    if len(answers) < n_values + 2:
+        return ProtocolFailed(f"{text} {n_values + 2} answers would show whose.")
     suspects = [
-        slot for slot in answers if _agree(params, slots, answers, without=slot)
+        slot for slot in answers if _agree_without(params, slots, answers, slot)
     ]
     if len(suspects) != 1:
-        return ProtocolFailed(f"{text} It is not one alone.")
+        return ProtocolFailed(f"{text} More than one may be.")
     return ProtocolFailed(f"{text} The others agree without {suspects[0]!r}.")
 
 
-def _agree(
-    params: OmniFC, slots: Sequence[str], answers: Answers, without: str
+def _agree_without(
+    params: OmniFC, slots: Sequence[str], answers: Answers, suspect: str
 ) -> bool:
-    others = {slot: answer for slot, answer in answers.items() if slot != without}
-    _, checks, order = _weights(params, slots, others)
-    parts = [others[slot] for slot in order]
+    answers = {slot: words for slot, words in answers.items() if slot != suspect}
+    _, checks, order = _weights(params, slots, answers)
+    parts = [answers[slot] for slot in order]
     scratch: WordArray = np.empty(len(parts[0]), dtype=np.uint64)
     return all(
         _consistent(checks, [part[rows] for part in parts], block)
@@ -167,13 +151,15 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
     def start(self, session: OmniSession) -> Ask | Finish:
         """Ask everybody for the distances between its shares."""
         params = session.params
-        pairs = _pairs(session)
-        enough = maths.count_needed_values(params.segments, params.noise)
+        n, d = limits.n_rows(session), limits.n_features(session)
+        pairs, quorum = limits.answer_pairs(params, n, d), None
+        if not params.hide_segments:
+            quorum = maths.count_needed_values(params.segments, params.noise)
         return Ask.everybody(
             session,
             messages.Compare(),
             dims={slot: {"pairs": pairs} for slot in session.slots},
-            quorum=None if params.hide_segments else enough,
+            quorum=quorum,
         )
 
     def step(
@@ -184,103 +170,91 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
     ) -> Ask | Reopen | Finish:
         """Return the labels of all parties' rows."""
         params = session.params
-        kept = {answer.bits for answer in contributions.values()}
-        if len(kept) != 1:
+        numbers = {answer.bits for answer in contributions.values()}
+        if len(numbers) != 1:
             raise ProtocolFailed(
-                f"The parties kept different numbers of binary digits: {sorted(kept)}."
+                "The parties kept different numbers of binary digits: "
+                f"{sorted(numbers)}."
             )
-        (bits,) = kept
-        distances = {s: answer.distances for s, answer in contributions.items()}
-        X, squared = _rows(session, distances, bits)
-        seen = build_clustering_input(params, squared, X)
+        (bits,) = numbers
+        answers = {slot: record.distances for slot, record in contributions.items()}
+        n, d = limits.n_rows(session), limits.n_features(session)
+        decoder = DistanceDecoder(params, session.slots, answers, bits)
+        if params.distances == "landmarks":
+            X, squared = maths.rows_from_landmarks(decoder.read, n, d), None
+        else:
+            squared = decoder.read(slice(limits.answer_pairs(params, n, d)))
+            X = classical_scaling(squared, d)
+        clustering_input = build_clustering_input(params, squared, X)
         silhouette = limits.measures_silhouette(params)
+        generators = partial(session.generator, "omnifc")
         runs = []
         for params in session.runs:
-            found = clusters(
-                *(params, seen, lambda use: session.generator("omnifc", use)),
-                engine=session.engine,
+            result = clusters(
+                params, clustering_input, generators, engine=session.engine
             )
-            figures = figures_of(X, found, silhouette=silhouette)
-            runs.append(_run(session, params, found, figures, bits))
+            figures = figures_of(X, result, silhouette=silhouette)
+            runs.append(_run(session, params, result, figures, bits))
         if params.algorithm == "kmeans" and params.features == "embedding":
-            runs = across(session, X, [each.k for each in session.runs], runs)
+            runs = across(session, X, [params.k for params in session.runs], runs)
         return Finish(runs=runs)
 
 
-def _pairs(session: OmniSession) -> int:
-    n, d = limits.n_rows(session), limits.n_features(session)
-    return limits.answer_pairs(session.params, n, d)
-
-
-def _rows(
-    session: OmniSession, distances: Answers, bits: int
-) -> tuple[FloatArray, FloatArray | None]:
-    """Return the rows as they were shared out, but for a motion; and D where it came."""
-    params = session.params
-    n, d = limits.n_rows(session), limits.n_features(session)
-    decoder = DistanceDecoder.of(params, session.slots, distances, bits)
-    if params.distances == "landmarks":
-        return maths.rows_from_landmarks(decoder.read, n, d), None
-    squared = decoder.read(slice(_pairs(session)))
-    return classical_scaling(squared, d), squared
-
-
 def figures_of(
-    X: FloatArray, found: ClusterLabels, *, silhouette: bool = True
+    X: FloatArray, result: ClusterLabels, *, silhouette: bool = True
 ) -> Figures | None:
-    """Return what the clusters are like; nothing where all rows are noise."""
-    if not (found.labels >= 0).any():
+    """Return the figures of clusters; None where all rows are noise."""
+    if not (result.labels >= 0).any():
         return None
     return of_rows(
         X,
-        found.labels,
-        memberships=found.memberships,
+        result.labels,
+        memberships=result.memberships,
         silhouette=silhouette,
-        n_iter=found.n_iter,
-        converged=found.converged,
+        n_iter=result.n_iter,
+        converged=result.converged,
     )
 
 
 def _run(
     session: OmniSession,
     params: OmniFC,
-    found: ClusterLabels,
+    result: ClusterLabels,
     figures: Figures | None,
     bits: int,
 ) -> Run:
-    k = params.n_clusters or int(found.labels.max(initial=-1)) + 1
-    inside = found.labels[found.labels >= 0]
-    sizes = np.bincount(inside, minlength=k)
+    labels, memberships = result.labels, result.memberships
+    k = params.n_clusters or int(labels.max(initial=-1)) + 1
+    clustered = labels[labels >= 0]
+    sizes = np.bincount(clustered, minlength=k)
     results: dict[str, Record] = {}
     begin = 0
     for slot, size in zip(session.slots, session.row_counts, strict=True):
         rows = slice(begin, begin + size)
-        results[slot] = _result(found, rows, sizes)
         begin += size
+        if memberships is None:
+            results[slot] = messages.RowGroupLabels(
+                labels=labels[rows], cluster_sizes=sizes
+            )
+        else:
+            results[slot] = messages.RowGroupMemberships(
+                labels=labels[rows],
+                cluster_sizes=sizes,
+                memberships=memberships[rows],
+                n_coinciding=result.n_coinciding,
+            )
     summary = messages.Summary(
         cluster_sizes=sizes,
-        starts=found.starts,
-        noise_rows=len(found.labels) - len(inside),
+        starts=result.starts,
+        noise_rows=len(labels) - len(clustered),
         bits=bits,
-        eps=found.eps,
-        n_coinciding=found.n_coinciding,
+        eps=result.eps,
+        n_coinciding=result.n_coinciding,
     )
     return Run(results=results, summary=summary, figures=figures)
 
 
-def _result(found: ClusterLabels, rows: slice, sizes: IntArray) -> Record:
-    labels = found.labels[rows]
-    if found.memberships is None:
-        return messages.RowGroupLabels(labels=labels, cluster_sizes=sizes)
-    return messages.RowGroupMemberships(
-        labels=labels,
-        cluster_sizes=sizes,
-        memberships=found.memberships[rows],
-        n_coinciding=found.n_coinciding,
-    )
-
-
-_WITHIN = 1 + 1e-6
+_EPS_SLACK = 1 + 1e-6
 """A distance that equals eps but for quantisation and rounding counts as within it."""
 
 Generators = Callable[[str], np.random.Generator]
@@ -289,7 +263,7 @@ Generators = Callable[[str], np.random.Generator]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterLabels:
-    """Labels (n,), and what else an algorithm leaves.
+    """Labels (n,) of an algorithm, and its other results.
 
     starts: int64 (n_init, n_clusters); row numbers; empty where the algorithm takes
         none.
@@ -312,7 +286,7 @@ class ClusterLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusteringInput:
-    """What an algorithm sees, the same for any number of clusters: one of the two.
+    """The input of an algorithm, the same for any number of clusters: one of the two.
 
     rows: float64 (n, width).
     distances: float64 (n (n - 1) / 2,); condensed.
@@ -325,16 +299,16 @@ class ClusteringInput:
 def build_clustering_input(
     params: OmniFC, squared: FloatArray | None, X: FloatArray
 ) -> ClusteringInput:
-    """Return what an algorithm sees of distances.
+    """Return the input of an algorithm.
 
     squared: float64 (n (n - 1) / 2,); condensed squared distances; overwritten where
-        distances are seen. Computed from the rows where they are needed and not given.
+        the input is distances. None: computed from the rows where they are needed.
     X: float64 (n, width); rows of these distances.
     """
-    clusters_of_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
-    in_linear_size = clusters_of_rows or params.algorithm in {"spectral", "dbscan"}
+    takes_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
+    in_linear_size = takes_rows or params.algorithm in {"spectral", "dbscan"}
     if params.features == "embedding" and (
-        clusters_of_rows or (params.distances == "landmarks" and in_linear_size)
+        takes_rows or (params.distances == "landmarks" and in_linear_size)
     ):
         return ClusteringInput(rows=X)
     if squared is None:
@@ -342,7 +316,7 @@ def build_clustering_input(
     distances = np.sqrt(squared, out=squared)
     if params.features == "distance_rows":
         rows = square(distances)
-        if clusters_of_rows or params.algorithm == "nmf":
+        if takes_rows or params.algorithm == "nmf":
             return ClusteringInput(rows=rows)
         distances = pdist(rows)
     return ClusteringInput(distances=distances)
@@ -350,32 +324,40 @@ def build_clustering_input(
 
 def clusters(
     params: OmniFC,
-    given: ClusteringInput,
+    clustering_input: ClusteringInput,
     generators: Generators,
     starts: IntArray | None = None,
     engine: Engine = ONE_THREAD,
 ) -> ClusterLabels:
-    """Return clusters of what is seen.
+    """Return clusters of rows or distances.
 
     starts: int64 (n_init, n_clusters); instead of drawn ones.
     engine: works on blocks of many rows.
     """
-    if given.rows is not None:
+    X, distances = clustering_input.rows, clustering_input.distances
+    if X is not None:
         if params.algorithm in {"dbscan", "hdbscan"}:
-            return _of_density(params, given.rows)
-        return clusters_of_rows(params, given.rows, generators, starts, engine)
-    distances = given.distances
+            return _density_clusters(params, X)
+        return clusters_of_rows(params, X, generators, starts, engine)
     if distances is None:
-        raise ValueError("neither rows nor distances are seen")
-    if params.algorithm == "spectral":
-        return _spectral(params, distances, generators, starts)
+        raise ValueError("neither rows nor distances")
+    n = n_rows(distances)
     if params.algorithm == "dbscan":
         eps = params.eps or knee(distances, params.min_samples)
-        labels = dbscan(distances, eps * _WITHIN, params.min_samples)
+        labels = dbscan(distances, eps * _EPS_SLACK, params.min_samples)
         return ClusterLabels(labels=labels, eps=eps)
     if params.algorithm == "hierarchical":
         return ClusterLabels(labels=hierarchical(distances, params.k, params.linkage))
-    return _kmedoids(params, distances, generators, starts)
+    if params.algorithm == "spectral":
+        neighbors, rng = DistanceNeighbors(distances), generators("embedding")
+        Z = embed_neighbors(neighbors, n, params.k, rng)
+        if starts is None:
+            starts = draw_starts(Z, params.k, params.n_init, generators("starts"))
+        return _kmeans_labels(kmeans(Z, starts, params.max_iter))
+    if starts is None:
+        starts = draw_medoids(n, params.k, params.n_init, generators("starts"))
+    medoids = kmedoids(distances, starts, params.max_iter)
+    return ClusterLabels(labels=medoids.labels, starts=starts)
 
 
 def clusters_of_rows(
@@ -387,14 +369,14 @@ def clusters_of_rows(
 ) -> ClusterLabels:
     """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
 
-    nmf is k-means of the rows of W, where X ≈ W H. spectral of many rows is that of some
-    which stand for all.
+    nmf is k-means of the rows of W, where X ≈ W H. spectral of many rows is that of
+    representatives.
     """
-    some = None
-    if params.samples_rows(len(X)):  # drawn here, among which no given start is
-        given, rng = ArrayRows(X), generators("representatives")
-        some = Representatives.draw(given, graph_rows(len(X)), rng, engine)
-        X, starts = some.V, None
+    representatives = None
+    if params.samples_rows(len(X)):  # starts are rows, and need not be among these
+        rows, rng = ArrayRows(X), generators("representatives")
+        representatives = Representatives.draw(rows, graph_rows(len(X)), rng, engine)
+        X, starts = representatives.V, None
     if params.algorithm == "spectral":
         X = spectral_embedding(X, params.k, generators("embedding"))
     if params.algorithm == "nmf":
@@ -410,52 +392,30 @@ def clusters_of_rows(
             memberships=fuzzy.memberships,
             n_coinciding=fuzzy.n_coinciding,
         )
-    found = kmeans(X, starts, params.max_iter, engine)
-    return _of_kmeans(found if some is None else some.spread(found))
+    clustering = kmeans(X, starts, params.max_iter, engine)
+    if representatives is not None:
+        clustering = representatives.spread(clustering)
+    return _kmeans_labels(clustering)
 
 
-def _of_density(params: OmniFC, X: FloatArray) -> ClusterLabels:
+def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
     if params.algorithm == "hdbscan":
         return ClusterLabels(
             labels=hdbscan(X, params.min_cluster_size, params.min_samples)
         )
     eps = params.eps or knee_of_rows(X, params.min_samples)
+    # neighbours that dbscan may list in the memory that is left, twice
+    memory = max(0, params.memory_limit - limits.analyst_bytes(params, *X.shape))
     labels = dbscan_of_rows(
-        X, eps * _WITHIN, params.min_samples, limits.neighbor_pairs(params, *X.shape)
+        X, eps * _EPS_SLACK, params.min_samples, memory // (2 * WORD)
     )
     return ClusterLabels(labels=labels, eps=eps)
 
 
-def _of_kmeans(found: Clustering) -> ClusterLabels:
+def _kmeans_labels(clustering: Clustering) -> ClusterLabels:
     return ClusterLabels(
-        labels=found.labels,
-        starts=found.starts,
-        n_iter=found.n_iter,
-        converged=found.converged,
+        labels=clustering.labels,
+        starts=clustering.starts,
+        n_iter=clustering.n_iter,
+        converged=clustering.converged,
     )
-
-
-def _spectral(
-    params: OmniFC,
-    distances: FloatArray,
-    generators: Generators,
-    starts: IntArray | None,
-) -> ClusterLabels:
-    neighbors, n = DistanceNeighbors(distances), n_rows(distances)
-    Z = embed_neighbors(neighbors, n, params.k, generators("embedding"))
-    if starts is None:
-        starts = draw_starts(Z, params.k, params.n_init, generators("starts"))
-    return _of_kmeans(kmeans(Z, starts, params.max_iter))
-
-
-def _kmedoids(
-    params: OmniFC,
-    distances: FloatArray,
-    generators: Generators,
-    starts: IntArray | None,
-) -> ClusterLabels:
-    n = n_rows(distances)
-    if starts is None:
-        starts = draw_medoids(n, params.k, params.n_init, generators("starts"))
-    found = kmedoids(distances, starts, params.max_iter)
-    return ClusterLabels(labels=found.labels, starts=starts)

@@ -1,19 +1,16 @@
-"""What fits: refused when a session is created, or when all have joined; what it takes.
+"""Bytes and memory of a session, which is refused where it does not fit.
 
-Numbers of parties, segments and noise are known from the terms, those of rows and
-features from the roster. Memory is a function of n.
+The terms give the numbers of parties, segments and noise, the roster those of rows and
+features. Memory is a function of n.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.limits import graph_rows
 from clustering_protocols.contract.sizing import WORD, Extent, Sizes
-from clustering_protocols.terms.terms import Layout
 
-from . import maths
 from .maths import n_landmarks, n_pairs
 from .params import OmniFC, OmniSession
 
@@ -34,69 +31,11 @@ def width(session: OmniSession) -> int:
 
 
 _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed size
-_WORD = 8
 _FEATURE_COPIES = 6  # rows of an embedding, its factor, and an iteration's temporaries
 _GRAPH = 200  # words per row of a graph of ten neighbours, symmetrised and scaled
 _STRIPES = 32  # of distances to landmarks, two of 16 at once
 _SILHOUETTE_ROWS = 32_768
 PARTY_LIMIT = 3 << 30
-
-
-def check(params: OmniFC, layout: Layout) -> None:
-    """Raise :class:`InvalidParameters` unless parameters and layout fit."""
-    if layout.n_column_groups > 1:
-        raise InvalidParameters(
-            f"omnifc splits rows alone; the layout has {layout.n_column_groups} column "
-            "groups."
-        )
-    _check_parties(params, len(layout.slots))
-    _check_memory(params)
-
-
-def _check_parties(params: OmniFC, parties: int) -> None:
-    needed = maths.count_needed_values(params.segments, params.noise)
-    if parties >= needed:
-        return
-    most = (parties + 1) // 2
-    with_these = (
-        f"{parties} parties suffice for segments + noise of at most {most}."
-        if most >= 2
-        else f"The least, segments = noise = 1, takes {maths.MIN_PARTIES}."
-    )
-    raise InvalidParameters(
-        f"segments = {params.segments} and noise = {params.noise} need {needed} parties; "
-        f"the layout has {parties}. {with_these}"
-    )
-
-
-def _check_memory(params: OmniFC) -> None:
-    """Refuse a number of rows whose distances do not fit, of one feature."""
-    needed = analyst_bytes(params, params.max_rows, n_features=1)
-    if needed > params.memory_limit:
-        most = most_rows(lambda n: analyst_bytes(params, n, 1), params.memory_limit)
-        raise InvalidParameters(
-            f"max_rows = {params.max_rows} takes {needed} bytes at the analyst; "
-            f"memory_limit is {params.memory_limit}, room for max_rows = {most}."
-        )
-
-
-def check_roster(session: OmniSession) -> None:
-    """Refuse rows, features or clusters that the terms have no room for."""
-    params = session.params
-    n, d = n_rows(session), n_features(session)
-    if n > params.max_rows:
-        raise ProtocolFailed(f"{n} rows came together; max_rows is {params.max_rows}.")
-    needed = analyst_bytes(params, n, d)
-    if needed > params.memory_limit:
-        most = most_rows(
-            lambda rows: analyst_bytes(params, rows, d), params.memory_limit
-        )
-        raise ProtocolFailed(
-            f"{n} rows of {d} features take {needed} bytes; memory_limit is "
-            f"{params.memory_limit}, room for {most} rows."
-        )
-    if params.n_clusters is not None and params.n_clusters > n:
-        raise ProtocolFailed(f"n_clusters is {params.n_clusters}; there are {n} rows.")
 
 
 def answer_pairs(params: OmniFC, n: int, n_features: int) -> int:
@@ -112,7 +51,7 @@ def upload_bytes(params: OmniFC, n: int, n_features: int) -> int:
 
     All distances of 10,000 rows take 400 MB, those of 16 features to landmarks 1.4 MB.
     """
-    return _WORD * answer_pairs(params, n, n_features)
+    return WORD * answer_pairs(params, n, n_features)
 
 
 def measures_silhouette(params: OmniFC) -> bool:
@@ -129,8 +68,8 @@ def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
     per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1)
     graph = _GRAPH * (graph_rows(n) if params.samples_rows(n) else n)
     decoded = upload_bytes(params, n, n_features)
-    more = _WORD * n_pairs(n) * _count_condensed_arrays(params)
-    return _PROCESS + decoded + more + (n * per_row + graph) * _WORD
+    copies = WORD * n_pairs(n) * _count_condensed_arrays(params)
+    return _PROCESS + decoded + copies + (n * per_row + graph) * WORD
 
 
 def _count_condensed_arrays(params: OmniFC) -> int:
@@ -157,7 +96,7 @@ def party_bytes(params: OmniFC, n: int, n_features: int) -> int:
     width = -(-n_features // params.segments)
     answer = upload_bytes(params, n, n_features)
     stripes = _STRIPES * n if params.distances == "landmarks" else 0
-    return _PROCESS + 2 * answer + (4 * n * width + stripes) * _WORD
+    return _PROCESS + 2 * answer + (4 * n * width + stripes) * WORD
 
 
 def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
@@ -169,10 +108,11 @@ def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
     return low
 
 
-def neighbor_pairs(params: OmniFC, n: int, n_features: int) -> int:
-    """Return how many neighbours dbscan of rows may list: what else is left for, twice."""
-    left = params.memory_limit - analyst_bytes(params, n, n_features)
-    return max(0, left) // (2 * _WORD)
+def rows_that_fit(params: OmniFC, n_features: int) -> int:
+    """Return the most rows whose analyst's step stays within memory_limit."""
+    return most_rows(
+        lambda n: analyst_bytes(params, n, n_features), params.memory_limit
+    )
 
 
 class OmniFcSizes(Sizes[OmniFC]):
@@ -190,10 +130,7 @@ class OmniFcSizes(Sizes[OmniFC]):
 
     def most_rows(self, params: OmniFC, n_features: int) -> int:
         """Return max_rows, or fewer where their distances exceed memory_limit."""
-        fit = most_rows(
-            lambda n: analyst_bytes(params, n, n_features), params.memory_limit
-        )
-        return min(params.max_rows, fit)
+        return min(params.max_rows, rows_that_fit(params, n_features))
 
     def beyond(self, params: OmniFC) -> str:
         """Return which of landmarks, max_rows and memory_limit help."""

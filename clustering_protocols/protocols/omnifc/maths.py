@@ -11,20 +11,16 @@ polynomial f of degree l + t - 1 at the *data points* 1, 3, 5, …; party j hold
 Plain integers modulo any prime: these are a few hundred numbers per session, and a small
 prime lets a test try all of them.
 
-Landmark MDS: distances to d + 1 common points give all rows up to a rigid motion.
-V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark points",
-2004. Landmarks that span all d dimensions make it exact: nothing is estimated, whatever
-the rows are. The parties draw the landmarks from a secret that the analyst lacks: the
-corners of a regular simplex, turned at random, round the middle of the features' ranges.
-A landmark is a row of no party; every party encodes it at home, with noise segments of
-zero.
+Landmarks: V. de Silva and J. B. Tenenbaum, "Sparse multidimensional scaling using landmark
+points", 2004. Distances to d + 1 points that span all d dimensions determine the rows
+exactly, up to a rigid motion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import sqrt
+from math import prod, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -76,16 +72,13 @@ def share_points(count: int) -> list[int]:
     return [2 * index for index in range(count)]
 
 
-def basis(nodes: Sequence[int], at: int, p: int = P) -> list[int]:
-    """Return L_j(at) mod p for each node j: 1 at its own node, 0 at the others."""
+def basis(nodes: Sequence[int], point: int, p: int = P) -> list[int]:
+    """Return L_j(point) mod p for each node j: 1 at its own node, 0 at the others."""
     values = []
-    for j, own in enumerate(nodes):
-        top = bottom = 1
-        for k, other in enumerate(nodes):
-            if k != j:
-                top = top * (at - other) % p
-                bottom = bottom * (own - other) % p
-        values.append(top * pow(bottom, -1, p) % p)
+    for x_j in nodes:
+        numerator = prod(point - x_k for x_k in nodes if x_k != x_j)
+        denominator = prod(x_j - x_k for x_k in nodes if x_k != x_j)
+        values.append(numerator * pow(denominator, -1, p) % p)
     return values
 
 
@@ -109,21 +102,15 @@ def build_decoding_weights(
     return [sum(column) % p for column in zip(*values, strict=True)]
 
 
-def checks(points: Sequence[int], needed_: int, p: int = P) -> Matrix:
+def checks(points: Sequence[int], n_values: int, p: int = P) -> Matrix:
     """Return weights whose sums over consistent answers are zero.
 
     Rows of the dual of the Reed-Solomon code of length N and dimension R: v_j and, with
     two more answers than needed, v_j β_j, where v_j = 1 / Π_{k ≠ j} (β_j - β_k). If
     answer j alone is wrong by e, they give e v_j and e v_j β_j, and their ratio is β_j.
     """
-    v = []
-    for j, own in enumerate(points):
-        bottom = 1
-        for k, other in enumerate(points):
-            if k != j:
-                bottom = bottom * (own - other) % p
-        v.append(pow(bottom, -1, p))
-    rows = min(len(points) - needed_, 2)
+    v = [pow(prod(x - y for y in points if y != x), -1, p) for x in points]
+    rows = min(len(points) - n_values, 2)
     return [
         [w * pow(x, power, p) % p for w, x in zip(v, points, strict=True)]
         for power in range(rows)
@@ -158,11 +145,11 @@ def add_combination(
             field.add(total, part)
         return
     for begin in range(0, len(parts), _TERMS):
-        some = list(parts[begin : begin + _TERMS])
+        terms = list(parts[begin : begin + _TERMS])
         padded = np.zeros(_TERMS, dtype=np.uint64)
-        padded[: len(some)] = weights[begin : begin + _TERMS]
-        some += some[:1] * (_TERMS - len(some))  # with weight 0, and in the cache
-        field.add_multiples(total, padded, *some)
+        padded[: len(terms)] = weights[begin : begin + _TERMS]
+        terms += terms[:1] * (_TERMS - len(terms))  # with weight 0, and in the cache
+        field.add_multiples(total, padded, *terms)
 
 
 def cut(rows: WordArray, segments: int) -> list[WordArray]:
@@ -201,11 +188,10 @@ def draw_landmarks(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordAr
     """Return d + 1 landmarks in the units of quantised rows, as residues.
 
     They lie .45 diagonals from the middle of the box of ranges, so that no row and no
-    other landmark is farther from one than the diagonal: the precision that leaves the
-    distances of rows below p leaves these below it too. Rounding is covered by the
-    twentieth of the diagonal that is left. Of a box of a few units the landmarks lie
-    farther away, that rounding does not bring them into fewer dimensions; all is far
-    below p then.
+    other landmark is farther from one than the diagonal: the precision that keeps the
+    distances of rows below p keeps these below it too. The remaining twentieth of the
+    diagonal covers rounding. In a box of a few units the landmarks lie farther away, so
+    that rounding does not bring them into fewer dimensions; all is far below p then.
 
     ranges: float64 (d,); r_f of the scaled features.
     bits: q.
@@ -235,9 +221,9 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
 
     Raises ProtocolFailed if the landmarks are no simplex: an answer was corrupt.
     """
-    between, begins = _read_landmark_distances(read, n_landmarks(n_features), n_rows)
-    mean = between.mean(axis=0)
-    gram = -(between - mean - mean[:, None] + mean.mean()) / 2
+    delta, begins = _read_landmark_distances(read, n_landmarks(n_features), n_rows)
+    mean = delta.mean(axis=0)
+    gram = -(delta - mean - mean[:, None] + mean.mean()) / 2
     values, vectors = np.linalg.eigh(gram)
     values, vectors = values[-n_features:], vectors[:, -n_features:]
     if values[0] <= _SPREAD * values[-1]:
@@ -249,24 +235,24 @@ def rows_from_landmarks(read: ReadPairs, n_rows: int, n_features: int) -> FloatA
     X = np.empty((n_rows, n_features))
     for begin in range(0, n_rows, _BLOCK):
         end = min(begin + _BLOCK, n_rows)
-        from_rows = [read(slice(first + begin, first + end)) for first in begins]
-        apart = np.array(from_rows) - mean[:, None]
+        distances = [read(slice(first + begin, first + end)) for first in begins]
+        differences = np.array(distances) - mean[:, None]
         # no matrix product: equal rows stay equal wherever they stand
-        np.einsum("ln,ld->nd", apart, inverse, out=X[begin:end])
+        np.einsum("ln,ld->nd", differences, inverse, out=X[begin:end])
     return X
 
 
 def _read_landmark_distances(
     read: ReadPairs, count: int, n_rows: int
 ) -> tuple[FloatArray, list[int]]:
-    """Return distances between landmarks (L, L); where those of each to all rows begin."""
-    between, begins, begin = np.zeros((count, count)), [], 0
-    for place in range(count):
-        middle = begin + count - place - 1
-        between[place, place + 1 :] = read(slice(begin, middle))
+    """Return distances between landmarks (L, L), and where those to all rows begin."""
+    delta, begins, begin = np.zeros((count, count)), [], 0
+    for landmark in range(count):
+        middle = begin + count - landmark - 1
+        delta[landmark, landmark + 1 :] = read(slice(begin, middle))
         begins.append(middle)
         begin = middle + n_rows
-    return between + between.T, begins
+    return delta + delta.T, begins
 
 
 def _simplex(d: int) -> FloatArray:
@@ -291,17 +277,17 @@ def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
         sign = 1.0 if x[0] > 0 else -1.0
         v = x.copy()
         v[0] += sign * sqrt(_total(np.square(x)))
-        some = points[:, -size:]
-        along = 2 * _total(some * v) / _total(np.square(v))
-        some[:] = sign * (along[:, None] * v - some)
+        block = points[:, -size:]
+        projections = 2 * _total(block * v) / _total(np.square(v))
+        block[:] = sign * (projections[:, None] * v - block)
     return points
 
 
 def _nearly_normal(size: int, stream: KeyedStream) -> FloatArray:
     """Return numbers of mean 0: sums of twelve uniform ones, of 32 bits each, exact."""
-    drawn = stream.words(_SUMMANDS * size).reshape(_SUMMANDS, size) >> np.uint64(32)
+    words = stream.words(_SUMMANDS * size).reshape(_SUMMANDS, size) >> np.uint64(32)
     # twice each and odd: none is zero
-    whole: IntArray = (2 * drawn + np.uint64(1)).sum(axis=0).astype(np.int64)
+    whole: IntArray = (2 * words + np.uint64(1)).sum(axis=0).astype(np.int64)
     return (whole - _SUMMANDS * 2**32).astype(np.float64) * 2.0**-33
 
 
@@ -326,12 +312,12 @@ def field_distances(
     last = n if first is None else first
     columns = np.zeros((-(-width // _GROUP) * _GROUP, n), dtype=np.uint64)
     columns[:width] = Z.T
-    out: WordArray = np.empty(n_pairs(n) - n_pairs(n - last), dtype=np.uint64)
+    distances: WordArray = np.empty(n_pairs(n) - n_pairs(n - last), dtype=np.uint64)
     begin = 0
     for part in engine.map(partial(_stripe, columns), _stripes(n, last)):
-        out[begin : begin + len(part)] = part
+        distances[begin : begin + len(part)] = part
         begin += len(part)
-    return out
+    return distances
 
 
 def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
@@ -347,22 +333,24 @@ def _stripes(n: int, last: int) -> Iterator[tuple[int, int]]:
 def _stripe(columns: WordArray, rows: tuple[int, int]) -> WordArray:
     """Return the distances of pairs whose first row is in a stripe."""
     n, (top, bottom) = columns.shape[1], rows
-    n_here = n_pairs(n - top) - n_pairs(n - bottom)
-    out: WordArray = np.empty(n_here, dtype=np.uint64)
-    _fill_distances(columns, top, bottom, out)
-    return out
+    size = n_pairs(n - top) - n_pairs(n - bottom)
+    distances: WordArray = np.empty(size, dtype=np.uint64)
+    _fill_distances(columns, top, bottom, distances)
+    return distances
 
 
-@in_c("out")
-def _fill_distances(columns: WordArray, first: int, last: int, out: WordArray) -> None:
+@in_c("distances")
+def _fill_distances(
+    columns: WordArray, first: int, last: int, distances: WordArray
+) -> None:
     begin = 0
     for i in range(first, last):
-        row = out[begin : begin + columns.shape[1] - i - 1]
+        row = distances[begin : begin + columns.shape[1] - i - 1]
         row[:] = 0
         for column in columns:
-            later = column[i + 1 :]
-            apart = np.maximum(column[i], later) - np.minimum(column[i], later)
-            a0, a1 = apart & LOW_LIMB, apart >> LIMB
+            x, y = column[i], column[i + 1 :]
+            difference = np.maximum(x, y) - np.minimum(x, y)
+            a0, a1 = difference & LOW_LIMB, difference >> LIMB
             row[:] = add_limbs(row, a0 * a0, (a0 * a1) << np.uint64(1), a1 * a1)
         row[:] = reduce(row)
         begin += len(row)

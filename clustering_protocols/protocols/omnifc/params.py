@@ -155,12 +155,12 @@ class OmniFC(Params):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        finds = self.algorithm in {"dbscan", "hdbscan"}
-        if finds and self.n_clusters is not None:
+        by_density = self.algorithm in {"dbscan", "hdbscan"}
+        if by_density and self.n_clusters is not None:
             raise ValueError(
                 f"{self.algorithm} finds the number of clusters: leave out n_clusters"
             )
-        if not finds and self.n_clusters is None:
+        if not by_density and self.n_clusters is None:
             raise ValueError(f"{self.algorithm} needs n_clusters")
         if self.ranges == "declared" and self.scaling not in {"minmax", "none"}:
             raise ValueError("ranges 'declared' is for scaling 'minmax' and 'none'")
@@ -202,7 +202,7 @@ class OmniFC(Params):
 
     @property
     def k(self) -> int:
-        """Return the number of clusters; :class:`ValueError` where it is found."""
+        """Return the number of clusters; :class:`ValueError` where there is none."""
         if self.n_clusters is None:
             raise ValueError(f"{self.algorithm} has no number of clusters")
         return self.n_clusters
@@ -218,8 +218,8 @@ class OmniFC(Params):
         """Return the parameters with the exponent by the numbers of rows and columns."""
         if self.algorithm != "fuzzy_cmeans" or self.fuzziness != "auto":
             return self
-        found = fuzziness.exponent_by_size(n_rows, n_columns)
-        return self.model_copy(update={"fuzziness": found})
+        exponent = fuzziness.exponent_by_size(n_rows, n_columns)
+        return self.model_copy(update={"fuzziness": exponent})
 
 
 OmniSession = SessionContext[OmniFC]

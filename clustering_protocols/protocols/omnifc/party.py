@@ -54,7 +54,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
         bits = units.bits_for(params.bits, scale.ranges)
         order = context.recall(RowOrder).order
         rows = scaled_rows(params, scale, data)[order]
-        asked = dominance.check(context, data.columns, lambda: [rows])
+        question = dominance.check(context, data.columns, lambda: [rows])
         segments = maths.cut(maths.quantise(rows, bits), params.segments)
         noise = _noise(context, segments)
         matrix = maths.build_encoding_matrix(
@@ -73,8 +73,8 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
                 for slot, share in shares.items()
             ],
             remember=[messages.OwnShares(shares=own, bits=bits)],
-            notes={"binary digits after the point": bits, **asked.notes},
-            asks=asked.asks,
+            notes={"binary digits after the point": bits, **question.notes},
+            asks=question.asks,
         )
 
     def receive(
@@ -98,9 +98,9 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
 def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArray]:
     """Return t noise segments that follow from the rows, whatever the attempt.
 
-    Two attempts seal the same shares, so that a second one tells nothing, anyone who holds
-    shares of which. Of other rows the noise would be independent: the difference of two
-    sharings with the same noise is that of the rows.
+    Two attempts seal the same shares, so that holders of shares of both learn nothing more.
+    Other rows get independent noise: with the same noise, the difference of two sharings
+    is that of the rows.
     """
     rows = sha256(b"".join(segment.tobytes() for segment in segments)).hexdigest()
     stream = context.lasting_stream(f"noise/{rows}")
@@ -115,33 +115,22 @@ def _check_memory(context: OmniContext) -> None:
     params, session = context.session.params, context.session
     n, d = limits.n_rows(session), limits.n_features(session)
     limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
-    needed = limits.party_bytes(params, n, d)
-    if needed > limit:
-        most = limits.most_rows(lambda rows: limits.party_bytes(params, rows, d), limit)
+    n_bytes = limits.party_bytes(params, n, d)
+    if n_bytes > limit:
+        fit = limits.most_rows(lambda rows: limits.party_bytes(params, rows, d), limit)
         raise GuardRefused(
-            f"{n} rows of {d} features take {needed} bytes here; the choice "
-            f"'memory_limit' is {limit}, room for {most} rows."
+            f"{n} rows of {d} features take {n_bytes} bytes here; the choice "
+            f"'memory_limit' is {limit}, room for {fit} rows."
         )
 
 
-Streams = Sequence[tuple[int, KeyedStream]]
-"""One stream per other party, with its sign."""
+def hide(
+    values: WordArray, weight: int, streams: Sequence[tuple[int, KeyedStream]]
+) -> None:
+    """Replace values (settled) by weight · values + mask mod p, in place.
 
-
-def pairwise_streams(context: OmniContext) -> Streams:
-    """Return the streams of this attempt: +1 where the other party comes later, else -1.
-
-    Raises GuardRefused if there are fewer than three parties: each could subtract
-        itself.
+    streams: of each other party, and +1 where that party comes later, else -1.
     """
-    slots = context.session.slots
-    if len(slots) < MINIMUM_MEMBERS:
-        raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
-    return list(masked_sums.pairwise_streams(context, slots, "coterie/field-mask/2"))
-
-
-def hide(values: WordArray, weight: int, streams: Streams) -> None:
-    """Replace values (settled) by weight · values + mask mod p, in place."""
     for _, block in blocks(values):
         own = block.copy()
         block[:] = np.uint64(0)
@@ -163,21 +152,27 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         With landmarks the rows of these come first, and theirs alone are the distances.
         """
         params = context.session.params
-        held = context.recall(messages.HeldShares)
+        memory = context.recall(messages.HeldShares)
+        shares, n_first = memory.shares, None
         if params.distances == "landmarks":
-            ours = landmark_shares(context, held.bits)
-            both = np.concatenate([ours, held.shares])
-            distances = maths.field_distances(both, context.engine, first=len(ours))
-        else:
-            distances = maths.field_distances(held.shares, context.engine)
+            landmarks = landmark_shares(context, memory.bits)
+            shares, n_first = np.concatenate([landmarks, shares]), len(landmarks)
+        distances = maths.field_distances(shares, context.engine, first=n_first)
         if params.hide_segments:
-            streams = pairwise_streams(context)
-            session = context.session
-            points = maths.share_points(len(session.slots))
-            weights = maths.build_decoding_weights(session.params.segments, points)
-            hide(distances, weights[session.slots.index(context.slot.name)], streams)
+            slots = context.session.slots
+            if len(slots) < MINIMUM_MEMBERS:  # each could subtract itself
+                raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
+            streams = masked_sums.pairwise_streams(
+                context, slots, "coterie/field-mask/2"
+            )
+            points = maths.share_points(len(slots))
+            weights = maths.build_decoding_weights(params.segments, points)
+            weight = weights[slots.index(context.slot.name)]
+            hide(distances, weight, list(streams))
         return Reply(
-            contribution=messages.EncodedDistances(bits=held.bits, distances=distances)
+            contribution=messages.EncodedDistances(
+                bits=memory.bits, distances=distances
+            )
         )
 
     def conclude(
@@ -211,16 +206,16 @@ def landmark_shares(context: OmniContext, bits: int) -> WordArray:
     """Return this party's shares (d + 1, width) of the landmarks."""
     params, session = context.session.params, context.session
     ranges = build_agreed_scale(context, params).ranges
-    drawn = maths.draw_landmarks(
+    landmarks = maths.draw_landmarks(
         ranges, bits, group_stream(context, "column", "landmarks")
     )
-    segments = maths.cut(drawn, params.segments)
-    silent = [np.zeros_like(segments[0])] * params.noise
+    segments = maths.cut(landmarks, params.segments)
+    no_noise = [np.zeros_like(segments[0])] * params.noise
     matrix = maths.build_encoding_matrix(
         params.segments, params.noise, len(session.slots)
     )
     own = matrix[session.slots.index(context.slot.name)]
-    return maths.encode([own], segments + silent)[0].reshape(len(drawn), -1)
+    return maths.encode([own], segments + no_noise)[0].reshape(len(landmarks), -1)
 
 
 def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
@@ -238,13 +233,13 @@ def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
         return units.build_declared_scale(
             params.scaling, context.session.bounds(context.slot.name)
         )
-    known = context.recall(PooledMoments)
+    pooled = context.recall(PooledMoments)
     if params.scaling == "minmax":
-        low, high, spread = known.minimum, known.maximum, np.ones(n_features)
+        low, high, spread = pooled.minimum, pooled.maximum, np.ones(n_features)
     else:
         reach = np.ldexp(1.0, context.recall(PooledReach).powers)
-        low, high = known.mean - reach, known.mean + reach
-        spread = context.session.units(context.slot.name, known.spread)
+        low, high = pooled.mean - reach, pooled.mean + reach
+        spread = context.session.units(context.slot.name, pooled.spread)
     return units.Scale(
         factor=units.factors(params.scaling, spread, high - low),
         minimum=low,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Method, RoundBudget, Shape
 from clustering_protocols.contract import (
     USUAL_FIGURES,
@@ -79,7 +80,7 @@ RISKS: Final[Mapping[str, Risk]] = {
 }
 
 
-def _way(name: str, *shapes: Shape) -> Method:
+def _method(name: str, *shapes: Shape) -> Method:
     return Method(
         name=name,
         partitionings=("horizontal",),
@@ -92,12 +93,12 @@ def _way(name: str, *shapes: Shape) -> Method:
 
 
 METHODS = (
-    _way("kmeans", "spherical"),
-    _way("fuzzy_cmeans", "fuzzy"),
-    _way("kmedoids", "spherical"),
-    _way("spectral", "arbitrary"),
-    _way("dbscan", "arbitrary"),
-    _way("hierarchical", "spherical", "arbitrary"),
+    _method("kmeans", "spherical"),
+    _method("fuzzy_cmeans", "fuzzy"),
+    _method("kmedoids", "spherical"),
+    _method("spectral", "arbitrary"),
+    _method("dbscan", "arbitrary"),
+    _method("hierarchical", "spherical", "arbitrary"),
 )
 
 
@@ -132,15 +133,53 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def check(self, params: OmniFC, layout: Layout) -> None:
         """Refuse parties, segments, noise, digits and rows that do not fit together."""
-        from . import limits
+        from . import limits, maths
 
-        limits.check(params, layout)
+        if layout.n_column_groups > 1:
+            raise InvalidParameters(
+                f"omnifc splits rows alone; the layout has {layout.n_column_groups} "
+                "column groups."
+            )
+        n_parties = len(layout.slots)
+        n_values = maths.count_needed_values(params.segments, params.noise)
+        if n_parties < n_values:
+            limit = (n_parties + 1) // 2
+            remedy = (
+                f"{n_parties} parties suffice for segments + noise of at most {limit}."
+                if limit >= 2
+                else f"The least, segments = noise = 1, takes {maths.MIN_PARTIES}."
+            )
+            raise InvalidParameters(
+                f"segments = {params.segments} and noise = {params.noise} need "
+                f"{n_values} parties; the layout has {n_parties}. {remedy}"
+            )
+        n_bytes = limits.analyst_bytes(params, params.max_rows, n_features=1)
+        if n_bytes > params.memory_limit:
+            fit = limits.rows_that_fit(params, n_features=1)
+            raise InvalidParameters(
+                f"max_rows = {params.max_rows} takes {n_bytes} bytes at the analyst; "
+                f"memory_limit is {params.memory_limit}, room for max_rows = {fit}."
+            )
 
     def check_roster(self, session: OmniSession) -> None:
         """Refuse rows, features or clusters that the terms have no room for."""
         from . import limits
 
-        limits.check_roster(session)
+        params = session.params
+        n, d = limits.n_rows(session), limits.n_features(session)
+        if n > params.max_rows:
+            raise ProtocolFailed(
+                f"{n} rows came together; max_rows is {params.max_rows}."
+            )
+        n_bytes = limits.analyst_bytes(params, n, d)
+        if n_bytes > params.memory_limit:
+            raise ProtocolFailed(
+                f"{n} rows of {d} features take {n_bytes} bytes; memory_limit is "
+                f"{params.memory_limit}, room for {limits.rows_that_fit(params, d)} rows."
+            )
+        k = params.n_clusters
+        if k is not None and k > n:
+            raise ProtocolFailed(f"n_clusters is {k}; there are {n} rows.")
 
     def quorum(self, params: OmniFC, layout: Layout) -> int:
         """Return how many answers suffice: all, where segments are hidden."""
@@ -154,10 +193,12 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         """Return the usual ones, the silhouette of few rows, those of memberships."""
         from . import limits
 
-        fuzzy = {"partition_coefficient", "xie_beni"}
-        several = fuzzy if params.algorithm == "fuzzy_cmeans" else set()
-        silhouette = {"silhouette"} if limits.measures_silhouette(params) else set()
-        return USUAL_FIGURES | silhouette | several
+        figures = set(USUAL_FIGURES)
+        if params.algorithm == "fuzzy_cmeans":
+            figures |= {"partition_coefficient", "xie_beni"}
+        if limits.measures_silhouette(params):
+            figures.add("silhouette")
+        return frozenset(figures)
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
@@ -176,9 +217,11 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
         """Return rows up to a motion, outside, where coarse steps show single features."""
-        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
-        shown |= to(Reader.GROUP, Kind.LABELS)
-        return shown | statistics.shows(layout, **_pooled_statistics(params))
+        return (
+            to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
+            | to(Reader.GROUP, Kind.LABELS)
+            | statistics.shows(layout, **_pooled_statistics(params))
+        )
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics if needed, shares, distances."""
@@ -194,14 +237,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             exchanges=(Exchange(messages.EncodeRows, messages.SharesSent),),
             envelopes=(messages.RowShares,),
         )
-        least = 1 if params.hide_segments else 0  # fewer answers may suffice
+        minimum = 1 if params.hide_segments else 0  # fewer answers may suffice
         distances = Stage(
             name="distances",
             analyst=_role("analyst:Decoder"),
             party=_role("party:Comparer"),
             exchanges=(
                 Exchange(
-                    messages.Compare, messages.EncodedDistances, least, shows=True
+                    messages.Compare, messages.EncodedDistances, minimum, shows=True
                 ),
             ),
             results=(
@@ -233,7 +276,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
-    """Return which statistics parties pool: those that no dictionary tells.
+    """Return which statistics parties pool: those that the dictionary does not give.
 
     Unscaled features take moments too, as bounds of their values. Ranges take
     envelopes to the leader, so minmax alone asks for them.

@@ -1,4 +1,4 @@
-"""What `omnifc` is shown on and measured by: examples, and the same on pooled features.
+"""Examples of `omnifc`, and the same on pooled features, which it is measured by.
 
 Examples are made data: three groups of rows, features of different units.
 """
@@ -6,6 +6,8 @@ Examples are made data: three groups of rows, features of different units.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -26,22 +28,20 @@ def cluster_pooled(
 ) -> IntArray:
     """Return labels of the same algorithm on X, with the same scaling and starts.
 
-    On the features themselves, whatever ``features`` says: what is lost on rows of
-    distances is then seen.
+    On the features themselves, whatever ``features`` says, so that the loss on rows of
+    distances shows.
     """
     Z = scale(params, X, None if trace is None else trace.session)
     params = params.settle(*X.shape).model_copy(update={"features": "embedding"})
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = summary.starts if summary else None
 
-    def generators(use: str) -> np.random.Generator:
-        return generator(0, "omnifc", "pooled", use)
-
+    generators = partial(generator, 0, "omnifc", "pooled")
     if params.algorithm == "nmf":
         Z = Z - Z.min(axis=0)  # no negative numbers
         return analyst.clusters_of_rows(params, Z, generators, starts).labels
-    seen = analyst.build_clustering_input(params, None, Z)
-    return analyst.clusters(params, seen, generators, starts).labels
+    clustering_input = analyst.build_clustering_input(params, None, Z)
+    return analyst.clusters(params, clustering_input, generators, starts).labels
 
 
 def scale(
@@ -54,12 +54,8 @@ def scale(
     if params.scaling == "unit_norm":
         return units.by_length(X)
     if params.ranges == "declared" and session is not None:
-        return (
-            X
-            * units.build_declared_scale(
-                params.scaling, session.bounds(session.slots[0])
-            ).factor
-        )
+        bounds = session.bounds(session.slots[0])
+        return X * units.build_declared_scale(params.scaling, bounds).factor
     ranges = X.max(axis=0) - X.min(axis=0)
     spread = np.where(ranges > 0, X.std(axis=0), 0.0)
     return X * units.factors(params.scaling, spread, ranges)
@@ -87,54 +83,48 @@ _WIDTH = 5
 
 def examples() -> Sequence[Example[OmniFC]]:
     """Return the defaults, the paper's l = t = 2, and each alternative at least once."""
-    variants = [
-        (3, OmniFC(n_clusters=3)),
-        (7, OmniFC(n_clusters=3, segments=2, noise=2, algorithm="spectral")),
-        (6, OmniFC(n_clusters=3, segments=2, algorithm="hierarchical")),
-        (
-            4,
-            OmniFC(
-                n_clusters=3,
-                hide_segments=False,
-                algorithm="fuzzy_cmeans",
-                scaling="none",
-                ranges="declared",
-            ),
-        ),
-        (
-            3,
-            OmniFC(
-                n_clusters=3,
-                algorithm="nmf",
-                features="distance_rows",
-                scaling="minmax",
-            ),
-        ),
-        (5, OmniFC(noise=2, algorithm="dbscan", scaling="none", eps=4.0)),
-        (3, OmniFC(n_clusters=3, algorithm="kmedoids", scaling="unit_norm", bits=20)),
-        (3, OmniFC(n_clusters=3, distances="landmarks")),
-        (
-            6,
-            OmniFC(
-                algorithm="hdbscan",
-                distances="landmarks",
-                segments=2,
-                hide_segments=False,
-                min_cluster_size=8,
-            ),
-        ),
-    ]
-    X = _draw_rows(np.random.default_rng(0))
-    said = [numbers([f"x{index}" for index in range(_WIDTH)], -40.0, 40.0)]
     return [
-        Example(
-            params=params,
-            layout=Layout.lattice(parties),
-            X=X,
-            sections={"dictionary": said} if params.ranges == "declared" else {},
-        )
-        for parties, params in variants
+        _example(3, n_clusters=3),
+        _example(7, n_clusters=3, segments=2, noise=2, algorithm="spectral"),
+        _example(6, n_clusters=3, segments=2, algorithm="hierarchical"),
+        _example(
+            4,
+            n_clusters=3,
+            hide_segments=False,
+            algorithm="fuzzy_cmeans",
+            scaling="none",
+            ranges="declared",
+        ),
+        _example(
+            3,
+            n_clusters=3,
+            algorithm="nmf",
+            features="distance_rows",
+            scaling="minmax",
+        ),
+        _example(5, noise=2, algorithm="dbscan", scaling="none", eps=4.0),
+        _example(3, n_clusters=3, algorithm="kmedoids", scaling="unit_norm", bits=20),
+        _example(3, n_clusters=3, distances="landmarks"),
+        _example(
+            6,
+            algorithm="hdbscan",
+            distances="landmarks",
+            segments=2,
+            hide_segments=False,
+            min_cluster_size=8,
+        ),
     ]
+
+
+def _example(n_parties: int, **values: Any) -> Example[OmniFC]:
+    params, X = OmniFC(**values), _draw_rows(np.random.default_rng(0))
+    schema = numbers([f"x{index}" for index in range(_WIDTH)], -40.0, 40.0)
+    return Example(
+        params=params,
+        layout=Layout.lattice(n_parties),
+        X=X,
+        sections={"dictionary": [schema]} if params.ranges == "declared" else {},
+    )
 
 
 def _draw_rows(rng: np.random.Generator) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What every party does alike to each feature: a factor, a range, binary digits.
+"""The scale that all parties share: a factor and a range of each feature, binary digits.
 
 x̃ = round(2^q x) for x ≥ 0, a non-negative integer. A squared distance of such rows is
 at most Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one) and must stay below p: then
@@ -22,7 +22,7 @@ from clustering_protocols.terms.preparation import Ranges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """What every party does alike to each feature.
+    """The factor and range of each feature, the same at every party.
 
     factor: float64 (n_features,).
     minimum, maximum: float64 (n_features,); of the features as given.
@@ -52,10 +52,10 @@ def by_length(X: FloatArray) -> FloatArray:
 
 
 def factors(scaling: str, spread: FloatArray, ranges: FloatArray) -> FloatArray:
-    """Return what each feature is multiplied with; constant features stay as they are.
+    """Return the factor of each feature; 1 for constant features.
 
-    Where the mean lies does not matter: a shift changes no distance. Of prepared columns
-    the spread is their unit.
+    The mean does not matter: a shift changes no distance. Of prepared columns the spread
+    is their unit.
     """
     divisor = {"standard": spread, "minmax": ranges}.get(scaling)
     if divisor is None:
@@ -63,12 +63,12 @@ def factors(scaling: str, spread: FloatArray, ranges: FloatArray) -> FloatArray:
     return 1.0 / np.where(divisor > 0, divisor, 1.0)
 
 
-def build_declared_scale(scaling: str, given: Ranges) -> Scale:
-    """Return the scale of the dictionary's ranges; no spread is asked for there."""
+def build_declared_scale(scaling: str, ranges: Ranges) -> Scale:
+    """Return the scale of the dictionary's ranges, which needs no spread."""
     return Scale(
-        factor=factors(scaling, np.ones_like(given.low), given.high - given.low),
-        minimum=given.low,
-        maximum=given.high,
+        factor=factors(scaling, np.ones_like(ranges.low), ranges.high - ranges.low),
+        minimum=ranges.low,
+        maximum=ranges.high,
         unit_norm=False,
     )
 
@@ -81,24 +81,23 @@ def largest_bits(ranges: FloatArray) -> int:
 
     Below zero where not even whole numbers fit.
     """
-    return next((q for q in range(MAX_BITS, -1, -1) if _bound(ranges, q) < P), -1)
+    for q in range(MAX_BITS, -1, -1):
+        # Σ_f (2^q R_f + 1)² in whole numbers, rounded up
+        if sum((ceil(Fraction(float(R)) * 2**q) + 1) ** 2 for R in ranges) < P:
+            return q
+    return -1
 
 
-def bits_for(given: int | None, ranges: FloatArray) -> int:
-    """Return the given q, or the largest; :class:`InvalidParameters` if it does not fit."""
-    most = largest_bits(ranges)
-    if most < 0:
+def bits_for(bits: int | None, ranges: FloatArray) -> int:
+    """Return q of the terms, or the largest; InvalidParameters if it does not fit."""
+    largest = largest_bits(ranges)
+    if largest < 0:
         raise InvalidParameters(
             "The ranges of the features are too wide: squared distances do not fit a "
             "word. Scale the features, or choose another unit."
         )
-    if given is not None and given > most:
+    if bits is not None and bits > largest:
         raise InvalidParameters(
-            f"bits is {given}; the ranges of the features allow at most {most}."
+            f"bits is {bits}; the ranges of the features allow at most {largest}."
         )
-    return most if given is None else given
-
-
-def _bound(ranges: FloatArray, bits: int) -> int:
-    """Return Σ_f (2^q R_f + 1)² in whole numbers, rounded up."""
-    return sum((ceil(Fraction(float(R)) * 2**bits) + 1) ** 2 for R in ranges)
+    return largest if bits is None else bits

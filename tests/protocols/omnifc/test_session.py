@@ -163,7 +163,7 @@ def plain_answers(segments: int, noise: int, parties: int) -> tuple[Any, Any, An
 
 
 def decode(params: OmniFC, slots: Any, given: Any) -> list[float]:
-    decoder = analyst.DistanceDecoder.of(params, slots, given, 0)
+    decoder = analyst.DistanceDecoder(params, slots, given, 0)
     whole = decoder.read(slice(len(next(iter(given.values())))))
     assert decoder.read(slice(1, 3)).tolist() == whole[1:3].tolist()
     return whole.tolist()
