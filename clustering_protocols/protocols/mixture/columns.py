@@ -1,4 +1,4 @@
-"""Which columns are numbers and which stand for levels, and rows as both."""
+"""The columns that are numbers and those that stand for levels, and rows as both."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ class Columns:
 
         X: float64 (n, m), as it was prepared.
         """
-        at = self.numbers
-        Z = (X[:, at] - scale.offset[at]) * scale.inverse[at]
+        numbers = self.numbers
+        Z = (X[:, numbers] - scale.offset[numbers]) * scale.inverse[numbers]
         return Z, self.spread((X > 0).astype(np.float64))
 
     def spread(self, coded: FloatArray) -> FloatArray:
-        """Return the levels (n, L) of all columns (n, m): no beside yes.
+        """Return the levels (n, L) of all columns (n, m), those of yes and no as two.
 
         coded: 1, or a share, where a row has a level.
         """
         levels = np.empty((len(coded), self.n_levels))
-        for category, at in zip(self.categories, self.level_slices, strict=True):
+        for category, part in zip(self.categories, self.level_slices, strict=True):
             columns = coded[:, category.start : category.stop]
-            alone = len(category) == 1
-            levels[:, at] = np.hstack([1 - columns, columns]) if alone else columns
+            binary = len(category) == 1
+            levels[:, part] = np.hstack([1 - columns, columns]) if binary else columns
         return levels
 
     def join(
@@ -76,12 +76,12 @@ class Columns:
     ) -> FloatArray:
         """Return means (k, m) in the units of the columns.
 
-        Z: float64 (k, F), scaled; shares: float64 (k, L); high: float64 (m,), what
-            stands where a row has a level.
+        Z: float64 (k, F), scaled; shares: float64 (k, L); high: float64 (m,), the value
+            of a column where a row has its level.
         """
         means = np.empty((len(Z), self.width))
-        at = self.numbers
-        means[:, at] = Z / scale.inverse[at] + scale.offset[at]
+        numbers = self.numbers
+        means[:, numbers] = Z / scale.inverse[numbers] + scale.offset[numbers]
         for category, levels in zip(self.categories, self.level_slices, strict=True):
             columns = slice(category.start, category.stop)
             share = shares[:, levels][:, -len(category) :]

@@ -1,4 +1,4 @@
-"""Expectation and maximisation: components, sums over rows, and what follows from both.
+"""Expectation and maximisation: components, sums over rows, and the next components.
 
 The density of a row is Σ_c π_c N(z; μ_c, Σ_c) Π_j θ_cj(x_j) over its numbers z and levels
 x_j, which are independent within a component (A. Dempster, N. Laird, D. Rubin, "Maximum
@@ -9,8 +9,8 @@ likelihood from incomplete data via the EM algorithm", 1977; P. Lazarsfeld, N. H
     μ_c' = μ_c + d_c,  d_c = S_c / N_c,  Σ_c' = Q_c / N_c - d_c d_cᵀ + reg_covar I.
 
 That is scikit-learn's update, around the means before: no digit is lost where a component
-lies far off. Everything that parties must find alike is element by element, in an order
-that is written down: all have the same components, bit for bit.
+lies far off. All that parties must compute alike is element by element, in a fixed order:
+all have the same components, bit for bit.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from .messages import Components
 from .params import Covariance, Mixture
 
 LARGEST_LOG: Final = 2.0**20
-"""Log densities of a row beyond count as this: the ring is for the digits of others."""
+"""Log densities beyond this are clipped: the ring is for the digits of others."""
 _LEAST_SHARE: Final = 1e-15
 _SMOOTHED: Final = 0.1
-"""Of the shares of levels at the start, so that none is 0 and stays it."""
+"""Of the shares of levels at the start, so that none is 0 and stays 0."""
 _LEAST_VARIANCE: Final = 0.1
 _SAME_ROWS: Final = 1e-6
 _ITEMS: Final = 1 << 17
 
 
 def n_entries(kind: Covariance, k: int, width: int) -> tuple[int, int]:
-    """Return the shape in which covariances, and the sums Q, stand."""
+    """Return the shape of packed covariances, and of the sums Q."""
     triangle = width * (width + 1) // 2
     shapes = {
         "full": (k, triangle),
@@ -76,7 +76,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The shape of a model: what both sides know of it in advance.
+    """The shape of a model, which both sides know in advance.
 
     kind, k: of the parameters. columns: of the table.
     """
@@ -129,13 +129,13 @@ class Shape:
         return Sums(weights, first, second, levels, float(log[0]))
 
     def encoding(self, model: Components, scale: Scaler, n_rows: int) -> FixedPoint:
-        """Return how the sums of an update stand as ring elements.
+        """Return the encoding of the sums of an update.
 
         By Minkowski no sum of squares around μ is larger than (√Σz² + √n |μ|)².
         """
-        at = self.columns.numbers
-        away = np.abs(model.means).max(axis=0, initial=0.0)
-        roots = np.sqrt(scale.square_limit[at]) + math.sqrt(n_rows) * away
+        numbers = self.columns.numbers
+        farthest = np.abs(model.means).max(axis=0, initial=0.0)
+        roots = np.sqrt(scale.square_limit[numbers]) + math.sqrt(n_rows) * farthest
         triangle = np.outer(roots, roots)[np.tril_indices(self.width)]
         squares = np.square(roots)
         rows = {
@@ -148,7 +148,7 @@ class Shape:
         }[self.kind]
         bounds = Sums(
             np.full(self.k, float(n_rows)),
-            np.tile(scale.sum_limit[at] + n_rows * away, (self.k, 1)),
+            np.tile(scale.sum_limit[numbers] + n_rows * farthest, (self.k, 1)),
             np.tile(rows, (n_entries(self.kind, self.k, self.width)[0], 1)),
             np.full((self.k, self.columns.n_levels), float(n_rows)),
             n_rows * LARGEST_LOG,
@@ -161,7 +161,7 @@ def start(
 ) -> Components:
     """Return components around given centroids.
 
-    Weights are equal; variances are what the centroids leave of the pooled ones.
+    Weights are equal; variances are the pooled ones less those of the centroids.
 
     V: float64 (k, m), in scaled units. weights: float64 (m,), of the preparation.
     """
@@ -181,11 +181,11 @@ def start(
     high = np.where(scale.ranges.high > 0, scale.ranges.high, 1.0)
     coded = np.clip(scale.undo(V) / high, 0.0, 1.0)
     shares = columns.spread(coded)
-    for at, size in zip(columns.level_slices, columns.level_counts, strict=True):
-        part = shares[:, at]
-        sums = add_in_order(np.zeros(k), part.T)[:, None]
-        part = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), 1 / size)
-        shares[:, at] = (1 - _SMOOTHED) * part + _SMOOTHED / size
+    for part, size in zip(columns.level_slices, columns.level_counts, strict=True):
+        share = shares[:, part]
+        sums = add_in_order(np.zeros(k), share.T)[:, None]
+        share = np.where(sums > 0, share / np.where(sums > 0, sums, 1.0), 1 / size)
+        shares[:, part] = (1 - _SMOOTHED) * share + _SMOOTHED / size
     return Components(
         number=0,
         transcript="",
@@ -206,18 +206,18 @@ def matrices(kind: Covariance, covariances: FloatArray, width: int) -> FloatArra
         variances = np.broadcast_to(covariances, (len(covariances), width))
         diagonal: FloatArray = variances[:, :, None] * np.eye(width)
         return diagonal
-    found = np.empty((len(covariances), width, width))
+    full = np.empty((len(covariances), width, width))
     rows, columns = np.tril_indices(width)
-    found[:, rows, columns] = found[:, columns, rows] = covariances
-    return found
+    full[:, rows, columns] = full[:, columns, rows] = covariances
+    return full
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Densities:
-    """What one party needs of components to pass over its rows.
+    """The components as a party passes over its rows.
 
     roots: float64 (k, F, F), Σ⁻¹ = P Pᵀ (full, tied); (k, F), 1/σ² (diag, spherical).
-    constants: float64 (k,); log π_c and what of the log density is of no row.
+    constants: float64 (k,); log π_c and the terms of the log density without a row.
     log_shares: float64 (L, k).
     """
 
@@ -262,18 +262,18 @@ class Densities:
 
     def logs(self, Z: FloatArray, H: FloatArray) -> FloatArray:
         """Return the log densities (k, n), weights included, of rows (n, F), (n, L)."""
-        return self._around(Z, H)[0]
+        return self._evaluate(Z, H)[0]
 
-    def _around(
+    def _evaluate(
         self, Z: FloatArray, H: FloatArray
     ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
-        """Return log densities, and rows (n, F) around each mean, squared if diagonal."""
+        """Return log densities, and rows (n, F) less each mean, squared if diagonal."""
         logs = np.empty((self.shape.k, len(Z)))
-        around, squares = [], []
+        differences, squares = [], []
         diagonal = self.shape.kind in {"diag", "spherical"}
         for c, (mean, root) in enumerate(zip(self.means, self.roots, strict=True)):
             D = Z - mean
-            around.append(D)
+            differences.append(D)
             if diagonal:
                 squares.append(np.square(D))
                 np.dot(squares[c], root, out=logs[c])
@@ -284,7 +284,7 @@ class Densities:
         logs += self.constants[:, None]
         if H.shape[1]:
             logs += (H @ self.log_shares).T
-        return logs, around, squares
+        return logs, differences, squares
 
     def sums(self, Z: FloatArray, H: FloatArray) -> FloatArray:
         """Return the sums (n_words,) of rows (n, F) and their levels (n, L)."""
@@ -292,17 +292,17 @@ class Densities:
         step = max(_ITEMS // max(shape.k * max(shape.width, 1), 1), 256)
         triangle = np.tril_indices(shape.width)
         for begin in range(0, len(Z), step):
-            some, levels = Z[begin : begin + step], H[begin : begin + step]
-            logs, around, squares = self._around(some, levels)
+            block, levels = Z[begin : begin + step], H[begin : begin + step]
+            logs, differences, squares = self._evaluate(block, levels)
             R, densities = memberships(logs)
-            first = np.array([r @ D for r, D in zip(R, around, strict=True)])
+            first = np.array([r @ D for r, D in zip(R, differences, strict=True)])
             if squares:
                 second = np.array([r @ D for r, D in zip(R, squares, strict=True)])
             else:
                 second = np.array(
                     [
                         ((D * r[:, None]).T @ D)[triangle]
-                        for r, D in zip(R, around, strict=True)
+                        for r, D in zip(R, differences, strict=True)
                     ]
                 )
             if shape.kind == "spherical" and shape.width:
@@ -402,17 +402,17 @@ def check_total(
         (own_Q - Q, slack * scale),
         (own.levels - sums.levels, slack),
         *(
-            (np.abs(sums.levels[:, at].sum(axis=1) - sums.weights), slack)
-            for at in shape.columns.level_slices
+            (np.abs(sums.levels[:, part].sum(axis=1) - sums.weights), slack)
+            for part in shape.columns.level_slices
         ),
     ]
-    if any((np.asarray(excess) > most).any() for excess, most in excesses):
+    if any((np.asarray(excess) > limit).any() for excess, limit in excesses):
         raise ProtocolFailed("A total is not of the rows whose moments were pooled.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Closing:
-    """What closes a run: sizes (k,), Σ log p and Σ -r log r under the last components."""
+    """The closing sums: sizes (k,), Σ log p and Σ -r log r under the last components."""
 
     sizes: FloatArray = field(repr=False)
     log_likelihood: float
@@ -420,19 +420,19 @@ class Closing:
 
     @staticmethod
     def encoding(shape: Shape, n_rows: int) -> FixedPoint:
-        """Return how it stands as ring elements, as long as the sums of an update."""
+        """Return their encoding, as long as the sums of an update."""
         bounds = np.ones(shape.n_words)
         bounds[: shape.k] = n_rows
         bounds[shape.k : shape.k + 2] = n_rows * np.array([LARGEST_LOG, shape.k])
         return FixedPoint.of(bounds)
 
     def vector(self, n_words: int) -> FloatArray:
-        """Return it (n_words,), zeros behind."""
-        found = np.zeros(n_words)
+        """Return them (n_words,), padded with zeros."""
+        vector = np.zeros(n_words)
         k = len(self.sizes)
-        found[:k] = self.sizes
-        found[k : k + 2] = self.log_likelihood, self.entropy
-        return found
+        vector[:k] = self.sizes
+        vector[k : k + 2] = self.log_likelihood, self.entropy
+        return vector
 
     @classmethod
     def read(cls, shape: Shape, code: FixedPoint, words: WordArray, n: int) -> Closing:
@@ -440,10 +440,10 @@ class Closing:
 
         Raises ProtocolFailed if it cannot be one.
         """
-        found = code.decode(words)
-        sizes = found[: shape.k]
-        log, entropy = map(float, found[shape.k : shape.k + 2])
+        vector = code.decode(words)
+        sizes = vector[: shape.k]
+        log, entropy = map(float, vector[shape.k : shape.k + 2])
         whole = (sizes >= 0).all() and (sizes == np.rint(sizes)).all()
-        if not whole or sizes.sum() != n or found[shape.k + 2 :].any():
+        if not whole or sizes.sum() != n or vector[shape.k + 2 :].any():
             raise ProtocolFailed("The sizes of the clusters do not add up to the rows.")
         return cls(sizes, log, max(entropy, 0.0))

@@ -80,7 +80,7 @@ class Mixture(Params):
 
     @property
     def fewest_published(self) -> int:
-        """Return the fewest rows of a cluster of which others are told."""
+        """Return the fewest rows of a cluster that is published."""
         return self.min_cluster_rows
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.common.suitability import Kind as Data, Method, RoundBudget
 from clustering_protocols.contract import (
@@ -81,7 +81,7 @@ def _words(params: Mixture, width: int) -> int:
     return Shape.of(params, Columns(width, ())).n_words
 
 
-def _way(name: str, data: Data) -> Method:
+def _method(name: str, data: Data) -> Method:
     return Method(
         name=name,
         partitionings=("horizontal",),
@@ -110,8 +110,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
     methods: ClassVar = (
-        _way("gaussian_mixture", "numeric"),
-        _way("latent_class", "categories"),
+        _method("gaussian_mixture", "numeric"),
+        _method("latent_class", "categories"),
     )
     apart: ClassVar = "Ask for fewer clusters."
 
@@ -142,7 +142,12 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         from . import bound
 
         check_widths(session)
-        bound.check(session)
+        if bound.n_updates(session) < 1:
+            raise ProtocolFailed(
+                f"A party lacks {bound.rows_of_others(session)} rows of others: it could "
+                "solve the totals of one update for them. It takes more rows, fewer "
+                "clusters, or a covariance_type of fewer numbers."
+            )
 
     def may_label_new_rows(self, params: Mixture) -> bool:
         """Return True: parties have the components."""
@@ -159,7 +164,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     def cautions(
         self, params: Mixture, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say how many rows of others each update takes, columns taken as numbers."""
+        """Say how many rows of others each update needs, if all columns are numbers."""
         from . import bound
         from .columns import Columns
         from .model import Shape
@@ -180,17 +185,17 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         """Say which clusters are too small for components of their own."""
         from clustering_protocols.shared_stages import starts
 
-        found = []
+        cautions = []
         small = sum(size < params.min_cluster_rows for size in sizes)
         if small:
-            found.append(
+            cautions.append(
                 f"{small} of {len(sizes)} clusters have fewer than "
                 f"{params.min_cluster_rows} rows (min_cluster_rows): their components may "
                 "have kept their place. Take fewer clusters."
             )
-        if few := starts.describe_few_rows(params, layout, sizes):
-            found.append(f"{few}: take fewer clusters.")
-        return found
+        if too_few := starts.describe_few_rows(params, layout, sizes):
+            cautions.append(f"{too_few}: take fewer clusters.")
+        return cautions
 
     def risks_of(self, params: Mixture, layout: Layout) -> Sequence[str]:
         """Return what comes by design."""
@@ -205,10 +210,10 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
 
     def shows(self, params: Mixture, layout: Layout) -> frozenset[Disclosure]:
         """Return sums, means and labels to parties; published means to others."""
-        shown = to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
+        disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
         if params.publish == "centroids":
-            shown |= to(Reader.OUTSIDE, Kind.MEANS)
-        return shown
+            disclosures |= to(Reader.OUTSIDE, Kind.MEANS)
+        return disclosures
 
     def stages(self, params: Mixture, layout: Layout) -> Sequence[Stage]:
         """Return secrets, pooled moments, a start, the updates."""

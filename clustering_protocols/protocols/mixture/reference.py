@@ -1,4 +1,4 @@
-"""What `mixture` is shown on and measured by: examples, and the same updates of all rows.
+"""Examples of `mixture`, and the same updates of all rows, which it is measured by.
 
 The pooled run is plain numpy over one matrix, no parties: it shares the start with the
 session, and nothing of the sums.
@@ -6,7 +6,8 @@ session, and nothing of the sums.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -23,7 +24,6 @@ from clustering_protocols.terms.terms import Layout
 
 from . import bound
 from .columns import Columns
-from .model import Shape
 from .params import Mixture
 
 _Trace = Trace[Mixture]
@@ -39,17 +39,17 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
         n_updates = bound.n_updates(trace.session)
         slot = trace.session.slots[0]
         high = np.where(np.isfinite(h := trace.session.bounds(slot).high), h, 1.0)
-    at, spread = columns.numbers, X.std(axis=0)
+    numbers, spread = columns.numbers, X.std(axis=0)
     units = np.where(spread > 0, spread, 1.0)
     centre = X.mean(axis=0)
-    Z = (X[:, at] - centre[at]) / units[at]
+    Z = (X[:, numbers] - centre[numbers]) / units[numbers]
     H = columns.spread((X > 0).astype(np.float64))
     logs = _logs_at_start(params, X, centre, units, columns, high, trace, (Z, H))
     before = None
     for _ in range(n_updates):
         density = logsumexp(logs, axis=1)
         R = np.exp(logs - density[:, None])
-        logs = _improved(params, Z, H, R)
+        logs = _logs_after_update(params, Z, H, R)
         lower = float(density.mean())
         if before is not None and abs(lower - before) < params.tol:
             break
@@ -69,7 +69,7 @@ def _logs_at_start(
     rows: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
     """Return log densities (n, k) under the components from which a session starts."""
-    at, shape = columns.numbers, Shape.of(params, columns)
+    numbers, k = columns.numbers, params.n_clusters
     start = None
     if trace is not None:
         slot = trace.session.slots[0]
@@ -77,23 +77,21 @@ def _logs_at_start(
     if params.initial_centroids is not None:
         V = np.array(params.initial_centroids)
     elif start is None:
-        chosen = generator(0, "mixture", "pooled").choice(len(X), params.n_clusters)
-        V = X[chosen]
+        V = X[generator(0, "mixture", "pooled").choice(len(X), k)]
     else:
         inverse = np.ones(X.shape[1])
-        inverse[at] = 1.0 / units[at]
+        inverse[numbers] = 1.0 / units[numbers]
         V = start.centroids / inverse + centre
-    means = (V[:, at] - centre[at]) / units[at]
+    means = (V[:, numbers] - centre[numbers]) / units[numbers]
     variances = np.maximum(1.0 - means.var(axis=0), 0.1)
     if params.covariance_type == "spherical":
-        variances = np.full(len(at), variances.mean() if len(at) else 1.0)
+        variances = np.full(len(numbers), variances.mean() if len(numbers) else 1.0)
     shares = columns.spread(np.clip(V / high, 0.0, 1.0))
     for levels, size in zip(columns.level_slices, columns.level_counts, strict=True):
         shares[:, levels] /= shares[:, levels].sum(axis=1, keepdims=True)
         shares[:, levels] = 0.9 * shares[:, levels] + 0.1 / size
-    weights = np.full(shape.k, 1.0 / shape.k)
-    spreads = [np.diag(variances)] * shape.k
-    return _logs(rows, weights, means, spreads, shares)
+    spreads = [np.diag(variances)] * k
+    return _logs(rows, np.full(k, 1.0 / k), means, spreads, shares)
 
 
 def _logs(
@@ -104,14 +102,14 @@ def _logs(
     shares: FloatArray,
 ) -> FloatArray:
     Z, H = rows
-    found = np.log(weights) + H @ np.log(np.maximum(shares, 1e-15)).T
+    logs = np.log(weights) + H @ np.log(np.maximum(shares, 1e-15)).T
     if Z.shape[1]:
         for c, (mean, spread) in enumerate(zip(means, spreads, strict=True)):
-            found[:, c] += multivariate_normal.logpdf(Z, mean, spread)
-    return found
+            logs[:, c] += multivariate_normal.logpdf(Z, mean, spread)
+    return logs
 
 
-def _improved(
+def _logs_after_update(
     params: Mixture, Z: FloatArray, H: FloatArray, R: FloatArray
 ) -> FloatArray:
     """Return log densities (n, k) under the components that follow from memberships."""
@@ -123,9 +121,8 @@ def _improved(
     ]
     kind, width = params.covariance_type, Z.shape[1]
     if kind == "tied":
-        spreads = [sum(n * s for n, s in zip(N, spreads, strict=True)) / N.sum()] * len(
-            N
-        )
+        total = sum(n * s for n, s in zip(N, spreads, strict=True))
+        spreads = [total / N.sum()] * len(N)
     elif kind == "diag":
         spreads = [np.diag(np.diag(spread)) for spread in spreads]
     elif kind == "spherical":
@@ -168,34 +165,6 @@ def examples() -> Sequence[Example[Mixture]]:
     shapes = rng.normal(size=(3, 3, 3))
     X = centres[y] + np.einsum("nij,nj->ni", shapes[y], rng.normal(size=(600, 3)))
     start = tuple(map(tuple, centres.tolist()))
-    layout = Layout.lattice(3)
-    found = [
-        Example(params=Mixture(n_clusters=3, max_iter=8), layout=layout, X=X),
-        Example(
-            params=Mixture(
-                n_clusters=3,
-                covariance_type="tied",
-                init="given",
-                initial_centroids=start,
-                publish="sizes",
-            ),
-            layout=Layout.lattice(4),
-            X=X,
-        ),
-        Example(
-            params=Mixture(n_clusters=3, covariance_type="diag", max_iter=5),
-            layout=layout,
-            X=X,
-            sections={"evaluation": Evaluation(n_clusters=(2, 3), choose="bic")},
-        ),
-    ]
-    found.append(
-        Example(
-            params=Mixture(n_clusters=3, covariance_type="spherical"),
-            layout=layout,
-            X=X,
-        )
-    )
     mixed = np.column_stack(
         [
             60 + 12 * X[:, 0] / 3,
@@ -204,25 +173,47 @@ def examples() -> Sequence[Example[Mixture]]:
             np.exp(X[:, 1] / 4),
         ]
     )
-    prepared = {"dictionary": [_PEOPLE], "preparation": [Preparation()]}
-    found.append(
-        Example(
-            params=Mixture(n_clusters=3, covariance_type="diag"),
-            layout=layout,
-            X=mixed,
-            sections=prepared | {"release": Release(profiles="members")},
-        )
-    )
     answers = np.where(
         rng.random((600, 8)) < 0.6, (y[:, None] + np.arange(8)) % 4, rng.integers(4)
     ).astype(float)
     answers[:, 7] = 1 + answers[:, 7] % 3  # no row is zero
-    found.append(
-        Example(
-            params=Mixture(n_clusters=2, max_iter=6),
-            layout=layout,
-            X=np.tile(answers, (4, 1)),
-            sections={"dictionary": [_ITEMS], "preparation": [Preparation()]},
-        )
+    prepared = {"preparation": [Preparation()]}
+    people = prepared | {
+        "dictionary": [_PEOPLE],
+        "release": Release(profiles="members"),
+    }
+    runs = {"evaluation": Evaluation(n_clusters=(2, 3), choose="bic")}
+    return [
+        _example(X, max_iter=8),
+        _example(
+            X,
+            n_parties=4,
+            covariance_type="tied",
+            init="given",
+            initial_centroids=start,
+            publish="sizes",
+        ),
+        _example(X, runs, covariance_type="diag", max_iter=5),
+        _example(X, covariance_type="spherical"),
+        _example(mixed, people, covariance_type="diag"),
+        _example(
+            np.tile(answers, (4, 1)),
+            prepared | {"dictionary": [_ITEMS]},
+            n_clusters=2,
+            max_iter=6,
+        ),
+    ]
+
+
+def _example(
+    X: FloatArray,
+    sections: Mapping[str, Any] | None = None,
+    n_parties: int = 3,
+    **values: Any,
+) -> Example[Mixture]:
+    return Example(
+        params=Mixture(**{"n_clusters": 3} | values),
+        layout=Layout.lattice(n_parties),
+        X=X,
+        sections=sections or {},
     )
-    return found

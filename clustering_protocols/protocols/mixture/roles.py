@@ -4,7 +4,7 @@
 |---|---|
 | 1 to t | `update` → `sums`: of an update |
 | t + 1 | `update` → `sums`: closing ones, as the likelihood rests or no update is left |
-| t + 2 | `tell` → `told`: the leader says what the terms let out, all say the digest |
+| t + 2 | `tell` → `told`: the leader sends what the terms publish, all send the digest |
 """
 
 from __future__ import annotations
@@ -53,18 +53,17 @@ from .model import Closing, Densities, Shape
 from .params import Mixture, MixtureContext, MixtureSession
 
 _SUM: Final = CheckedSum(scope="column")
-_NO_WORDS = np.empty(0, dtype=np.uint64)
 _Task = messages.Update | messages.ReportDigest
 
 
 class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
-    """Adds up what it cannot read, and hands each total back with the next task."""
+    """Adds up shares that it cannot read, and hands each total back with the next task."""
 
     state = messages.UpdatingState
 
     def start(self, session: MixtureSession) -> Ask:
         """Ask for the first sums."""
-        return self._ask(session, 1, _NO_WORDS)
+        return _ask(session, 1, np.empty(0, dtype=np.uint64))
 
     def step(
         self,
@@ -80,47 +79,49 @@ class Adder(AnalystRole[Mixture, Record, messages.UpdatingState]):
         if len({share.last for share in shares.values()}) > 1:
             raise ProtocolFailed("The parties do not agree on the last sums.")
         if not shares[session.slots[0]].last:
-            return self._ask(session, state.number + 1, total)
-        state = messages.UpdatingState(phase="tell", number=state.number)
-        task = messages.ReportDigest(total=total)
-        return Ask.everybody(session, task, state=state, progress=_progress(state))
-
-    def _ask(self, session: MixtureSession, number: int, total: WordArray) -> Ask:
-        shape = Shape.of(session.params, bound.columns_of(session))
-        state = messages.UpdatingState(phase="update", number=number)
+            return _ask(session, state.number + 1, total)
         return Ask.everybody(
             session,
-            messages.Update(number=number, total=total),
-            state=state,
-            dims={slot: {"w": shape.n_words + 1} for slot in session.slots},
-            progress=_progress(state)
-            | {"of_at_most": bound.n_updates(session), "moved": []},
+            messages.ReportDigest(total=total),
+            state=messages.UpdatingState(phase="tell", number=state.number),
+            progress={"updates": state.number - 1},
         )
 
 
-def _progress(state: messages.UpdatingState) -> dict[str, object]:
-    return {"updates": state.number - 1}
+def _ask(session: MixtureSession, number: int, total: WordArray) -> Ask:
+    shape = Shape.of(session.params, bound.columns_of(session))
+    return Ask.everybody(
+        session,
+        messages.Update(number=number, total=total),
+        state=messages.UpdatingState(phase="update", number=number),
+        dims={slot: {"w": shape.n_words + 1} for slot in session.slots},
+        progress={
+            "updates": number - 1,
+            "of_at_most": bound.n_updates(session),
+            "moved": [],
+        },
+    )
 
 
 def _finish(
-    session: MixtureSession, told: Mapping[str, messages.DigestReport]
+    session: MixtureSession, reports: Mapping[str, messages.DigestReport]
 ) -> Finish:
-    if len({report.digest for report in told.values()}) > 1:
+    if len({report.digest for report in reports.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
-    leader = told[session.slots[0]]
+    leader = reports[session.slots[0]]
     magnitudes.check("The leader's result", leader.centroids)
-    shown = {name: getattr(leader, name) for name in messages.Summary.model_fields}
+    published = {name: getattr(leader, name) for name in messages.Summary.model_fields}
     return Finish.with_results(
-        {slot: messages.Agreed() for slot in session.slots},
-        summary=messages.Summary(**shown),
+        dict.fromkeys(session.slots, messages.Agreed()),
+        summary=messages.Summary(**published),
         figures=leader.figures,
         labelled_at_home=True,
     )
 
 
 @dataclass(frozen=True)
-class Place:
-    """One party at one round: its view, its scale and the shape of the model."""
+class RoundView:
+    """One party at one round: its context, its scale and the shape of the model."""
 
     context: MixtureContext
 
@@ -146,15 +147,16 @@ class Place:
 
     @cached_property
     def high(self) -> FloatArray:
-        """Return what stands in a column (m,) of levels where a row has the level."""
+        """Return the value of a column (m,) of levels where a row has the level."""
         return np.where(np.isfinite(self.scale.ranges.high), self.scale.ranges.high, 1)
 
     @property
     def pooled(self) -> tuple[FloatArray, FloatArray]:
         """Return the variances (F,), scaled, and the shares (L,) of levels of all rows."""
-        moments, at = self.context.recall(PooledMoments), self.columns.numbers
-        variances = np.square(moments.spread * self.scale.inverse)[at]
-        return variances, self.columns.spread((moments.mean / self.high)[None])[0]
+        moments = self.context.recall(PooledMoments)
+        variances = np.square(moments.spread * self.scale.inverse)
+        shares = self.columns.spread((moments.mean / self.high)[None])[0]
+        return variances[self.columns.numbers], shares
 
     def start(self) -> messages.Components:
         """Return the components before the first update."""
@@ -173,10 +175,10 @@ class Place:
     ) -> WordArray:
         """Return the elements of the total of the sums made last.
 
-        Raises ProtocolFailed if it is not the sum of what the members sent.
+        Raises ProtocolFailed if it is not the sum of the members' shares.
         """
-        of = _sum_of(self.context, before, before.transcript)
-        return _SUM.read(self.context, total, of, code.fits)
+        masked_sum = _masked_sum(self.context, before, before.transcript)
+        return _SUM.read(self.context, total, masked_sum, code.fits)
 
     def follow(
         self, before: messages.Components, total: WordArray
@@ -193,11 +195,11 @@ class Place:
         """Return own elements (n_words,) of an update."""
         densities = Densities.of(self.shape, components)
 
-        def of_batch(block: tuple[slice, FloatArray]) -> FloatArray:
+        def add_batch(block: tuple[slice, FloatArray]) -> FloatArray:
             return densities.sums(*self.columns.split(block[1], self.scale))
 
         total = np.zeros(self.shape.n_words)
-        for sums in self.context.engine.map(of_batch, batches(data, self.shape.k)):
+        for sums in self.context.engine.map(add_batch, batches(data, self.shape.k)):
             total += sums
         return self.shape.encoding(components, self.scale, self.n_rows).encode(total)
 
@@ -208,11 +210,11 @@ class Place:
         densities = Densities.of(self.shape, components)
         U, log, entropy = np.empty((data.n_rows, self.shape.k)), 0.0, 0.0
         for rows, batch in batches(data, self.shape.k):
-            R, each = em.memberships(
-                densities.logs(*self.columns.split(batch, self.scale))
-            )
+            logs = densities.logs(*self.columns.split(batch, self.scale))
+            R, log_densities = em.memberships(logs)
             U[rows] = R.T
-            log += float(np.clip(each, -em.LARGEST_LOG, em.LARGEST_LOG).sum())
+            clipped = np.clip(log_densities, -em.LARGEST_LOG, em.LARGEST_LOG)
+            log += float(clipped.sum())
             entropy -= float((R * np.log(np.where(R > 0, R, 1.0))).sum())
         labels = U.argmax(axis=1).astype(np.int64)
         sizes = np.bincount(labels, minlength=self.shape.k).astype(np.float64)
@@ -221,7 +223,7 @@ class Place:
         return words, messages.FinalRows(labels=labels, memberships=np.minimum(U, 1.0))
 
 
-def _sum_of(
+def _masked_sum(
     context: MixtureContext, components: messages.Components, transcript: str
 ) -> MaskedSum:
     name = "closing" if components.closing else "update"
@@ -237,25 +239,24 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
 
     def reply(self, context: MixtureContext, task: _Task, data: DataSource) -> Reply:
         """Answer an update, or the question for the result."""
-        place = Place(context)
+        view = RoundView(context)
         before = context.memory.get(messages.Components)
         if isinstance(task, messages.ReportDigest):
-            return _tell(place, task)
-        most = bound.n_updates(context.session)
+            return _report_digest(view, task)
         if before is None:
             task.require({"before": 0})
             check_ranges(context, data)
-            components = place.start()
+            components = view.start()
         elif before.closing:
             raise ProtocolFailed("The analyst asks for an update after the last.")
         else:
-            task.require({"before": place.shape.n_words + 1})
-            components = place.follow(before, task.total)
+            task.require({"before": view.shape.n_words + 1})
+            components = view.follow(before, task.total)
         number = components.number + 1
         if task.number != number:
             raise ProtocolFailed("The analyst asks for an update out of order.")
-        told = bound.audit(context, data)
-        closing = components.converged or number > most
+        remember: list[Record] = [bound.audit(context, data)]
+        closing = components.converged or number > bound.n_updates(context.session)
         components = components.model_copy(
             update={
                 "number": number,
@@ -263,71 +264,73 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
                 "transcript": context.transcript,
             }
         )
-        kept: list[Record] = [told]
         if closing:
-            own, rows = place.close(components, data)
-            kept.append(rows)
+            own, rows = view.close(components, data)
+            remember.append(rows)
         else:
-            own = place.add_up(components, data)
-        of = _sum_of(context, components, context.transcript)
+            own = view.add_up(components, data)
+        masked_sum = _masked_sum(context, components, context.transcript)
+        words = _SUM.share(context, own, masked_sum)
         return Reply(
-            contribution=messages.Sums(
-                words=_SUM.share(context, own, of), last=closing
-            ),
-            remember=[components.model_copy(update={"own": own}), *kept],
+            contribution=messages.Sums(words=words, last=closing),
+            remember=[components.model_copy(update={"own": own}), *remember],
         )
 
     def foresee(self, context: MixtureContext) -> Outcome | None:
         """Return the outcome once all parties agree on it."""
         if context.memory.get(messages.FinalSizes) is None:
             return None
-        return _outcome(Place(context))
+        return _outcome(RoundView(context))
 
     def conclude(
         self, context: MixtureContext, result: messages.Agreed, data: DataSource | None
     ) -> Outcome:
         """Return labels, memberships, sizes, means and figures."""
-        return _outcome(Place(context))
+        return _outcome(RoundView(context))
 
 
-def _tell(place: Place, task: messages.ReportDigest) -> Reply:
-    """Return a mark of the result; the leader says what the terms let out."""
-    context, shape = place.context, place.shape
+def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
+    """Return a mark of the result; the leader also what the terms publish."""
+    context, shape = view.context, view.shape
     components = context.recall(messages.Components)
     if not components.closing:
         raise ProtocolFailed(
             "The analyst closes before the likelihood has come to rest."
         )
     task.require({"w": shape.n_words + 1})
-    code = Closing.encoding(shape, place.n_rows)
-    words = place.read(components, task.total, code)
-    closing = Closing.read(shape, code, words, place.n_rows)
+    code = Closing.encoding(shape, view.n_rows)
+    words = view.read(components, task.total, code)
+    closing = Closing.read(shape, code, words, view.n_rows)
     own = code.decode(components.own)[: shape.k]
     if (closing.sizes < own).any():
         raise ProtocolFailed(
             "A total counts fewer rows of a cluster than this party has."
         )
-    figures = _figures(shape, components, closing, place.n_rows)
+    figures = _figures(shape, components, closing, view.n_rows)
     sizes = closing.sizes.astype(np.int64)
-    shown = _publication(place, components, closing)
-    told = shown.clusters, shown.sizes, shown.centroids
-    order = order_told_first(len(sizes), *told, common=_means(place, components))
+    published = _publication(view, components, closing)
+    order = order_told_first(
+        len(sizes),
+        published.clusters,
+        published.sizes,
+        published.centroids,
+        common=_means(view, components),
+    )
     leads = context.slot.name == context.session.slots[0]
     if not leads:
-        nothing = {"clusters": sizes[:0], "sizes": sizes[:0]}
-        none = np.empty((0, place.columns.width))
-        shown = shown.model_copy(update={**nothing, "centroids": none})
-    parts = (
-        components.weights,
-        components.means,
-        components.covariances,
-        components.shares,
-    )
-    mark = sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in parts))
+        empty = {
+            "clusters": sizes[:0],
+            "sizes": sizes[:0],
+            "centroids": np.empty((0, view.columns.width)),
+        }
+        published = published.model_copy(update=empty)
+    mark = sha256()
+    for name in ("weights", "means", "covariances", "shares"):
+        mark.update(np.ascontiguousarray(getattr(components, name)).tobytes())
     mark.update(words.tobytes())
     return Reply(
         contribution=messages.DigestReport(
-            **dict(shown),
+            **dict(published),
             digest=group_mark(context, "column", "told", mark.digest()),
             figures=figures.round_values() if leads else None,
         ),
@@ -362,50 +365,48 @@ def _figures(
     )
 
 
-def _means(place: Place, components: messages.Components) -> FloatArray:
+def _means(view: RoundView, components: messages.Components) -> FloatArray:
     """Return the means (k, m) in the units of the columns."""
-    return place.columns.join(
-        components.means, components.shares, place.scale, place.high
-    )
+    return view.columns.join(components.means, components.shares, view.scale, view.high)
 
 
 def _publication(
-    place: Place, components: messages.Components, closing: Closing
+    view: RoundView, components: messages.Components, closing: Closing
 ) -> messages.PublishedResult:
-    """Return what the terms let out of clusters that are large enough, rounded."""
-    params, scale = place.context.session.params, place.scale
+    """Return what the terms publish of clusters that are large enough, rounded."""
+    params, scale = view.context.session.params, view.scale
     large = np.flatnonzero(closing.sizes >= params.min_cluster_rows).astype(np.int64)
-    told = large if params.publish == "centroids" else large[:0]
+    located = large if params.publish == "centroids" else large[:0]
     sizes = closing.sizes.astype(np.int64)
-    slot = place.context.session.slots[0]
-    weights = place.context.session.weights(slot, place.columns.width)
-    grid = steps_of(sizes[told], weights / scale.inverse)
+    slot = view.context.session.slots[0]
+    weights = view.context.session.weights(slot, view.columns.width)
+    grid = steps_of(sizes[located], weights / scale.inverse)
     return messages.PublishedResult(
         clusters=large,
-        centroids=np.rint(_means(place, components)[told] / grid) * grid,
+        centroids=np.rint(_means(view, components)[located] / grid) * grid,
         sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
         n_updates=components.number - 1,
     )
 
 
-def _outcome(place: Place) -> Outcome:
-    recall = place.context.recall
+def _outcome(view: RoundView) -> Outcome:
+    recall = view.context.recall
     components, rows = recall(messages.Components), recall(messages.FinalRows)
-    at, width = place.columns.numbers, place.columns.width
+    numbers, width = view.columns.numbers, view.columns.width
     order, weights = recall(ClusterOrder).order, components.weights
-    if place.context.session.params.init != "given":
-        weights = weights[order]  # a report is not numbered anew, as the rest is
-    inverse = place.scale.inverse[at]
-    spread = em.matrices(place.shape.kind, components.covariances, len(at))
-    covariances = np.zeros((place.shape.k, width, width))
-    covariances[:, at[:, None], at] = spread / np.outer(inverse, inverse)
+    if view.context.session.params.init != "given":
+        weights = weights[order]  # the engine renumbers all but the report
+    inverse = view.scale.inverse[numbers]
+    spread = em.matrices(view.shape.kind, components.covariances, len(numbers))
+    covariances = np.zeros((view.shape.k, width, width))
+    covariances[:, numbers[:, None], numbers] = spread / np.outer(inverse, inverse)
     return Outcome(
         labels=rows.labels,
         cluster_sizes=recall(messages.FinalSizes).sizes,
-        centroids=_means(place, components),
+        centroids=_means(view, components),
         covariances=covariances,
         memberships=rows.memberships,
-        predict=_Densest(place.shape, components, place.scale),
+        predict=_DensestComponent(view.shape, components, view.scale),
         report={
             "n_updates": components.number - 1,
             "converged": components.converged,
@@ -417,20 +418,19 @@ def _outcome(place: Place) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Densest:
-    """Gives new rows memberships; a result that is kept keeps it."""
+class _DensestComponent:
+    """Gives new rows memberships; a class, so that it can be pickled."""
 
     shape: Shape
     components: messages.Components
     scale: Scaler
 
-    def __call__(self, new: DataSource) -> Placement:
+    def __call__(self, data: DataSource) -> Placement:
         columns = self.shape.columns
-        check_width(new, columns.width)
+        check_width(data, columns.width)
         densities = Densities.of(self.shape, self.components)
-        U = np.empty((new.n_rows, self.shape.k))
-        for rows, batch in batches(new, self.shape.k):
-            U[rows] = em.memberships(densities.logs(*columns.split(batch, self.scale)))[
-                0
-            ].T
+        U = np.empty((data.n_rows, self.shape.k))
+        for rows, batch in batches(data, self.shape.k):
+            logs = densities.logs(*columns.split(batch, self.scale))
+            U[rows] = em.memberships(logs)[0].T
         return Placement(labels=U.argmax(axis=1).astype(np.int64), memberships=U)

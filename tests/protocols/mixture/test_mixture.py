@@ -158,7 +158,7 @@ LIES = {
 def test_a_share_that_is_not_of_the_pooled_rows_is_refused(
     lie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = roles.Place.add_up
+    honest = roles.RoundView.add_up
 
     def add_up(place: Any, components: Any, data: Any) -> Any:
         words = honest(place, components, data)
@@ -167,7 +167,7 @@ def test_a_share_that_is_not_of_the_pooled_rows_is_refused(
         code = place.shape.encoding(components, place.scale, place.n_rows)
         return code.encode(LIES[lie](code.decode(words)))
 
-    monkeypatch.setattr(roles.Place, "add_up", add_up)
+    monkeypatch.setattr(roles.RoundView, "add_up", add_up)
     with pytest.raises(ProtocolFailed, match="whose moments were pooled"):
         played(Mixture(n_clusters=3), elongated()[0])
 

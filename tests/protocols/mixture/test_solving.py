@@ -37,7 +37,7 @@ def totals_of(slot: str) -> Iterator[Read]:
     """Keep what a party's software reads of the others."""
     read: Read = []
     now: list[str] = []
-    follow, honest = roles.Place.follow, em.check_total
+    follow, honest = roles.RoundView.follow, em.check_total
 
     def follow_at(place: Any, *args: Any) -> Any:
         now[:] = [place.context.slot.name]
@@ -50,7 +50,7 @@ def totals_of(slot: str) -> Iterator[Read]:
             read.append((shape, densities, sums.vector - own.vector))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(roles.Place, "follow", follow_at)
+        patch.setattr(roles.RoundView, "follow", follow_at)
         patch.setattr(em, "check_total", keep)
         yield read
 
