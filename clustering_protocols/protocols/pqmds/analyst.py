@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
-from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide
 from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.quality.runs import across
@@ -50,28 +49,25 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
 
 
 def _run(session: PqmdsSession, params: ProductQuantisation, Z: RowBlocks) -> Run:
-    """Return what k-means of the codes (n, s) gives."""
     rng, engine = session.generator("pqmds", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
-    found = kmeans(Z, starts, params.max_iter, engine)
-    return _build_run(session, found, of_clustering(Z, found, engine))
-
-
-def _build_run(session: PqmdsSession, found: Clustering, figures: Figures) -> Run:
-    sizes = np.bincount(found.labels, minlength=len(found.centroids))
+    clustering = kmeans(Z, starts, params.max_iter, engine)
+    labels, centroids = clustering.labels, clustering.centroids
+    sizes = np.bincount(labels, minlength=len(centroids))
     results: dict[str, Record] = {}
     begin = 0
     for slot, count in n_codes_of(session).items():
         results[slot] = messages.Clusters(
-            labels=found.labels,
+            labels=labels,
             cluster_sizes=sizes,
-            centroids=np.ascontiguousarray(found.centroids[:, begin : begin + count]),
+            centroids=np.ascontiguousarray(centroids[:, begin : begin + count]),
         )
         begin += count
     summary = messages.Summary(
         cluster_sizes=sizes,
-        starts=found.starts,
-        inertia=found.inertia,
+        starts=clustering.starts,
+        inertia=clustering.inertia,
         n_codes=begin,
     )
+    figures = of_clustering(Z, clustering, engine)
     return Run(results=results, summary=summary, figures=figures)

@@ -1,7 +1,7 @@
-"""What a party's codes are made of: scaling, a codebook per subspace, its coordinates.
+"""The parts of a party's codes: scaling, a codebook per subspace, its coordinates.
 
 Wang, Zhang, Chen number steps, not equations. Decomposition is
-:func:`.params.cut_features`; k-means of a subspace :func:`quantise`; one-dimensional MDS
+:func:`.params.subspaces_of`; k-means of a subspace :func:`quantise`; one-dimensional MDS
 of its centres (the paper's Algorithm 2) :func:`coordinates`; their normalisation
 :func:`unit_range`; the codes :func:`encode`; the server's k-means :mod:`.analyst`.
 
@@ -56,9 +56,9 @@ def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRow
     X: float64 (n, d).
     draws: float64 (size,); uniform numbers of (0, 1), for the starts.
     """
-    rows, weights, place = _different_rows(X)
+    rows, weights, row_of = _different_rows(X)
     if len(rows) <= size:
-        return QuantisedRows(rows, place)
+        return QuantisedRows(rows, row_of)
     padded = -rows.shape[1] % _LANES
     features = np.ascontiguousarray(np.pad(rows, ((0, 0), (0, padded))).T)
     starts: IntArray = np.zeros(len(draws), dtype=np.int64)
@@ -71,11 +71,11 @@ def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRow
         _move_centres(features, weights, codes, centres)
     used = np.bincount(codes, minlength=size) > 0
     renumbered = (np.cumsum(used) - 1)[codes]
-    return QuantisedRows(centres[used, : rows.shape[1]], renumbered[place])
+    return QuantisedRows(centres[used, : rows.shape[1]], renumbered[row_of])
 
 
 def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return different rows, how often each occurs, and each row's place among them.
+    """Return different rows, how often each occurs, and each row's number among them.
 
     Rows are sorted by one combination of their features. Where two different rows
     happen to agree in it, equal rows may be counted apart: that changes no distance.
@@ -84,10 +84,10 @@ def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     order = np.argsort(key)
     ordered = X[order]
     new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
-    place = np.empty(len(X), dtype=np.int64)
-    place[order] = np.cumsum(new) - 1
-    weights = np.bincount(place).astype(np.float64)
-    return ordered[new], weights, place
+    row_of = np.empty(len(X), dtype=np.int64)
+    row_of[order] = np.cumsum(new) - 1
+    weights = np.bincount(row_of).astype(np.float64)
+    return ordered[new], weights, row_of
 
 
 @in_c("starts")
@@ -97,11 +97,13 @@ def _draw_starts(
     """Write row numbers drawn by k-means++, each with its own uniform number."""
     near, share = np.full(len(weights), np.inf), weights
     for start, draw in enumerate(draws):
-        so_far = np.cumsum(share)
-        row = min(int(np.searchsorted(so_far, draw * so_far[-1])), len(share) - 1)
+        cumulative = np.cumsum(share)
+        position = int(np.searchsorted(cumulative, draw * cumulative[-1]))
+        row = min(position, len(share) - 1)
         starts[start] = row
-        apart = features - features[:, row, None]
-        near = np.minimum(near, add_in_order(np.zeros(len(near)), apart * apart))
+        difference = features - features[:, row, None]
+        squares = add_in_order(np.zeros(len(near)), difference * difference)
+        near = np.minimum(near, squares)
         share = weights * near
 
 
@@ -130,10 +132,10 @@ def _move_centres(
 ) -> None:
     """Move each centre to the mean of its rows; one without rows stays."""
     counts = np.bincount(codes, weights, len(centres))
-    held = counts > 0
+    filled = counts > 0
     for f, column in enumerate(features):
         sums = np.bincount(codes, weights * column, len(centres))
-        centres[held, f] = sums[held] / counts[held]
+        centres[filled, f] = sums[filled] / counts[filled]
 
 
 _MAX_PENALTIES: Final = 64
@@ -141,19 +143,19 @@ _NARROW: Final = 1 + 1e-12  # two penalties this close are one but for rounding
 
 
 def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
-    """Return where the clusters of least inertia begin, and m at the end.
+    """Return the begins of the clusters of least inertia, and m at the end.
 
     values: float64 (m,); ascending and different.
     weights: float64 (m,); how often each occurs.
     size: number of clusters; the result has ``min(size, m) + 1`` entries.
     """
     m = len(values)
-    few: IntArray = np.array([0, m], dtype=np.int64)
-    many = np.arange(m + 1, dtype=np.int64)
+    shorter: IntArray = np.array([0, m], dtype=np.int64)
+    longer = np.arange(m + 1, dtype=np.int64)
     if size >= m:
-        return many
+        return longer
     if size == 1:
-        return few
+        return shorter
     sums = _prefix_sums(values, weights)
     high = float(sums[2, m] - sums[1, m] ** 2 / sums[0, m])  # one link costs as much
     low = high * float(np.finfo(np.float64).eps) ** 2
@@ -165,13 +167,15 @@ def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> Int
         if links == size:
             return path
         if links < size:
-            few, high = path, penalty
+            shorter, high = path, penalty
         else:
-            many, low = path, penalty
+            longer, low = path, penalty
         if high <= low * _NARROW:
             break
-        penalty = _next_penalty(penalty, links / size, low, high)
-    return _join_paths(few, many, size)
+        # of a smooth density, links fall with penalty^(-1/3)
+        guess = penalty * (links / size) ** 3
+        penalty = guess if low < guess < high else float(np.sqrt(low * high))
+    return _join_paths(shorter, longer, size)
 
 
 def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -179,12 +183,6 @@ def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
     centred = values - np.average(values, weights=weights)
     terms = weights * np.stack([np.ones_like(centred), centred, centred**2])
     return np.pad(np.cumsum(terms, axis=1), ((0, 0), (1, 0)))
-
-
-def _next_penalty(penalty: float, excess: float, low: float, high: float) -> float:
-    """Return the next guess: of a smooth density, links fall with penalty^(-1/3)."""
-    guess = penalty * excess**3
-    return guess if low < guess < high else float(np.sqrt(low * high))
 
 
 @in_c("path")
@@ -202,22 +200,22 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
     candidates, begins = [0], [0]
     head = 0
 
-    def by(i: int, end: int) -> float:
+    def via(i: int, end: int) -> float:
         """Return the length of the path to ``end`` whose last link is from i."""
-        moved = totals[end] - totals[i]
-        apart = squares[end] - squares[i] - moved * moved / (counts[end] - counts[i])
-        return float(length[i] + apart)
+        total = totals[end] - totals[i]
+        cost = squares[end] - squares[i] - total * total / (counts[end] - counts[i])
+        return float(length[i] + cost)
 
     def first_beaten(j: int, i: int, worse: int) -> int:
         """Return the first node behind ``worse`` where j beats i; usually it is near."""
         better, step = worse + 1, 1
-        while better < m and not by(j, better) < by(i, better):
+        while better < m and not via(j, better) < via(i, better):
             worse = better
             step *= 2
             better = min(m, better + step)
         while worse + 1 < better:
             middle = (worse + better) // 2
-            if by(j, middle) < by(i, middle):
+            if via(j, middle) < via(i, middle):
                 better = middle
             else:
                 worse = middle
@@ -227,19 +225,19 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
         while head + 1 < len(begins) and begins[head + 1] <= j:
             head += 1
         before[j] = candidates[head]
-        length[j] = by(candidates[head], j) + penalty
-        if j == m or not by(j, m) < by(candidates[-1], m):
+        length[j] = via(candidates[head], j) + penalty
+        if j == m or not via(j, m) < via(candidates[-1], m):
             continue
-        place = j + 1
+        begin = j + 1
         while len(candidates) > head:
-            place = max(begins[-1], j + 1)
-            if not by(j, place) < by(candidates[-1], place):
-                place = first_beaten(j, candidates[-1], place)
+            begin = max(begins[-1], j + 1)
+            if not via(j, begin) < via(candidates[-1], begin):
+                begin = first_beaten(j, candidates[-1], begin)
                 break
             candidates.pop()
             begins.pop()
         candidates.append(j)
-        begins.append(place)
+        begins.append(begin)
     nodes = [m]
     while nodes[-1] > 0:
         nodes.append(before[nodes[-1]])
@@ -247,16 +245,16 @@ def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
     return len(nodes) - 1
 
 
-def _join_paths(few: IntArray, many: IntArray, size: int) -> IntArray:
+def _join_paths(shorter: IntArray, longer: IntArray, size: int) -> IntArray:
     """Return ``size`` links: the beginning of one shortest path, the end of another.
 
-    Where a link of ``many`` lies within the link of ``few`` of the right number, they
-    can change their ends at no cost.
+    Where a link of ``longer`` lies within the link of ``shorter`` of the right number,
+    they can change their ends at no cost.
     """
-    ahead = len(many) - 1 - size
-    shifted = many[ahead : ahead + len(few)]
-    link = int(np.flatnonzero(shifted[1:] <= few[1 : len(shifted)])[0])
-    return np.concatenate([few[: link + 1], many[ahead + link + 1 :]])
+    ahead = len(longer) - 1 - size
+    shifted = longer[ahead : ahead + len(shorter)]
+    link = int(np.flatnonzero(shifted[1:] <= shorter[1 : len(shifted)])[0])
+    return np.concatenate([shorter[: link + 1], longer[ahead + link + 1 :]])
 
 
 _ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
@@ -264,7 +262,7 @@ _ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EncodedRows:
-    """What becomes of a party's rows.
+    """The codes of a party's rows.
 
     codes: float64 (n, s); the coordinates of each row's centres, subspace by subspace.
     sizes: int64 array; centres of each subspace.
@@ -330,13 +328,13 @@ def codebook(
 
     ``width`` is the number of its coordinates that are sent.
     """
-    found = quantise(rows, params.codebook_size, stream)
-    rows_of = np.bincount(found.codes, minlength=len(found.centres))
-    weights = rows_of if params.weights == "rows" else np.ones(len(rows_of))
-    placed = coordinates(found.centres, weights.astype(np.float64), width)
-    if params.normalise == "minmax":
-        placed = unit_range(placed)
-    return Codebook(found.centres, placed, found.codes)
+    centres, codes = quantise(rows, params.codebook_size, stream)
+    counts = np.bincount(codes, minlength=len(centres))
+    weights = counts if params.weights == "rows" else np.ones(len(counts))
+    Z = coordinates(centres, weights.astype(np.float64), width)
+    return Codebook(
+        centres, unit_range(Z) if params.normalise == "minmax" else Z, codes
+    )
 
 
 def scale_rows(
@@ -347,8 +345,8 @@ def scale_rows(
         return X
     spread = X.std(axis=0)
     divisor = np.where(spread > 0, spread, 1.0) if units is None else units
-    in_units: FloatArray = (X - X.mean(axis=0)) / divisor
-    return in_units
+    Z: FloatArray = (X - X.mean(axis=0)) / divisor
+    return Z
 
 
 def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> QuantisedRows:
@@ -369,27 +367,27 @@ def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatAr
     The principal coordinates √λ_i v_i of the doubly centred squared distances are the
     projections of the centred centres on their right singular vectors, found without a
     matrix of size × size. Each vector's largest entry is made positive. A centre of
-    weight w (size,) counts as w points in one place. All that vary keep the distances
-    between centres; those beyond are zero.
+    weight w (size,) counts as w equal points. Distances between centres are kept if the
+    width is at least the rank; coordinates beyond it are zero.
     """
     centred = centres - np.average(centres, axis=0, weights=weights)
     spread = np.sqrt(weights)[:, np.newaxis] * centred
     _, values, axes = np.linalg.svd(spread, full_matrices=False)
     rounding = _ROUNDING * np.abs(centres).max() * np.sqrt(weights.sum())
-    kept = axes[:width][values[:width] > rounding]
-    signs = np.sign(kept[np.arange(len(kept)), np.abs(kept).argmax(axis=1)])
-    placed = np.zeros((len(centres), width))
-    placed[:, : len(kept)] = centred @ (signs[:, np.newaxis] * kept).T
-    return placed
+    axes = axes[:width][values[:width] > rounding]
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    Z = np.zeros((len(centres), width))
+    Z[:, : len(axes)] = centred @ (signs[:, np.newaxis] * axes).T
+    return Z
 
 
-def unit_range(placed: FloatArray) -> FloatArray:
+def unit_range(Z: FloatArray) -> FloatArray:
     """Return coordinates (size, c) moved and scaled to [0, 1]; 0 where they are equal.
 
     One factor for all of a subspace: the widest runs to 1.
     """
-    moved: FloatArray = placed - placed.min(axis=0)
-    largest = moved.max()
+    shifted: FloatArray = Z - Z.min(axis=0)
+    largest = shifted.max()
     if largest > 0:
-        moved /= largest
-    return moved
+        shifted /= largest
+    return shifted

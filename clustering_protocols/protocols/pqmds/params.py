@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.contract.parameters import (
     PUBLISHED,
@@ -105,13 +106,13 @@ class ProductQuantisation(AlignedParams):
         return self
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse other units, and what no noise covers: means of all rows fill gaps."""
+        """Refuse other units, and imputed values under noise, which does not cover them."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation goes with scaling 'standard'.")
-        filled = [fill.name for plan in plans for fill in plan.fills]
-        if self.privacy.mechanism != "none" and filled:
+        fields = [fill.name for plan in plans for fill in plan.fills]
+        if self.privacy.mechanism != "none" and fields:
             raise InvalidParameters(
-                f"gaps of {filled[0]!r} are filled with what is pooled of all "
+                f"gaps of {fields[0]!r} are filled with what is pooled of all "
                 "rows, and no noise covers that: leave such rows out (missing 'drop').",
                 field="preparation",
             )
@@ -119,14 +120,14 @@ class ProductQuantisation(AlignedParams):
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Refuse fields without ranges under noise: none is ever taken from the rows."""
         if self.privacy.mechanism != "none":
-            what = f"privacy.mechanism {self.privacy.mechanism!r}"
-            check_bounded(dictionary, what, wide=True)
+            option = f"privacy.mechanism {self.privacy.mechanism!r}"
+            check_bounded(dictionary, option, wide=True)
 
     @property
     def n_coordinates(self) -> int:
         """Return how many coordinates of a subspace are sent."""
-        usual = 2 if self.privacy.mechanism == "none" else 1
-        return self.coordinates or min(usual, self.sub_dim)
+        default = 2 if self.privacy.mechanism == "none" else 1
+        return self.coordinates or min(default, self.sub_dim)
 
     @property
     def epsilon_per_person(self) -> float:
@@ -138,33 +139,30 @@ PqmdsSession = SessionContext[ProductQuantisation]
 PqmdsContext = PartyContext[ProductQuantisation]
 
 
-def cut_features(n_features: int, sub_dim: int) -> Sequence[slice]:
-    """Return the features of each subspace, in order.
-
-    The paper pads the last subspace with zeros. A feature that is zero everywhere adds
-    nothing to any distance, so there is nothing to do for it; but a single feature that
-    is left over would have codes of its own, and joins the subspace before it instead.
-    """
-    begins = list(range(0, n_features, sub_dim))
-    if 1 < sub_dim < n_features and n_features % sub_dim == 1:
-        begins.pop()
-    ends = [*begins[1:], n_features]
-    return [slice(begin, end) for begin, end in zip(begins, ends, strict=True)]
-
-
 def subspaces_of(
     params: ProductQuantisation, n_features: int
 ) -> list[tuple[slice, int]]:
-    """Return the features of each subspace, and how many coordinates are sent of it.
+    """Return the features of each subspace, in order, and how many coordinates it sends.
+
+    The paper pads the last subspace with zeros, which change no distance. A single feature
+    that is left over would have codes of its own, so it joins the subspace before it.
 
     Both follow from the terms and the number of features alone, so that the analyst and
-    the budget know them: where the centres of a subspace span less, the rest are zeros.
-    A subspace that one more feature has joined has one more where all are sent.
+    the budget know them: where the centres of a subspace span less, the rest are zeros. A
+    subspace that a left-over feature joined has one more coordinate where all are sent.
     """
-    whole = params.n_coordinates == params.sub_dim
+    sub_dim, n_coordinates = params.sub_dim, params.n_coordinates
+    begins = list(range(0, n_features, sub_dim))
+    if 1 < sub_dim < n_features and n_features % sub_dim == 1:
+        begins.pop()
     return [
-        (f, f.stop - f.start if whole else min(params.n_coordinates, f.stop - f.start))
-        for f in cut_features(n_features, params.sub_dim)
+        (
+            slice(begin, end),
+            end - begin
+            if n_coordinates == sub_dim
+            else min(n_coordinates, end - begin),
+        )
+        for begin, end in pairwise([*begins, n_features])
     ]
 
 
@@ -177,10 +175,3 @@ def n_codes_of(session: PqmdsSession) -> dict[str, int]:
         )
         for slot in session.slots
     }
-
-
-def check_roster(session: PqmdsSession) -> None:
-    """Refuse more clusters than rows."""
-    n_rows, wanted = session.n_rows(session.slots[0]), session.params.n_clusters
-    if wanted > n_rows:
-        raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")

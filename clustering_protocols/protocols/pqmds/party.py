@@ -1,17 +1,17 @@
-"""A party: quantises its rows, checks what the codes tell, sends coordinates.
+"""A party: quantises its rows, attacks its own codes, sends coordinates.
 
-Of one coordinate, to an analyst who knows how each feature is distributed. Frequency
-matching: sort the codes of a subspace, and give each the value that stands at the same
-rank in a public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The party runs
-it on its own upload, with its own rows for the sample: the best that there could be.
+With one coordinate the attacker knows how each feature is distributed. Frequency
+matching: sort the codes of a subspace, and give each the value at the same rank in a
+public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The party runs it on its
+own upload, with its own rows for the sample, the best that there could be.
 
-Of several coordinates, to an analyst who knows some rows: least squares of each feature
-on the codes of its subspace. The party fits it to all of its rows.
+With several coordinates the attacker knows some rows: least squares of each feature on
+the codes of its subspace. The party fits it to all of its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -30,10 +30,6 @@ from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subs
 
 _SAMPLE: Final = 4096  # rows: enough for two digits, and no time beside the codebooks
 _FEW_ROWS: Final = 20  # per centre: with fewer, a cell is a handful of people
-_WHO: Final = {
-    False: "what an analyst who knows each feature's distribution recovers",
-    True: "what an analyst who knows some of your rows recovers of all",
-}
 
 
 def compute_recovery(
@@ -50,68 +46,70 @@ def compute_recovery(
     X, codes = X[::step], codes[::step]
     ends = np.cumsum([width for _, width in cells])[:-1]
     parts = np.split(codes, ends, axis=1)
-    found = [
-        r2
-        for part, (features, _) in zip(parts, cells, strict=True)
-        for r2 in _of_subspace(X[:, features], part)
-    ]
-    return np.array(found)
+    recoveries = []
+    for part, (features, _) in zip(parts, cells, strict=True):
+        subspace = X[:, features]
+        for values in subspace.T[subspace.std(axis=0) > 0]:
+            if part.shape[1] > 1:
+                r2 = _linear_r2(values, part)
+            else:
+                code = part[:, 0]
+                r2 = max(_rank_r2(values, signed) for signed in (code, -code))
+            recoveries.append(r2)
+    return np.array(recoveries)
 
 
-def _of_subspace(X: FloatArray, codes: FloatArray) -> Iterator[float]:
-    """Yield R² of each feature of X (n, d) that varies, given codes (n, c)."""
-    for values in X.T[X.std(axis=0) > 0]:
-        if codes.shape[1] > 1:
-            yield _compute_linear_r2(values, codes)
-        else:
-            code = codes[:, 0]
-            yield max(_compute_rank_r2(values, signed) for signed in (code, -code))
-
-
-def _compute_linear_r2(values: FloatArray, codes: FloatArray) -> float:
+def _linear_r2(values: FloatArray, codes: FloatArray) -> float:
     """Return the share of the variance (n,) that is linear in codes (n, c)."""
-    centred = codes - codes.mean(axis=0)
-    wanted = values - values.mean()
-    error = wanted - centred @ np.linalg.lstsq(centred, wanted, rcond=None)[0]
+    A, b = codes - codes.mean(axis=0), values - values.mean()
+    error = b - A @ np.linalg.lstsq(A, b, rcond=None)[0]
     return float(1.0 - np.mean(error**2) / values.var())
 
 
-def _compute_rank_r2(values: FloatArray, code: FloatArray) -> float:
-    """Return the share of the variance (n,) that ranks of codes (n,) tell."""
-    _, which, counts = np.unique(code, return_inverse=True, return_counts=True)
+def _rank_r2(values: FloatArray, code: FloatArray) -> float:
+    """Return the share of the variance (n,) that ranks of codes (n,) explain."""
+    _, inverse, counts = np.unique(code, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(code)
-    error = values - np.quantile(values, ranks)[which]
+    error = values - np.quantile(values, ranks)[inverse]
     return float(1.0 - np.mean(error**2) / values.var())
 
 
 def notes(
-    params: ProductQuantisation, found: FloatArray, largest_codebook: int, n_rows: int
+    params: ProductQuantisation,
+    recoveries: FloatArray,
+    largest_codebook: int,
+    n_rows: int,
 ) -> dict[str, Any]:
-    """Return the numbers in the words in which the operator reads them.
+    """Return the numbers as the operator reads them.
 
-    found: float64 array; R² by feature.
+    recoveries: float64 array; R² by feature.
     """
-    told: dict[str, Any] = {
-        "self-check": _WHO[params.n_coordinates > 1],
-        "  features, largest R²": float(found.max(initial=0.0)),
-        "  features, median R²": float(np.median(found)) if found.size else 0.0,
+    several = params.n_coordinates > 1
+    lines: dict[str, Any] = {
+        "self-check": "what an analyst who knows some of your rows recovers of all"
+        if several
+        else "what an analyst who knows each feature's distribution recovers",
+        "  features, largest R²": float(recoveries.max(initial=0.0)),
+        "  features, median R²": float(np.median(recoveries))
+        if recoveries.size
+        else 0.0,
     }
     if params.sub_dim == 1:
-        told["warning"] = (
+        lines["warning"] = (
             "sub_dim is 1: the codes order the rows by each feature, and show the "
             "feature's values up to the width of a cell."
         )
-    if params.n_coordinates > 1:
-        told["warning"] = (
+    if several:
+        lines["warning"] = (
             f"coordinates is {params.n_coordinates}: anyone who knows a few of your rows reads "
             "the features of the others off their codes, as well as R² says."
         )
     if n_rows < _FEW_ROWS * largest_codebook:
-        told["small cells"] = (
+        lines["small cells"] = (
             f"{n_rows} rows share {largest_codebook} centres, fewer than {_FEW_ROWS} "
             "rows each: a smaller codebook_size hides more."
         )
-    return told
+    return lines
 
 
 _NEW_ROWS = (
@@ -138,13 +136,13 @@ class Encoder(
                 "do not list that risk, because sub_dim is larger than 1."
             )
         X = matrix(data)
-        encoded, released = _encode_rows(context, X)
+        encoded, codes = _encode_rows(context, X)
         cells = subspaces_of(params, X.shape[1])
-        found = compute_recovery(X, released, cells)
+        recoveries = compute_recovery(X, codes, cells)
         largest = int(encoded.sizes.max())
         order = context.recall(RowOrder).order
         return Reply(
-            contribution=messages.RowCodes(codes=released[order]),
+            contribution=messages.RowCodes(codes=codes[order]),
             remember=[
                 messages.CodebookSizes(sizes=encoded.sizes),
                 PrivacySpending(  # of a release without noise there is no bound
@@ -155,7 +153,7 @@ class Encoder(
                 ),
             ],
             notes={
-                **notes(params, found, largest, len(X)),
+                **notes(params, recoveries, largest, len(X)),
                 **_privacy(context, params.privacy),
             },
             asks=_build_question(context, cells),
@@ -194,11 +192,11 @@ def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -
     if plan is None or noisy or params.sub_dim == 1 or context.choices.get(ONE_FIELD):
         return ""
     groups = [set(plan.sources[features]) for features, _ in cells]
-    alone = sorted({name for group in groups if len(group) == 1 for name in group})
-    if not alone:
+    fields = sorted({name for group in groups if len(group) == 1 for name in group})
+    if not fields:
         return ""
     return (
-        f"Some codes are of one field alone ({alone[0]!r}; {len(alone)} in all): the "
+        f"Some codes are of one field alone ({fields[0]!r}; {len(fields)} in all): the "
         "analyst reads which rows have the same value of it. Nothing of this was sent. "
         f"Run again with --choice {ONE_FIELD}=true if it may leave."
     )
@@ -207,7 +205,7 @@ def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -
 def _encode_rows(
     context: PqmdsContext, X: FloatArray
 ) -> tuple[EncodedRows, FloatArray]:
-    """Return what becomes of the rows, and the codes (n, s) that may leave."""
+    """Return the encoded rows, and the codes (n, s) to send."""
     params = context.session.params
     # one codebook whatever the attempt: the cells of two would cut each other
     stream = context.lasting_stream("codebooks")
@@ -223,7 +221,7 @@ def _encode_rows(
 
 
 def _privacy(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:
-    """Return budget and expense in the words in which the operator reads them."""
+    """Return budget and expense as the operator reads them."""
     if privacy.mechanism == "none":
         return {}
     spent = release.own_share(context, privacy)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.limits import are_held
 from clustering_protocols.common.suitability import Method, RoundBudget
 from clustering_protocols.contract import (
@@ -25,7 +25,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
-from .params import PqmdsSession, ProductQuantisation, check_roster, subspaces_of
+from .params import PqmdsSession, ProductQuantisation, subspaces_of
 
 LEARNS: Final = {
     "analyst": (
@@ -122,8 +122,7 @@ METHODS = (
 )
 
 
-_CODES = 0.5
-"""The largest deviation of numbers within a range of 1."""
+_LARGEST_DEVIATION = 0.5  # of numbers within a range of 1
 
 _role = roles_of(__package__)
 
@@ -162,12 +161,14 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def check_roster(self, session: PqmdsSession) -> None:
         """Refuse more clusters than rows."""
-        check_roster(session)
+        n_rows, k = session.n_rows(session.slots[0]), session.params.n_clusters
+        if k > n_rows:
+            raise ProtocolFailed(f"n_clusters is {k}; there are {n_rows} rows.")
 
     def cautions(
         self, params: ProductQuantisation, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Say where noise drowns the codes: they deviate by half their range at most."""
+        """Say if the noise deviates by more than the codes can, half their range."""
         if params.privacy.mechanism == "none":
             return ()
         n_codes = sum(
@@ -175,13 +176,13 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             for column, width in enumerate(widths)
             for _, codes in subspaces_of(params, width)
         )
-        least = 2**0.5 * n_codes / params.privacy.epsilon  # of laplace noise
-        if least <= _CODES:
+        deviation = 2**0.5 * n_codes / params.privacy.epsilon  # of laplace noise
+        if deviation <= _LARGEST_DEVIATION:
             return ()
         sentence = (
             f"Noise of {n_codes} codes under ε = {params.privacy.epsilon:g} deviates by "
-            f"{least:.2g} of their range, more than codes can: clusters are lost. Raise "
-            "epsilon, or send fewer codes (sub_dim, coordinates)."
+            f"{deviation:.2g} of their range, more than codes can: clusters are lost. "
+            "Raise epsilon, or send fewer codes (sub_dim, coordinates)."
         )
         return (sentence,)
 
@@ -213,10 +214,10 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         self, params: ProductQuantisation, layout: Layout
     ) -> frozenset[Disclosure]:
         """Return codes, outside: several coordinates of a subspace are its rows."""
-        shown = to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
+        disclosures = to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
         if params.n_coordinates > 1:
-            shown |= to(Reader.OUTSIDE, Kind.GEOMETRY)
-        return shown | to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
+            disclosures |= to(Reader.OUTSIDE, Kind.GEOMETRY)
+        return disclosures | to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the upload."""

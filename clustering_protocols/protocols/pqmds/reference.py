@@ -1,4 +1,4 @@
-"""What `pqmds` is shown on and measured by: examples, and k-means on pooled features.
+"""Examples of `pqmds`, and k-means on pooled features, which it is measured by.
 
 Examples are made data: three groups of rows, features of different units.
 """
@@ -6,6 +6,7 @@ Examples are made data: three groups of rows, features of different units.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def cluster_pooled(
 ) -> IntArray:
     """Return labels of k-means on X in the units of ``scaling``, from the same rows.
 
-    Whatever ``normalise`` says: what `minmax` does to distances counts as lost.
+    Whatever ``normalise`` says: the distances that `minmax` changes count as a loss.
     """
     Z = maths.scale_rows(params, X)
     summary = trace.summary_as(messages.Summary) if trace else None
@@ -59,54 +60,40 @@ _FARTHEST = 40.0
 
 def examples() -> Sequence[Example[ProductQuantisation]]:
     """Return the defaults, the paper's setting, and each alternative at least once."""
-    variants = {
-        2: ProductQuantisation(n_clusters=3, codebook_size=16),
-        3: ProductQuantisation(
-            n_clusters=3,
-            sub_dim=1,
-            codebook_size=10,
-            normalise="minmax",
-            weights="centres",
-        ),
-        4: ProductQuantisation(n_clusters=2, sub_dim=8, coordinates=1, codebook_size=4),
-        5: ProductQuantisation(
-            n_clusters=3, coordinates=1, codebook_size=200, scaling="none"
-        ),
-        6: ProductQuantisation(
-            n_clusters=3,
-            privacy=Privacy(mechanism="laplace", epsilon=300.0),
-        ),
-        1: ProductQuantisation(
-            n_clusters=3,
-            privacy=Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5),
-        ),
-    }
     X = _draw_rows(np.random.default_rng(0))
-    several = {
-        2: ProductQuantisation(
-            n_clusters=3, coordinates=2, codebook_size=16, normalise="minmax"
+    gaussian = Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5)
+    return [
+        _example(X, 2, codebook_size=16),
+        _example(
+            X, 3, sub_dim=1, codebook_size=10, normalise="minmax", weights="centres"
         ),
+        _example(X, 4, n_clusters=2, sub_dim=8, coordinates=1, codebook_size=4),
+        _example(X, 5, coordinates=1, codebook_size=200, scaling="none"),
+        _example(X, 6, privacy=Privacy(mechanism="laplace", epsilon=300.0)),
+        _example(X, 1, privacy=gaussian),
+        _example(X, 2, coordinates=2, codebook_size=16, normalise="minmax"),
         # all of a subspace that one more feature joins, and more than three centres span
-        3: ProductQuantisation(
-            n_clusters=3,
+        _example(
+            X,
+            3,
             sub_dim=4,
             coordinates=4,
             codebook_size=3,
-            privacy=Privacy(mechanism="gaussian", epsilon=400.0, delta=1e-5),
+            privacy=gaussian.model_copy(update={"epsilon": 400.0}),
         ),
-    }
-    given = [
-        _example(params, parties, X)
-        for each in (variants, several)
-        for parties, params in each.items()
+        _example(
+            X, 3, missing=0.1, codebook_size=8, alignment=Alignment(method="ecdh")
+        ),
+        _build_prepared(X),
+        _example(X[:60], 3, missing=0.1, codebook_size=8, alignment=BY_MATCH_KEYS),
     ]
-    return [*given, _build_aligned(X), _build_prepared(X), _build_linked(X[:60])]
 
 
 def _example(
-    params: ProductQuantisation, parties: int, X: FloatArray
+    X: FloatArray, parties: int, *, missing: float = 0.0, **values: Any
 ) -> Example[ProductQuantisation]:
     """Return an example, with the dictionary that noise needs."""
+    params = ProductQuantisation(**{"n_clusters": 3} | values)
     names = np.array_split([f"x{index}" for index in range(_WIDTH)], parties)
     schemas = [numbers(group.tolist(), -_FARTHEST, _FARTHEST) for group in names]
     noisy = params.privacy.mechanism != "none"
@@ -114,6 +101,7 @@ def _example(
         params=params,
         layout=Layout.lattice(1, parties),
         X=X,
+        missing=missing,
         sections={"dictionary": schemas} if noisy else {},
     )
 
@@ -130,7 +118,7 @@ def _build_prepared(X: FloatArray) -> Example[ProductQuantisation]:
             *numbers(["crp"], -_FARTHEST, _FARTHEST).fields,
         )
     )
-    treated = (Treatment(name="dose", log1p=True), Treatment(name="crp", weight=2.0))
+    treatments = (Treatment(name="dose", log1p=True), Treatment(name="crp", weight=2.0))
     return Example(
         params=ProductQuantisation(
             n_clusters=3,
@@ -141,23 +129,9 @@ def _build_prepared(X: FloatArray) -> Example[ProductQuantisation]:
         X=fields,
         sections={
             "dictionary": [schema],
-            "preparation": [Preparation(fields=treated)],
+            "preparation": [Preparation(fields=treatments)],
         },
     )
-
-
-def _build_aligned(X: FloatArray) -> Example[ProductQuantisation]:
-    """Return parties that each lack a tenth of the rows."""
-    params = ProductQuantisation(
-        n_clusters=3, codebook_size=8, alignment=Alignment(method="ecdh")
-    )
-    return Example(params=params, layout=Layout.lattice(1, 3), X=X, missing=0.1)
-
-
-def _build_linked(X: FloatArray) -> Example[ProductQuantisation]:
-    """Return three parties whose rows are linked by match keys."""
-    params = ProductQuantisation(n_clusters=3, codebook_size=8, alignment=BY_MATCH_KEYS)
-    return Example(params=params, layout=Layout.lattice(1, 3), X=X, missing=0.1)
 
 
 def _draw_rows(rng: np.random.Generator) -> FloatArray:
