@@ -1,4 +1,4 @@
-"""Count the people whom parties have in common, and tell nobody who they are.
+"""Count the people whom parties have in common, without disclosing who they are.
 
 Lists of ids or match keys go round the parties of a row group, masked and shuffled by
 each, until nobody can follow a row. The analyst counts what agrees, and everybody reads
@@ -55,7 +55,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         return frozenset()
 
     def risks_of(self, params: CohortSize, layout: Layout) -> Sequence[str]:
-        """Return what guesses tell."""
+        """Return the risk of guessed people."""
         return (GUESSED_PEOPLE,)
 
     def shows(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:
@@ -63,14 +63,16 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         return frozenset()
 
     def personal_data(self, layout: Layout) -> str:
-        """Return what leaves of single people."""
-        return "Ids are sent blinded; which of them others have too is told to nobody."
+        """Say that blinded ids leave."""
+        return (
+            "Ids are sent blinded; nobody learns which of them other parties have too."
+        )
 
     def stages(self, params: CohortSize, layout: Layout) -> Sequence[Stage]:
         """Return the one stage."""
         from clustering_protocols.shared_stages.alignment import linkage
 
-        from . import messages, roles
+        from . import roles
 
         passes = linkage.n_passes(layout)
         passing = Exchange(linkage.PassKeys, linkage.KeysPassed, passes, passes)
@@ -86,7 +88,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
                 Exchange(linkage.ShowTokens, linkage.KeyTokens),
             ),
             envelopes=(linkage.MaskedKeys,),
-            results=(messages.Counted,),
+            results=(roles.Counted,),
             results_to="all",
         )
         return (counting,)

@@ -3,18 +3,11 @@
 A list is masked, and put into another order, by every party of the ring: first by its own
 party, then by each that passes it on, the last of which hashes it into tokens. So the
 place of a row in the tokens is known to no coalition that lacks one other party of the
-ring, with the analyst or without.
+ring, with the analyst or without. Hiding the exact numbers from the analyst too would take
+other cryptography than masks.
 
-- The *analyst* holds tokens of each list in an order that nobody knows. It learns how many
-  rows any two parties, and all, have in common, by each key; no row and no id.
-- A *party* holds masked points of others, and the result: the number of rows that all have
-  in common, rounded down to the step.
-- The *coordinator* reads the same number.
-
-To hide the exact numbers from the analyst too would take other cryptography than masks.
-What a step tells can be aimed at: a table of ``step - 1`` people who are known to be
-common, and one more, is counted as 0 or as one step. So a home counts each row once, for
-any coordinator, and every count among its intersections.
+A step can be aimed at one person: a table of ``step - 1`` people who are known to be
+common, and one more, is counted as 0 or as one step.
 """
 
 from __future__ import annotations
@@ -43,14 +36,23 @@ from clustering_protocols.shared_stages.alignment.linkage import (
     shared_groups,
 )
 
-from .messages import Counted
+
+class Counted(Record):
+    """Result and summary: linked rows of each row group, rounded down to a step.
+
+    rows_in_common: by the first slot of each row group of two and more.
+    """
+
+    kind = "counted-linked"
+
+    rows_in_common: dict[str, int]
 
 
 @dataclass(frozen=True)
 class CountingAnalyst(LinkageAnalyst):
-    """Counts what it would link, and tells nobody which rows these are.
+    """Counts the rows that linkage would link, without disclosing them.
 
-    unit: the step in which numbers are told.
+    unit: the step to which numbers are rounded down.
     """
 
     unit: int
@@ -66,11 +68,11 @@ class CountingAnalyst(LinkageAnalyst):
             return super().step(session, state, contributions)
         linked = link_groups(session, contributions)
         numbers = {group[0]: len(rows[0]) for group, rows in linked.items()}
-        told = Counted(
+        counts = Counted(
             rows_in_common={s: n - n % self.unit for s, n in numbers.items()}
         )
         return Finish.with_results(
-            dict.fromkeys(session.slots, told), summary=told, labelled_at_home=True
+            dict.fromkeys(session.slots, counts), summary=counts, labelled_at_home=True
         )
 
 
@@ -78,7 +80,7 @@ class CountingAnalyst(LinkageAnalyst):
 class CountingParty(LinkageParty):
     """Masks and shuffles lists; reads a number.
 
-    unit: the step in which numbers are told.
+    unit: the step to which numbers are rounded down.
     """
 
     shuffles: bool = True
@@ -91,20 +93,16 @@ class CountingParty(LinkageParty):
 
         Raises ProtocolFailed if they cannot be numbers of the rows that were compared.
         """
-        session, told = context.session, Counted.narrow(result).rows_in_common
+        session, counts = context.session, Counted.narrow(result).rows_in_common
         groups = {group[0]: group for group in shared_groups(session.layout)}
-        if set(told) != set(groups):
+        if set(counts) != set(groups):
             raise ProtocolFailed("The analyst counts rows of other row groups.")
         report = {}
         for first, group in groups.items():
-            rows_in_common, most = told[first], min(map(session.n_rows, group))
-            if not 0 <= rows_in_common <= most or rows_in_common % self.unit:
+            count, limit = counts[first], min(map(session.n_rows, group))
+            if not 0 <= count <= limit or count % self.unit:
                 raise ProtocolFailed("The analyst reports a number that cannot be.")
-            least = (
-                f"{rows_in_common} or more"
-                if rows_in_common
-                else f"fewer than {self.unit}"
-            )
-            report[f"rows that {', '.join(group)} have in common"] = least
+            number = f"{count} or more" if count else f"fewer than {self.unit}"
+            report[f"rows that {', '.join(group)} have in common"] = number
         labels = np.full(session.n_rows(context.slot.name), -1, dtype=np.int64)
         return Outcome(labels=labels, report=report)

@@ -1,7 +1,7 @@
 """Describe variables before a session: counts, means, quartiles and levels of all rows.
 
-Parties that hold the same variables add up, masked, what a profile of clusters consists
-of, with all rows in one cluster. Numbers have quartiles where the dictionary gives both
+Parties that hold the same variables add up the masked sums of a profile of clusters, with
+all rows in one cluster. Numbers have quartiles where the dictionary gives both
 ends of their range: the parts of the histogram follow from it, never from rows.
 """
 
@@ -64,11 +64,11 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
         return frozenset()
 
     def risks_of(self, params: Describe, layout: Layout) -> Sequence[str]:
-        """Return none of its own: the release of profiles brings what there is."""
+        """Return none: the risks are those of the release of profiles."""
         return ()
 
     def shows(self, params: Describe, layout: Layout) -> frozenset[Disclosure]:
-        """Return nothing: the release of profiles says what is shown."""
+        """Return nothing: the release of profiles declares its disclosures."""
         return frozenset()
 
     def stages(self, params: Describe, layout: Layout) -> Sequence[Stage]:

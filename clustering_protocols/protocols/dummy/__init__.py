@@ -1,4 +1,4 @@
-"""A predictable protocol of two stages and three rounds, for tests of the house.
+"""A predictable protocol of two stages and three rounds, for tests of everything else.
 
 It has everything that a real protocol has: tasks, contributions, envelopes between
 parties, memory, a state, a result per row group. It fails and repeats on demand.
@@ -63,7 +63,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         """Return greeting (one round) and count (two rounds)."""
         from . import messages
 
-        least = 0 if params.quorum else 1  # who is absent is not asked
+        minimum = 0 if params.quorum else 1  # absent parties are not asked
         return (
             Stage(
                 name="greeting",
@@ -77,7 +77,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
                 analyst=_role("analyst:Counter"),
                 party=_role("party:Counter"),
                 exchanges=(
-                    Exchange(messages.Count, messages.Counted, least),
+                    Exchange(messages.Count, messages.Counted, minimum),
                     Exchange(messages.Confirm, messages.Confirmed),
                 ),
                 envelopes=(messages.Word,),

@@ -64,26 +64,21 @@ class Counter(
         if state.voided < session.params.void_attempts:
             voided = messages.Counting(voided=state.voided + 1, total=0)
             return Reopen(state=voided, reason="The dummy was told to.")
-        return _ask_confirm(session, state.voided)
-
-
-def _ask_confirm(session: DummySession, voided: int) -> Ask:
-    total = sum(session.row_counts)
-    return Ask.everybody(
-        session,
-        messages.Confirm(total=total),
-        state=messages.Counting(voided=voided, total=total),
-    )
+        total = sum(session.row_counts)
+        return Ask.everybody(
+            session,
+            messages.Confirm(total=total),
+            state=messages.Counting(voided=state.voided, total=total),
+        )
 
 
 def _finish(session: DummySession, total: int) -> Finish:
-    per_group = session.row_counts
-    k = session.params.n_clusters
+    n_rows = session.row_counts
     results: dict[str, Record] = {}
-    for row, n_rows in enumerate(per_group):
-        labels = turns(sum(per_group[:row]), n_rows, k)
-        for slot in session.layout.row_group(row):
-            results[slot] = messages.Labels(labels=labels)
+    for row, count in enumerate(n_rows):
+        labels = turns(sum(n_rows[:row]), count, session.params.n_clusters)
+        result = messages.Labels(labels=labels)
+        results |= dict.fromkeys(session.layout.row_group(row), result)
     return Finish.with_results(results, summary=messages.Total(total=total))
 
 

@@ -25,10 +25,10 @@ class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
         word = context.stream("word").words(1)
         slots = context.session.slots
         following = slots[(slots.index(context.slot.name) + 1) % len(slots)]
-        sent = [PeerMessage(peer=following, content=messages.Word(word=word))]
+        envelope = PeerMessage(peer=following, content=messages.Word(word=word))
         return Reply(
             contribution=messages.Greeted(),
-            envelopes=sent if following != context.slot.name else [],
+            envelopes=[envelope] if following != context.slot.name else [],
             remember=[messages.OwnWord(word=word)],
         )
 
@@ -58,14 +58,15 @@ class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
             if task.total != sum(session.row_counts):
                 raise ProtocolFailed("The analyst counts other rows than there are.")
             return Reply(contribution=messages.Confirmed(total=task.total))
-        counted = messages.Counted(positions=np.arange(data.n_rows, dtype=np.int64))
-        heard = context.memory.get(messages.HeardWord)
+        positions = messages.Counted(positions=np.arange(data.n_rows, dtype=np.int64))
         if len(session.slots) == 1:
-            return Reply(contribution=counted)
-        if heard is None:
+            return Reply(contribution=positions)
+        greeting = context.memory.get(messages.HeardWord)
+        if greeting is None:
             raise ProtocolFailed("The word of the slot before is missing.")
-        echo = PeerMessage(peer=heard.sender, content=messages.Word(word=heard.word))
-        return Reply(contribution=counted, envelopes=[echo])
+        echo = messages.Word(word=greeting.word)
+        envelope = PeerMessage(peer=greeting.sender, content=echo)
+        return Reply(contribution=positions, envelopes=[envelope])
 
     def receive(
         self, context: DummyContext, envelopes: Sequence[PeerMessage[messages.Word]]

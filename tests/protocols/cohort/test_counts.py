@@ -11,8 +11,7 @@ from support.lies import alter
 from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.cohort import CohortSize
-from clustering_protocols.protocols.cohort.messages import Counted
-from clustering_protocols.protocols.cohort.roles import CountingParty
+from clustering_protocols.protocols.cohort.roles import Counted, CountingParty
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.linkage import (
