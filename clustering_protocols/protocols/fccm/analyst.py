@@ -9,13 +9,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
-from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged
 
@@ -60,18 +58,20 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         overflowed = sorted({lane for s in shares.values() for lane in s.overflows})
         if lanes is None or not {*lanes, *overflowed} <= set(state.lanes):
             raise ProtocolFailed("A site names starts that are not under way.")
-        fields: dict[str, Any] = {
-            "number": state.number + 1,
-            "lanes": lanes,
-            "overflowed": overflowed,
-            "total": total[:0] if overflowed else total,
-        }
-        if not lanes:
-            return _ask_tell(session, moved, messages.ReportSizes(**fields))
-        state = messages.SumsState(
-            number=state.number + 1, lanes=lanes, telling=False, tolerances=moved
+        number, kind = state.number + 1, messages.Add if lanes else messages.ReportSizes
+        task = kind(
+            number=number,
+            lanes=lanes,
+            overflowed=overflowed,
+            total=total[:0] if overflowed else total,
         )
-        return _ask(session, state, messages.Add(**fields))
+        state = messages.SumsState(
+            number=number if lanes else 0,
+            lanes=lanes,
+            telling=not lanes,
+            tolerances=moved,
+        )
+        return _ask(session, state, task)
 
 
 def _ask(session: FccmSession, state: messages.SumsState, task: Record) -> Ask:
@@ -86,13 +86,6 @@ def _ask(session: FccmSession, state: messages.SumsState, task: Record) -> Ask:
         "moved": [float(moved) for moved in state.tolerances],
     }
     return Ask.everybody(session, task, state=state, dims=dims, progress=progress)
-
-
-def _ask_tell(
-    session: FccmSession, moved: FloatArray, task: messages.ReportSizes
-) -> Ask:
-    state = messages.SumsState(number=0, lanes=[], telling=True, tolerances=moved)
-    return _ask(session, state, task)
 
 
 def _finish_session(

@@ -11,8 +11,8 @@ honest session
 
 A share that is no sum over rows has to foresee the sums of others to meet all three.
 
-Everybody together can know all of a party's sums over clusters, by taking their own off
-the totals. So no sum is answered after which more than ``sums_limit`` of own rows follow
+All others together know a party's sums over clusters: they take their own off the totals.
+So no sum is answered after which more than ``sums_limit`` of own rows follow
 from all sums answered: of all updates, starts and runs, of the closing, and of earlier
 sessions over the same table. Sums of degrees (fuzzy c-means) are bounded by
 :mod:`.round_bound` instead; the sums of their final labels are audited like all. Means of

@@ -104,9 +104,12 @@ def test_every_site_refuses_starts_that_are_not_running(lie: str) -> None:
 def test_sizes_are_not_told_while_a_start_is_under_way(
     number: int, named: list[int], match: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    honest = analyst._ask
+
     def ask_to_tell(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
         lie = messages.ReportSizes(**dict(task, lanes=named))
-        return analyst._ask_tell(session, now.tolerances, lie)
+        telling = {"number": 0, "lanes": [], "telling": True}
+        return honest(session, now.model_copy(update=telling), lie)
 
     s = at(number - 1)
     monkeypatch.setattr(analyst, "_ask", ask_to_tell)
@@ -120,14 +123,17 @@ def test_no_iteration_follows_the_last_one(
 ) -> None:
     """Whether the last start has come to rest, or ``max_iter`` is reached."""
 
-    def ask_on(session: Any, moved: Any, task: messages.ReportSizes) -> Ask:
-        every = list(range(session.params.n_init))
-        now = messages.SumsState(
-            number=task.number, lanes=every, telling=False, tolerances=moved
-        )
-        return analyst._ask(session, now, messages.Add(**dict(task, lanes=every)))
+    honest = analyst._ask
 
-    monkeypatch.setattr(analyst, "_ask_tell", ask_on)
+    def ask_on(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
+        if not now.telling:
+            return honest(session, now, task)
+        every = list(range(session.params.n_init))
+        adding = {"number": task.number, "lanes": every, "telling": False}
+        lie = messages.Add(**dict(task, lanes=every))
+        return honest(session, now.model_copy(update=adding), lie)
+
+    monkeypatch.setattr(analyst, "_ask", ask_on)
     s = at(2, **more)
     while on(s):
         s.turn()
@@ -162,7 +168,7 @@ def test_overflows_of_starts_that_are_not_under_way_are_refused(
 ) -> None:
     s = at(4)
     tell(s, lambda _: {"overflowed": named, "total": EMPTY})
-    all_refuse(s, "of other sums that they overflowed")
+    all_refuse(s, "reports that other sums overflowed")
 
 
 def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
