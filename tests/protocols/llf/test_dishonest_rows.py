@@ -73,7 +73,7 @@ def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
         own = sums(here, data, V)
         liar.scale = here.scale
         liar.answered.setdefault(here.context.slot.name, []).append(V)
-        number = here.context.told.get("update", 0)
+        number = here.context.announced_rounds.get("update", 0)
         return liar.share(here, V, number, own) if is_liar(here) else own
 
     def follow(self: RowsRound, known: Any, total: Any, members: list[str]) -> Any:
