@@ -95,7 +95,6 @@ def answering(answer: Answer) -> Iterator[Peer]:
 
 
 def whole(content: bytes, coding: bytes = b"") -> Answer:
-    """An answer that says how long it is."""
     said = b"Content-Encoding: " + coding + b"\r\n" if coding else b""
     length = f"Content-Length: {len(content)}\r\n\r\n".encode()
     return lambda send: send(OK + said + length + content)
@@ -287,9 +286,6 @@ def test_an_analyst_that_holds_no_request_is_asked_seldom() -> None:
     assert time.monotonic() - begin > 0.5
 
 
-# Time
-
-
 def drip(start: bytes, drop: bytes) -> Answer:
     def answer(send: Send) -> None:
         send(start)
@@ -348,9 +344,6 @@ def test_the_clock_begins_anew_with_each_request(
             assert analyst.identity() == "0" * 64
             time.sleep(0.3)
     assert len(peer.asked) == 3
-
-
-# Proxies
 
 
 @pytest.fixture

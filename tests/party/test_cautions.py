@@ -88,9 +88,6 @@ def test_noise_larger_than_codes_is_said_before_the_session(
     assert not warned or "more than codes can" in said[0]
 
 
-# Nothing is recommended that then refuses
-
-
 @pytest.mark.parametrize(
     ("given", "layout", "size", "is_told"),
     [
@@ -156,9 +153,6 @@ def test_sizes_are_held_against_the_protocol_s_own_checks(
         check_sizes(params, layout, rows, columns)
     check_sizes(params, layout, None, columns)
     check_sizes(params, layout, 900_000, 30)
-
-
-# Crashes
 
 
 def test_factors_may_be_more_than_columns() -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from support.analyst_process import House
-from support.in_process import Api, in_process
 
 from clustering_protocols.common.errors import InvalidParameters, NotReady, RoundClosed
 from clustering_protocols.numerics.metrics import Figures
@@ -31,17 +28,6 @@ X: Any = load_iris().data
 LAYOUT = Layout.lattice(2)
 PARAMS = DataCollaboration(n_clusters=4, dimensions="all_but_one")
 KS = (2, 3, 4)
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    with in_process(tmp_path_factory.mktemp("analyst"), driven=True) as running:
-        yield running
-
-
-@pytest.fixture
-def house(api: Api, tmp_path: Path) -> House:
-    return House(api, tmp_path)
 
 
 def until_choosing(session: CoordinatedSession) -> None:
@@ -167,11 +153,3 @@ def test_what_several_runs_cost_is_said_before_the_session_opens(
     params: Any, layout: Layout, said: str
 ) -> None:
     assert said in describe_runs(params, layout, Evaluation(n_clusters=KS))
-
-
-def test_runs_have_figures_and_one_is_chosen(house: House) -> None:
-    session = house.open("shown", PARAMS, LAYOUT, evaluation=Evaluation(n_clusters=KS))
-    house.run(session, [X[:70], X[70:]])
-    status = session.wait()
-    assert [run.chosen for run in status.runs] == [True, False, False]
-    assert {"stability", "gap"} <= status.runs[0].figures.keys()

@@ -21,7 +21,6 @@ LIKERT = rng.integers(1, 6, 300).astype(float)
 
 
 def coded(x: Any, *codes: float, times: int = 9) -> Any:
-    """Return a column in which some rows hold codes."""
     given = np.array(x)
     for place, code in enumerate(codes):
         given[place * times : (place + 1) * times] = code
@@ -109,8 +108,6 @@ def test_a_table_tells_its_codes_with_counts(tmp_path: Path, kind: str) -> None:
     assert "apart from" not in " ".join(report.warnings)
 
 
-# Titles
-
 HEADER = ["id", "age", "bmi"]
 
 
@@ -165,9 +162,6 @@ def test_decimal_commas_cut_no_cells(
     assert table.columns == ("age", "bmi")
     assert (report.dialect["delimiter"], report.dialect["decimal"]) == (";", ",")
     assert report.dialect.get("skip", 0) == len(title)
-
-
-# Totals and second headers
 
 
 def lines(*more: str, middle: str = "") -> str:

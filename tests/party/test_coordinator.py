@@ -48,7 +48,6 @@ def coordinator(api: Api, home: Path) -> Coordinator:
 
 @pytest.fixture
 def joined(api: Api, coordinator: Coordinator, home: Path) -> CoordinatedSession:
-    """A session that two institutions have joined."""
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)
     for slot, invitation in session.invite().items():
         here = {"home": home / slot, "analyst": api.connect()}

@@ -24,9 +24,6 @@ from party_sdk.results.manifests import digest_matrix
 X, CLASSES = load_iris(return_X_y=True)
 
 
-# By name
-
-
 def test_a_set_of_scikit_learn_needs_no_folder(monkeypatch: Any) -> None:
     monkeypatch.delenv("COTERIE_DATA", raising=False)
     iris = coterie.datasets.load("iris")
@@ -53,9 +50,6 @@ def test_what_to_put_where_is_said(tmp_path: Path, monkeypatch: Any) -> None:
         datasets.load("rice", tmp_path)
     with pytest.raises(InvalidParameters, match=r"no set 'rize'. There are banknote"):
         datasets.load("rize")
-
-
-# For a paper
 
 
 def test_a_manifest_plays_a_simulation_again() -> None:
@@ -90,9 +84,6 @@ def test_a_digest_tells_shapes_and_values_apart() -> None:
     odd.view(np.uint64)[0] |= 1
     assert digest_matrix(odd) == digest_matrix(np.array([np.nan, 1.0]))
     assert digest_matrix(odd[::-1]) != digest_matrix(odd)
-
-
-# Dealt out
 
 
 @pytest.mark.parametrize("layout", [(3, 1), (1, 2), (2, 2)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
-from support.in_process import in_process
+from support.in_process import Api
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -66,10 +66,8 @@ class Two(House):
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
-    folder = tmp_path_factory.mktemp("two")
-    with in_process(folder / "api", driven=True) as api:
-        yield Two(api, folder / "home")
+def two(driven_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Two:
+    return Two(driven_api, tmp_path_factory.mktemp("two"))
 
 
 OTHERWISE = ["crp", "patient", "admitted", "weight", "age"]
@@ -123,9 +121,6 @@ def test_a_table_without_a_required_column_cannot_join(two: Two) -> None:
     assert (slot.state, slot.reason) == (SlotState.JOINED, None), "it came again"
 
 
-# In the terms
-
-
 def drawn(*schemas: Schema) -> Any:
     proposal = SessionRequest(
         protocol={"name": "dummy", "params": {}},
@@ -163,9 +158,6 @@ def test_a_dictionary_of_no_use_opens_no_session(
 ) -> None:
     with pytest.raises(InvalidParameters, match=why):
         drawn(*schemas)
-
-
-# The commands
 
 
 def test_a_table_is_checked_for_an_invitation_without_joining(

@@ -52,9 +52,6 @@ KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
 }
 
 
-# As scikit-learn has them
-
-
 def test_one_table_goes_through_a_pipeline() -> None:
     alone = FederatedKMeans(
         3, layout=(3, 1), random_state=0, params={"dimensions": "all"}
@@ -100,9 +97,6 @@ def test_it_is_the_session_of_the_command(tmp_path: Path) -> None:
     assert csv.read_csv(out)["label"].to_pylist() == here.labels_.tolist()
 
 
-# Tables
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_of_every_library_come_in_and_go_out(kind: str) -> None:
     tables = [KINDS[kind](FRAME[0::2]), KINDS[kind](FRAME[1::2])]
@@ -136,9 +130,6 @@ def test_rows_without_ids_stand_in_the_same_order() -> None:
     assert_array_equal(first, second)
     with pytest.raises(CannotCluster, match=r"not hold the same rows\. .*r1c1, r1c2"):
         here.fit([X[:, :2], X[:90, 2:]])
-
-
-# Other methods
 
 
 def test_fuzzy_results_match_another_library() -> None:
@@ -179,8 +170,6 @@ def test_co_clustering_finds_planted_blocks() -> None:
     dealt = FederatedCoClustering(2, layout=(1, 3), random_state=0).fit(R)
     assert adjusted_rand_score(items, dealt.column_labels_) == 1.0
 
-
-# Sentences
 
 ROWS = [X[:75], X[75:]]
 SORTED = pytest.mark.filterwarnings("ignore:The clusters follow the institutions")
@@ -363,9 +352,6 @@ def test_a_generator_draws_the_seed_of_each_session() -> None:
         assert_array_equal(own, other)
 
 
-# What a table is, and whose rows these are
-
-
 @pytest.mark.parametrize("protocol", ["dc", "llf", "omnifc"])
 def test_a_fitted_estimator_is_kept_and_read_back(protocol: str) -> None:
     fitted = FederatedKMeans(3, protocol=protocol, layout="rows", random_state=0)
@@ -419,6 +405,3 @@ def test_choices_and_switches_of_guards_are_taken() -> None:
 def test_what_cannot_be_meant_is_said_in_a_sentence(estimator: Any, said: str) -> None:
     with pytest.raises(CannotCluster, match=re.escape(said)):
         estimator.set_params(layout="rows").fit(THREE)
-
-
-# Rows that are equally far from two centres

@@ -37,7 +37,6 @@ def fill(home: Path, n_turns: int) -> PartySession:
 
 
 def write_turn(party: PartySession, turn: int) -> None:
-    """Write three things that belong together."""
     with party.store.transaction():
         party.save(Document.RESULT, b"%d" % turn * BIG)
         party.save(Document.AGREEMENT, b"%d" % turn)
@@ -66,8 +65,6 @@ def child(code: str, *words: object) -> subprocess.CompletedProcess[bytes]:
     environment = os.environ | {"PYTHONPATH": tests}
     return subprocess.run(command, check=False, capture_output=True, env=environment)
 
-
-# Crashes
 
 KILLED_AT = """
 import os, signal
@@ -140,8 +137,6 @@ def test_what_must_be_durable_is_no_part_of_what_is_not(home: Path) -> None:
     assert turn_of(home) == 0
 
 
-# Disks
-
 FULL = """
 import resource
 home = Path(sys.argv[1])
@@ -205,9 +200,6 @@ def test_reading_makes_no_home(home: Path) -> None:
     assert not home.exists()
 
 
-# Releases
-
-
 def test_a_home_of_a_newer_release_is_refused_in_a_sentence(home: Path) -> None:
     store = fill(home, 1).store
     with store.transaction() as database:
@@ -251,8 +243,6 @@ def test_a_damaged_home_is_noticed(
     assert "damaged" in HomeStore(home).check()
 
 
-# Processes and threads
-
 MANY = """
 party = PartySession(Path(sys.argv[1]), "s", "a")
 for number in range(25):
@@ -285,38 +275,6 @@ def test_a_home_that_was_removed_is_made_anew(home: Path) -> None:
     assert PartySession(home, "s", "a").result is None
     fill(home, 1)
     assert turn_of(home) == 0
-
-
-# Who writes
-
-PRODUCT = Path(module.__file__).parents[1]
-WRITERS = {
-    "home/store.py",
-    "home/files.py",
-    "coordinator/letters.py",  # into a folder that its user names
-    "desk/coordinator/session_opening.py",  # the same
-    "lab/local_analyst.py",  # the analyst's folder
-    "tables/scratch.py",  # copies of tables, in the system's folder
-    "tables/files.py",
-    "tables/table_opening.py",
-}
-
-
-def test_nothing_but_the_store_writes_under_a_home() -> None:
-    """Neither by the functions for private files, nor by another database."""
-    words = (
-        "write_private",
-        "private_folder",
-        "sqlite3.connect",
-        "fcntl",
-        "import lock",
-    )
-    found = {
-        path.relative_to(PRODUCT).as_posix()
-        for path in PRODUCT.rglob("*.py")
-        if any(word in path.read_text() for word in words)
-    }
-    assert found <= WRITERS, found - WRITERS
 
 
 def test_a_home_is_a_database(online: Terminal, rows: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is told of a contribution before it leaves."""
+"""What is told of a contribution before it leaves, as tables where it can be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import numpy as np
 
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.protocols.dummy.messages import Counted
+from clustering_protocols.shared_stages.profiles.messages import (
+    ProfileTold,
+    encode_profiles,
+)
 
 ADDRESS = packets.Address(
     session="s", agreement="0" * 64, slot="a", stage="count", round=3, attempt=1
@@ -33,3 +38,28 @@ def test_another_value_or_another_receiver_is_another_question() -> None:
     other = packets.Envelope(label=label, sealed=b"one")
     sent = packets.write(ADDRESS, record, envelopes=[other])
     assert Inspection.of(sent, {}).digest != first.digest
+
+
+def told(record: ProfileTold) -> Inspection:
+    return Inspection.of(packets.write(ADDRESS, record), {}, records=(ProfileTold,))
+
+
+def test_a_profile_is_shown_as_a_table() -> None:
+    field_ = FieldProfile(
+        name="age", n_rows=(40, 60), mean=(50.0, None), spread=(4.0, None), difference=1
+    )
+    profile = Profile(
+        column=0,
+        own=False,
+        clusters=(0, 1),
+        n_rows=(40, 60),
+        rounded=True,
+        fields=(field_,),
+    )
+    found = told(ProfileTold(text=encode_profiles([profile])))
+    assert found.reach == "readable"
+    [table] = found.tables
+    assert table.columns == ("variable", "cluster 0", "cluster 1")
+    assert table.rows == [("rows", "40", "60"), ("age", "50 ± 4", "–")]
+    silent = told(ProfileTold(text=np.zeros(0, np.uint8)))
+    assert silent.reach == "agreement", "an empty answer shows nothing"

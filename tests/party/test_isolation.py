@@ -28,7 +28,6 @@ SECRET = "PATIENT-4711"
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    """A Parquet file that fits."""
     path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table(ROWS), path)
     return path
@@ -36,7 +35,6 @@ def rows(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -69,7 +67,6 @@ SPOILED = (
 
 
 def answering(does: str, status: int = 0) -> tuple[str, str]:
-    """Return a reader that does something else than reading."""
     return "-c", ANSWERING.format(does=does, status=status)
 
 
@@ -191,9 +188,6 @@ def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
     [problem] = report.problems
     assert "RuntimeError" in problem.what
     assert SECRET not in problem.what
-
-
-# What is left behind
 
 
 READING = """

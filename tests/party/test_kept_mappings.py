@@ -68,14 +68,8 @@ def mapping_file(terminal: Terminal, content: str = MAPPING) -> Path:
 def run_of(terminal: Terminal, invitation: str, table: Path) -> tuple[object, ...]:
     labels = terminal.folder / "out.csv"
     data = ("--data", table, "--id-column", "id", "--labels", labels)
-    return (
-        "party",
-        "run",
-        invitation,
-        *data,
-        "--force",
-        *accepting(terminal, invitation),
-    )
+    accepted = accepting(terminal, invitation)
+    return ("party", "run", invitation, *data, "--force", *accepted)
 
 
 def keep_mapping(online: Terminal, invitation: str, table: Path, mapping: Path) -> None:

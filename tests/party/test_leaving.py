@@ -32,7 +32,6 @@ def refusing(
 
 @contextmanager
 def answering(patch: pytest.MonkeyPatch, *, yes: bool) -> Iterator[list[str]]:
-    """Answer questions at a terminal; give those that were asked."""
     asked: list[str] = []
 
     def confirm(question: str, **_: object) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 from support.analyst_process import House
-from support.in_process import in_process
+from support.in_process import Api
 from support.terminal import Terminal
 
 from clustering_protocols.common.errors import GuardRefused
@@ -49,10 +49,8 @@ RIGHT = table([f"P{n:03}" for n in range(15, 65)], "b")  # 25 of 40
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("house")
-    with in_process(folder / "api", driven=True) as api:
-        yield House(api, folder / "home")
+def house(driven_api: Api, tmp_path_factory: pytest.TempPathFactory) -> House:
+    return House(driven_api, tmp_path_factory.mktemp("house"))
 
 
 class Operators(Asker):
@@ -77,8 +75,6 @@ class Operators(Asker):
         )
 
     def run(self, **given: Any) -> list[Any]:
-        """Return results, or what refused."""
-
         def one(slot: str, rows: MatrixSource) -> Any:
             with self.party(slot, **given) as party:
                 try:
@@ -152,9 +148,6 @@ def test_intersections_of_one_table_are_counted_by_coordinator(house: House) -> 
     assert b"P001" not in b"".join(path.read_bytes() for path in home.glob("home.db*"))
 
 
-# What ids look like
-
-
 def test_of_703_patients_the_normalisation_links_679_and_more() -> None:
     """As in a study: lost zeros, upper and lower case, blanks, hyphens, typing errors."""
     tables = spellings(np.random.default_rng(0), n_common=703)
@@ -171,17 +164,9 @@ def test_of_703_patients_the_normalisation_links_679_and_more() -> None:
 
 def test_a_party_sees_how_many_ids_match_the_session_pattern(online: Terminal) -> None:
     create = ("session", "create", "Ids", "--protocol", "pqmds", "--same-people")
-    given = (
-        "--party",
-        "r1c1",
-        "--party",
-        "r1c2",
-        "--param",
-        "n_clusters=2",
-        "--param",
-        "alignment.method=ecdh",
-    )
-    made = online.json(*create, *given, "--id-pattern", "KV-99999999")
+    parties = ("--party", "r1c1", "--party", "r1c2")
+    params = ("--param", "n_clusters=2", "--param", "alignment.method=ecdh")
+    made = online.json(*create, *parties, *params, "--id-pattern", "KV-99999999")
     invitation = made["invitations"]["r1c1"]
     lines = [f"kv {n},{n % 7},{n % 5}" for n in range(100, 140)]
     path = online.file("ids.csv", "\n".join(["patient,x,y", *lines]))

@@ -276,9 +276,6 @@ def test_an_identity_shows_no_secret(shown: object) -> None:
         assert str(secret) not in text
 
 
-# Which memory a round starts from
-
-
 @pytest.mark.parametrize(
     ("round_", "attempt", "expected"),
     [(4, 1, "after"), (9, 1, "after"), (3, 3, "before"), (3, 5, "before")],
@@ -297,8 +294,6 @@ def test_an_earlier_round_or_attempt_is_equivocation(round_: int, attempt: int) 
     with pytest.raises(Equivocation, match="after round 3, attempt 2"):
         ANSWERED.base(round_, attempt)
 
-
-# One process at a time
 
 HOLD = """
 import sys, time
@@ -334,8 +329,6 @@ def test_another_party_on_the_same_machine_may_run(
     with folder.lock(), other.lock(), pytest.raises(NotReady), folder.lock():
         pytest.fail("both run")
 
-
-# Invitations
 
 SECRET = bytes(range(32))
 COORDINATOR = Institution("", bytes(32))
@@ -406,9 +399,6 @@ def test_what_is_no_invitation_is_refused_without_repeating_it(
     ) as raised:
         Invitation.parse(text.replace(old, new, 1))
     assert INVITATION.code not in str(raised.value)
-
-
-# Homes
 
 
 def test_the_home_is_that_of_the_environment(

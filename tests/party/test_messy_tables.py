@@ -147,8 +147,6 @@ def test_ids_keep_their_zeros() -> None:
     assert source.ids[1] == "00001"
 
 
-# Files of other kinds
-
 ROWS = ["a,1.5,2", "b,2.5,3", "c,3.5,5"]
 
 
@@ -233,6 +231,8 @@ def test_a_study_is_read_to_its_end(tmp_path: Path, ending: str) -> None:
     write(frame[:0], str(tmp_path / f"none.{ending}"))
     source = open_table(tmp_path / f"rows.{ending}", id_column="id")
     assert matrix(source).tolist() == [[1.5, 2], [2.5, 3], [3.5, 5]]
+    write(frame.assign(x=[1.5, None, 3.5]), str(tmp_path / f"gap.{ending}"))
+    assert "row 2, x: empty" in refused(tmp_path / f"gap.{ending}", id_column="id")
     assert "has no rows" in refused(tmp_path / f"none.{ending}")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 from support.analyst_process import House
-from support.in_process import in_process
+from support.in_process import Api
 
 from clustering_protocols.common.errors import (
     GuardRefused,
@@ -50,7 +49,6 @@ SCHEMA = Schema(
 
 
 def patients(seed: int, n: int = 60) -> pd.DataFrame:
-    """Rows of three groups."""
     rng = np.random.default_rng(seed)
     group = rng.integers(3, size=n)
     X = np.column_stack(
@@ -82,10 +80,8 @@ def read_sheet(path: Path) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    folder = tmp_path_factory.mktemp("house")
-    with in_process(folder / "api", driven=True) as api:
-        yield House(api, folder / "home")
+def house(driven_api: Api, tmp_path_factory: pytest.TempPathFactory) -> House:
+    return House(driven_api, tmp_path_factory.mktemp("house"))
 
 
 class Kept:
@@ -222,13 +218,7 @@ def test_rows_that_lack_a_value_stay_empty(prepared: Kept, tmp_path: Path) -> No
         content.write_bytes(found.encode(ending))
         for written in (path, content):
             table = read(written)
-            assert list(table) == [
-                "patient",
-                "label",
-                "distance",
-                "uncertainty",
-                "outside",
-            ]
+            assert " ".join(table) == "patient label distance uncertainty outside"
             assert (table["distance"].isna() == lacking).all()
             assert (table["outside"].isna() == lacking).all()
             assert list(table["patient"]) == list(new["patient"])

@@ -67,15 +67,6 @@ def test_coordinators_and_parties_manage_notice_addresses(
             assert "one address of mail" in refused.output
 
 
-def test_an_analyst_that_tells_nobody_says_so(
-    api: Api, run: Callable[..., Result]
-) -> None:
-    session = api.open(Dummy(), PARTS)
-    asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
-    words = (*asked, "show", session.id, "--mail", "a@b.example")
-    assert "COTERIE_SMTP_SERVER" in run(api, *words, expect=7).output
-
-
 def test_run_registers_the_address_named_at_join(
     start_api: StartApi, run: Callable[..., Result], tmp_path: Path
 ) -> None:

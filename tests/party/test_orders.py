@@ -61,7 +61,6 @@ def accepting(home: Path) -> Path:
 
 
 def run(home: Path, session: str, slot: str = SLOT) -> End:
-    """Run an order in this process, as far as it goes."""
     return OrderRunner(home, session, slot).run()
 
 
@@ -70,7 +69,6 @@ def state(home: Path, session: str, slot: str = SLOT) -> OrderState:
 
 
 def opened_for_two(online: Terminal) -> tuple[str, str, str]:
-    """A session for two parties: its id and both invitations."""
     document = online.json("session", "create", "W", "--protocol", "dummy", *TWO)
     first, second = document["invitations"].values()
     return document["id"], first, second
@@ -510,7 +508,6 @@ def test_orders_without_a_table_wait(
 
 
 def child_of(process: int) -> int | None:
-    """Return the process that a process has started, as Linux tells it."""
     for task in Path(f"/proc/{process}/task").iterdir():
         if children := (task / "children").read_text().split():
             return int(children[0])

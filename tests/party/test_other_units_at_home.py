@@ -26,7 +26,6 @@ SAID = "HbA1c in % here, in mmol/mol there"
 
 
 def hospital(n: int, *, percent: bool = False) -> MatrixSource:
-    """Return rows of two groups of patients."""
     group = rng.integers(2, size=n)
     hba1c = rng.normal(50 + 25 * group, 6)
     rows = np.column_stack([rng.normal(45 + 20 * group, 5), hba1c])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
+from support.terminal import coterie
 
+from analyst_service.credentials import Role
 from clustering_protocols.common.errors import GuardRefused, NotReady
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
@@ -20,7 +23,9 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.result_texts import suggest_run
+from party_sdk.analyst_client import http_analyst
 from party_sdk.application.exports import own_runs
+from party_sdk.application.home import Home
 from party_sdk.tables import open_table
 
 KS = (2, 3, 4)
@@ -60,7 +65,10 @@ def sources() -> list[Any]:
     return [open_table(t, id_column="id", schema=SCHEMA) for t in tables()]
 
 
-def test_each_party_reads_its_own_rows_under_each_number(house: House) -> None:
+def test_each_party_reads_its_own_rows_under_each_number(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Any = house.api
     session = open_session(
         house, LosslessFederated(n_clusters=4, small_cohorts="allow")
     )
@@ -80,7 +88,15 @@ def test_each_party_reads_its_own_rows_under_each_number(house: House) -> None:
         found, overlaps = own_runs(house.last[NAMES[0]], data[0])
         with pytest.raises(GuardRefused, match="not the table"):
             own_runs(house.last[NAMES[0]], data[1])
-        session.choose(3)
+        monkeypatch.setattr(Home, "connect", lambda *_: api.connect())
+        monkeypatch.setattr(http_analyst, "connect", lambda *_, **__: api.connect())
+        tables()[0].to_csv(tmp_path / "own.csv", index=False)
+        own = ("--data", tmp_path / "own.csv", "--id-column", "id")
+        at = ("--home", house.home_of(NAMES[0]))
+        shown = coterie("party", "report", "runs", NAMES[0], "--runs", *own, *at)
+        assert "from 2 to 3 clusters" in shown.stdout
+        asked = ("--url", "http://127.0.0.1", "--key", api.key(Role.ADMINISTRATOR))
+        coterie("session", *asked, "choose", "runs", "--n-clusters", 3)
         results = running.result()
     assert [run.n_clusters for run in found] == list(KS)
     first = results[NAMES[0]]

@@ -64,9 +64,6 @@ RISKS = ("dummy.by-design", "house.open-slot")
 ACCEPTING = Policy(accepted_risks=frozenset(RISKS), least_known=0)
 
 
-# The policy, without anybody to talk to
-
-
 def terms(
     params: Dummy | DataCollaboration, layout: Layout = PAIR.layout, minimum: int = 1
 ) -> Terms:
@@ -128,9 +125,6 @@ def test_terms_that_this_release_would_not_draw_up_are_refused() -> None:
         ACCEPTING.check_terms(Terms.model_validate({**agreed, "risks": RISKS[:1]}))
 
 
-# A party and an analyst that is not honest
-
-
 class Between(httpx.BaseTransport):
     """Stands between a party and the analyst: writes down, and may change answers.
 
@@ -154,7 +148,6 @@ class Between(httpx.BaseTransport):
         return self.tamper(request, response) if self.tamper else response
 
     def sent(self, ending: str) -> list[bytes]:
-        """The bodies of all requests whose path ends so."""
         return [r.content for r in self.requests if r.url.path.endswith(ending)]
 
 
@@ -222,7 +215,6 @@ def running(start_api: StartApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ap
 
 @pytest.fixture
 def alone(running: Api, home: Path) -> Table:
-    """The only party of its session."""
     return Table(running, home, ALONE, Dummy(n_clusters=3))
 
 
@@ -237,7 +229,6 @@ def waiting(start_api: StartApi, home: Path) -> Iterator[Table]:
 
 @pytest.fixture
 def pair(running: Api, home: Path) -> Table:
-    """One of two parties; the other has joined already."""
     return Table(running, home, PAIR, Dummy(n_clusters=3))
 
 
@@ -447,9 +438,6 @@ def test_a_swapped_key_is_noticed_again_by_the_next_run(pair: Table) -> None:
     assert pair.run().labels.size == 20
 
 
-# Tasks
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -554,9 +542,6 @@ def test_an_envelope_that_was_tampered_with_is_refused(
     assert len(pair.between.sent("/contribution")) == 2
 
 
-# Results
-
-
 def relabelled(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
     def changed(content: bytes) -> bytes:
         header, arrays = raw_packets.decode(content)
@@ -594,12 +579,7 @@ def test_a_result_is_kept_and_the_analyst_is_not_asked_again(alone: Table) -> No
     assert len(alone.between.requests) == n_requests
 
 
-# Interruptions
-
-
 def cut(ending: str) -> Tamper:
-    """Lose every answer to one kind of request."""
-
     def tamper(request: httpx.Request, response: httpx.Response) -> httpx.Response:
         if request.url.path.endswith(ending):
             raise httpx.ReadError("lost", request=request)
@@ -659,9 +639,6 @@ def test_an_expired_invitation_is_refused(alone: Table) -> None:
     assert_only_previewed(alone)
 
 
-# Going on
-
-
 @pytest.mark.parametrize(
     ("kept", "given", "refused"),
     [
@@ -686,13 +663,10 @@ def test_a_party_goes_on_with_the_choices_that_it_began_with(
     assert same_choices(remembered, given, ["lifted"]) == {**kept, **given}
 
 
-# What a protocol asks about
-
 ALL = DataCollaboration(n_clusters=2, dimensions="all")
 
 
 def asking(running: Api, home: Path) -> tuple[Table, Policy]:
-    """Return a party of a session in which nothing of the rows is left out."""
     accepted = frozenset({*terms(ALL).risks, "house.open-slot"})
     policy = Policy(accepted_risks=accepted, least_known=0)
     return Table(running, home, PAIR, ALL), policy

@@ -64,9 +64,6 @@ def test_row_groups_may_differ_in_size_if_ids_stay_unused() -> None:
         strict.check_roster(agreement([20, 20], PSI), "r1c1")
 
 
-# ε
-
-
 def terms(params: Any) -> Terms:
     dictionary = (numbers("ab", 0.0, 1.0), numbers("cd", 0.0, 1.0))
     return drawn(params, Layout.lattice(1, 2), dictionary=dictionary)

@@ -44,10 +44,6 @@ def written(home: Path, text: str) -> Policy:
     return read_policy(home)
 
 
-def test_without_a_file_the_policy_is_the_default(tmp_path: Path) -> None:
-    assert read_policy(tmp_path) == Policy()
-
-
 def test_every_rule_of_a_policy_can_be_written_down(tmp_path: Path) -> None:
     policy = written(tmp_path, WHOLE)
     said = tomllib.loads(WHOLE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from support.analyst_process import House
 from support.drawn_terms import drawn as drawn_terms
-from support.in_process import Api, in_process
 
 from clustering_protocols.catalogue import name_of, parse_params
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
@@ -134,34 +132,19 @@ def pipeline() -> Any:
 
 
 def pooled(frames: list[pd.DataFrame]) -> FloatArray:
-    """Return the pooled table in common units."""
     Z: FloatArray = pipeline().fit_transform(pd.concat(frames, ignore_index=True))
     return Z
 
 
 def reference(frames: list[pd.DataFrame]) -> list[int]:
-    """Return the labels of k-means on the pooled table, the best of twenty starts."""
     found = KMeans(3, n_init=20, tol=0, random_state=0).fit(pooled(frames))
     labels: list[int] = found.labels_.tolist()
     return labels
 
 
 def same(found: list[int], expected: list[int]) -> bool:
-    """Return whether two lists of labels cut rows alike."""
     pairs = set(zip(found, expected, strict=True))
     return len(pairs) == len(set(found)) == len(set(expected))
-
-
-@pytest.fixture(scope="module")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    with in_process(tmp_path_factory.mktemp("api"), driven=True) as api:
-        yield api
-
-
-@pytest.fixture
-def house(api: Api, tmp_path: Path) -> House:
-    """Homes that showed nothing of these rows yet."""
-    return House(api, tmp_path / "home")
 
 
 FRAMES = [patients(seed) for seed in (1, 2, 3)]

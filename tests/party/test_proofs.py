@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from support.analyst_process import ACCEPTING, House
-from support.in_process import in_process
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -27,7 +26,7 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import signed_logs
 from clustering_protocols.terms.signed_logs import SignedLog
-from clustering_protocols.terms.terms import Layout, read_terms
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_headers, receipt_in
 from coterie import Party
@@ -47,8 +46,6 @@ STRANGER = Institution("", bytes(32))
 
 
 class Finished(House):
-    """A session of one party that came to its end."""
-
     def __init__(self, api: Api, home: Path) -> None:
         super().__init__(api, home, fixed=False)
         self.analyst = api.service.institution
@@ -72,10 +69,8 @@ class Finished(House):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Finished]:
-    folder = tmp_path_factory.mktemp("finished")
-    with in_process(folder / "api", driven=True) as api:
-        yield Finished(api, folder)
+def finished(driven_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return Finished(driven_api, tmp_path_factory.mktemp("finished"))
 
 
 def test_audit_and_ledger_are_signed_by_whom_the_agreement_names(
@@ -85,11 +80,6 @@ def test_audit_and_ledger_are_signed_by_whom_the_agreement_names(
         assert log.entries()
         signed_logs.check_signer(log, finished.agreement)
     assert signed_logs.compare(finished.audit, finished.ledger) == 5
-
-
-def test_terms_name_the_analyst_that_signs(finished: Finished) -> None:
-    terms = read_terms(finished.folder.load_identity().terms.encode())
-    assert terms.identities.analyst == finished.audit.key
 
 
 def rewritten(log: SignedLog) -> SignedLog:
@@ -211,9 +201,6 @@ def test_a_receipt_proves_an_analysts_false_audit(
         signed_logs.compare(finished.audit, lie)
 
 
-# At a party
-
-
 class Forging(httpx.BaseTransport):
     """An analyst whose receipts are signed by somebody else, or not at all."""
 
@@ -252,9 +239,6 @@ def test_a_receipt_without_the_analysts_signature_is_no_receipt(
     assert events == ["joining", "sending"]
 
 
-# At a coordinator
-
-
 def test_an_analyst_with_a_changed_key_opens_no_session(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,9 +258,6 @@ def test_an_analyst_opens_no_session_whose_terms_name_another(api: Api) -> None:
     refused = api.send("PUT", "/v1/sessions/s", api.key(), json=body)
     assert refused.status_code == 422
     assert "another analyst" in refused.json()["detail"]
-
-
-# The command
 
 
 def verify(*words: object) -> Result:

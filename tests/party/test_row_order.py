@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
-from support.in_process import Api, in_process
+from support.in_process import Api
 from support.tables import blobs, names
 
 from clustering_protocols.common.errors import GuardRefused, InvalidData, RowsNotAligned
@@ -34,7 +34,6 @@ A, B = LAYOUT.names
 
 
 def table(place: int, rows: Any, people: list[str] | None = None) -> pd.DataFrame:
-    """Return the columns of one party, of these people, in this order."""
     columns = {f"x{j}": X[rows, j] for j in (3 * place, 3 * place + 1, 3 * place + 2)}
     return pd.DataFrame({"person": np.array(people or PEOPLE)[rows], **columns})
 
@@ -44,8 +43,6 @@ def shuffled(seed: int) -> IntArray:
 
 
 class Two:
-    """An analyst, and two parties that hold the same people."""
-
     def __init__(self, api: Api, home: Path) -> None:
         self.house, self.homes = House(api, home), home
 
@@ -78,10 +75,8 @@ class Two:
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
-    folder = tmp_path_factory.mktemp("two")
-    with in_process(folder / "api", driven=True) as api:
-        yield Two(api, folder / "home")
+def two(driven_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Two:
+    return Two(driven_api, tmp_path_factory.mktemp("two"))
 
 
 def of_people(result: Result) -> dict[str, int]:
@@ -150,9 +145,6 @@ def test_a_party_s_own_minimum_holds_for_the_rows_that_arrive(two: Two) -> None:
         party.run(twice, id_column="person")
 
 
-# A party that dies
-
-
 class Killed(BaseException):
     """Nothing of the product catches this."""
 
@@ -203,6 +195,3 @@ def test_a_second_table_replaces_the_order_of_the_first(two: Two) -> None:
         assert party.stored.load(Document.ADMITTED_ROWS) is not None
         party.enrol(open_table(table(1, range(N)), id_column="person"))
         assert party.stored.load(Document.ADMITTED_ROWS) is None, "that one is in order"
-
-
-# Tables

@@ -72,8 +72,6 @@ POLICY = Policy()
 
 
 class Home:
-    """A home in which sessions come one after the other."""
-
     def __init__(self, path: Path) -> None:
         self.path, self.n_sessions = path, 0
 
@@ -359,8 +357,6 @@ def test_only_geometry_of_other_columns_raises_a_question(home: Home) -> None:
         home.runs(terms_of(OmniFC(n_clusters=3), FEWER), table(X[:, :3], FEWER))
 
 
-# Described variables
-
 OUTCOME = np.random.default_rng(3).normal(size=(len(X), 1))
 WITH_OUTCOME = np.hstack([X, OUTCOME])
 FIVE = (*NAMES, "outcome")
@@ -472,7 +468,6 @@ def test_slots_of_one_session_at_one_home_raise_no_question(tmp_path: Path) -> N
 
 
 def stored(home: Path) -> list[tuple[str, bytes]]:
-    """Return kind and content of all that a home keeps of its rows."""
     found = store_of(home).rows("SELECT kind, content FROM disclosures")
     return [(kind, content) for kind, content in found]
 

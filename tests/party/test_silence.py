@@ -16,7 +16,7 @@ from support.terminal import Terminal
 
 from party_sdk.analyst_client import transport
 from party_sdk.analyst_client.http_analyst import connect
-from party_sdk.analyst_client.transport import SILENT_SECONDS, Listeners
+from party_sdk.analyst_client.transport import Listeners
 from tests.party.small_servers import serving
 
 PROXY = (Path(__file__).parents[2] / "docker" / "nginx.conf").read_text()
@@ -24,8 +24,6 @@ URL = "http://127.0.0.1"
 
 
 def answering(seconds: float, status: int = 200) -> Callable[..., httpx.Response]:
-    """An analyst that takes its time."""
-
     def answer(_: httpx.Request) -> httpx.Response:
         threading.Event().wait(seconds)
         return httpx.Response(status)
@@ -36,7 +34,6 @@ def answering(seconds: float, status: int = 200) -> Callable[..., httpx.Response
 def heard(
     handler: Callable[..., httpx.Response], patience: float = 0.0, **sent: Any
 ) -> tuple[list[str], list[str]]:
-    """What is said of silence and of an outage while a request is under way."""
     silence: list[str] = []
     outage: list[str] = []
     http = httpx.Client(base_url=URL, transport=httpx.MockTransport(handler))
@@ -51,10 +48,6 @@ def heard(
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "SILENT_SECONDS", 0.05)
-
-
-def test_three_seconds_are_the_most_without_a_word() -> None:
-    assert SILENT_SECONDS == 3
 
 
 @pytest.mark.usefixtures("soon")

@@ -66,14 +66,6 @@ def test_site_agreement_is_zero_by_chance_one_by_sites_and_none_without() -> Non
     assert site_agreement(np.array([[10, 0], [12, 0]])) is None
 
 
-def test_a_party_s_part_is_the_whole_where_there_are_two() -> None:
-    counts = np.array([[30, 5, 2], [4, 20, 9]])
-    flipped = counts[::-1]
-    assert site_agreement(counts) == pytest.approx(site_agreement(flipped))
-
-
-# One site whose numbers do not go with the others'
-
 HONEST = 60 + make_blobs(240, 4, centers=2, random_state=0, cluster_std=2.0)[0]
 every_protocol = pytest.mark.parametrize(
     "protocol", [DataCollaboration, LosslessFederated, OmniFC]
@@ -133,8 +125,6 @@ def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:
         report, _ = examine(path, ReadOptions(id_column="id"))
         assert all(any(each in w for w in report.warnings) for each in said)
 
-
-# Every warning prints the figure that it names
 
 WIDE, _ = make_blobs(120, 40, centers=3, cluster_std=9.0, random_state=2)
 SMALL, _ = make_blobs([60, 60, 4], 4, cluster_std=0.2, random_state=5)

@@ -17,7 +17,6 @@ from party_sdk.tables.table import Spool
 
 @pytest.fixture
 def file() -> Iterator[IO[bytes]]:
-    """A file without a name."""
     with TemporaryFile() as found:
         yield found
 
@@ -38,8 +37,6 @@ def test_batches_are_independent_copies_of_the_rows(file: IO[bytes]) -> None:
 
 
 class Table(Spool):
-    """A spool as a source of rows."""
-
     columns = ("x",)
     ids = None
 

@@ -40,9 +40,6 @@ URL = "http://127.0.0.1"
 PROBLEM = "application/problem+json"
 
 
-# When to try again
-
-
 @pytest.mark.parametrize(
     ("attempt", "elapsed", "status", "retry_after", "expected"),
     [
@@ -83,9 +80,6 @@ def test_an_answer_is_final_unless_its_status_may_pass() -> None:
     passing = {s for s in range(100, 600) if next_delay(1, 0, 100, s, None)}
     # 507: a disk that is full is not for long
     assert passing == RETRYABLE == {408, 425, 429, 500, 502, 503, 504, 507}
-
-
-# What a refusal becomes
 
 
 def answered(status: int, content: bytes, media_type: str) -> httpx.Response:
@@ -150,9 +144,6 @@ def test_an_upload_says_the_digest_of_its_bytes() -> None:
     assert content_digest(b"x") == f"sha-256=:{digest}:"
     assert contribution_headers(b"x")["Content-Digest"] == content_digest(b"x")
     assert bearer("t") == {"Authorization": "Bearer t"}
-
-
-# Sending
 
 
 class Hand:
@@ -275,7 +266,6 @@ def test_a_page_that_pretends_success_is_explained() -> None:
 
 
 def line(name: str, state: str = "recruiting") -> dict[str, Any]:
-    """A session in a list."""
     created = "2026-03-01T00:00:00Z"
     return {"id": name, "title": "", "state": state, "round": 0, "created_at": created}
 
@@ -314,9 +304,6 @@ def test_an_unreadable_answer_is_a_version_mismatch(content: Any) -> None:
     ):
         sending.sessions()
     assert "newer" not in refused.value.detail  # never what came
-
-
-# Where a token may travel
 
 
 def test_plain_http_goes_to_this_machine_alone() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from support.in_process import Api, in_process
+
+from party_sdk.cli import main
 
 
 @pytest.fixture
@@ -27,3 +31,16 @@ def file_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """An analyst for a whole file, on SQLite; bodies may have 64 KiB."""
     with in_process(tmp_path_factory.mktemp("file"), max_body_bytes=1 << 16) as api:
         yield api
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., Result]:
+    """Run a command of an administrator in an environment of its own."""
+
+    def call(*words: object, **variables: object) -> Result:
+        given = {name: str(value) for name, value in variables.items()}
+        folder = {"COTERIE_DATA_DIR": str(tmp_path / "data")}
+        environment = folder | {"COTERIE_DATABASE_URL": ""} | given
+        return CliRunner().invoke(main, [str(word) for word in words], env=environment)
+
+    return call

@@ -26,7 +26,6 @@ def service_of(settings: Settings) -> Service:
 
 
 def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
-    """Try, with all others at once, to take and finish one step after another."""
     service = service_of(settings)
     while rounds > 0:
         barrier.wait()

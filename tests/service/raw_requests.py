@@ -27,7 +27,6 @@ class Exchange:
 
     @property
     def problem(self) -> str:
-        """The last part of the problem's type."""
         return str(json.loads(self.content)["type"]).rpartition(":")[2]
 
     async def receive(self) -> dict[str, Any]:
@@ -86,5 +85,4 @@ def start(
 
 
 def ask(api: Api, method: str, path: str, *args: Any, **more: Any) -> Exchange:
-    """Send a request and return what became of it."""
     return start(api, method, path, *args, **more).result(60)

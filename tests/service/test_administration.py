@@ -9,13 +9,12 @@ import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
-from support.analyst_process import free_port
 from support.databases import Databases
 from support.in_process import Api
 
@@ -27,29 +26,9 @@ from analyst_service.secret_files import file_variable, secret_fields, variable
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.protocols.dummy import Dummy
-from party_sdk.cli import main
 from tests.service.samples import PARTS, A, B
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.in_process import Api
-
-
 Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Run a command of an administrator in an environment of its own."""
-
-    def call(*words: str | Path, **variables: str | Path) -> Result:
-        given = {name: str(value) for name, value in variables.items()}
-        folder = {"COTERIE_DATA_DIR": str(tmp_path / "data")}
-        environment = folder | {"COTERIE_DATABASE_URL": ""} | given
-        return CliRunner().invoke(main, [str(word) for word in words], env=environment)
-
-    return call
 
 
 @pytest.mark.parametrize(
@@ -108,21 +87,14 @@ def test_config_check_prints_sources_and_near_misses_and_no_password(run: Run) -
     assert run("config", "check", COTERIE_WORKERS="no").exit_code == 1
 
 
-def serve_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `coterie serve` end where it would begin to serve, and set up no logs."""
-    for name in ("cli.shutdown.run", "logs.write_logs"):
-        monkeypatch.setattr(f"analyst_service.{name}", lambda *_, **__: None)
-
-
+@pytest.mark.usefixtures("serves")
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_an_empty_folder_becomes_an_analyst_with_one_key(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_terminal: bool
 ) -> None:
-    serve_nobody(monkeypatch)
     stream = "click.testing._NamedTextIOWrapper.isatty"
     monkeypatch.setattr(stream, lambda _: is_terminal)
-    serve = ("serve", "--port", str(free_port()))
-    first = run(*serve)
+    first = run("serve")
     assert first.exit_code == 0, first.output
     file = tmp_path / "data" / "coordinator.key"
     if is_terminal:
@@ -133,22 +105,21 @@ def test_an_empty_folder_becomes_an_analyst_with_one_key(
         assert file.stat().st_mode & 0o777 == 0o600
         secret = file.read_text().strip()
     assert "ck_" not in first.output.replace(secret, "") + first.stderr
-    again = run(*serve)
+    again = run("serve")
     assert again.exit_code == 0
     assert "key of the coordinator" not in again.output
     assert len(json.loads(run("key", "list", "--json").stdout)) == 1
 
 
+@pytest.mark.usefixtures("serves")
 @pytest.mark.postgres
 def test_an_empty_database_of_postgresql_is_set_up_on_request(
-    run: Run, tmp_path: Path, databases: Databases, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, databases: Databases
 ) -> None:
-    serve_nobody(monkeypatch)
     with databases.empty("postgresql", tmp_path) as url:
         at = {"COTERIE_DATABASE_URL": url}
-        serve = ("serve", "--port", str(free_port()))
-        assert "has no schema yet" in run(*serve, **at).stderr
-        done = run(*serve, "--init", **at)
+        assert "has no schema yet" in run("serve", **at).stderr
+        done = run("serve", "--init", **at)
         assert done.exit_code == 0, done.output
         assert (tmp_path / "data" / "coordinator.key").exists()
 
@@ -230,12 +201,8 @@ def test_files_that_are_damaged_are_said_in_a_sentence(
     assert "Traceback" not in done.stderr
 
 
-# Who did what to the analyst: a line of the log each, without a secret
-
-
 @pytest.fixture
 def acts(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
-    """What was logged so far."""
     caplog.set_level(logging.INFO, LOGGER)
     return lambda: [
         {"event": each.message, **vars(each)["fields"]}
@@ -349,9 +316,7 @@ def test_commands_write_their_acts_to_stderr_under_the_login(run: Run) -> None:
     [rotated] = lines(run("key", "rotate", key["id"]))
     [revoked] = lines(run("key", "revoke", key["id"]))
     assert (rotated["message"], revoked["message"]) == ("key-rotated", "key-revoked")
-
-
-# Secrets from files: read once, never shown, and refused in a sentence
+    assert run("key", "revoke", key["id"]).exit_code == 7
 
 
 HUSH = "hush-8c1/@: %2F?#é"

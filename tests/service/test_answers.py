@@ -104,9 +104,6 @@ def test_what_goes_wrong_is_told_to_all_and_who_stays_is_served() -> None:
     assert run(again()) == 2
 
 
-# Answers that are stored in one transaction, and tasks that are handed out in one
-
-
 @pytest.fixture
 def session(api: Api) -> ByHand:
     return api.open(Dummy(), PARTS).join()
@@ -220,9 +217,6 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(session: ByHand) -> N
     asked.clear()
     assert [is_new for _, is_new in endpoints._keep(service, both)] == [True, True]
     assert len(asked) <= 8, asked
-
-
-# An upload that waits for the next task: one request for each round
 
 
 def put(session: ByHand, slot: str, content: bytes, prefer: str) -> httpx.Response:

@@ -41,9 +41,6 @@ PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
 
 
-# The chain, without anybody
-
-
 def engine(*fields: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     for number, said in enumerate(fields, start=1):
@@ -85,9 +82,6 @@ def test_a_chain_that_was_changed_is_refused(
 ) -> None:
     with pytest.raises(AuditBroken):
         list(hash_chain.read(change(engine(*SAID))))
-
-
-# At the analyst
 
 
 def audit_of(session: ByHand) -> list[dict[str, Any]]:
@@ -139,9 +133,6 @@ def test_an_audit_tells_who_sent_and_received_which_digest_when(api: Api) -> Non
     assert list(hash_chain.read(lines)) == entries
 
 
-# At a party
-
-
 class Between(httpx.BaseTransport):
     """Stands between a party and the analyst, and looks before anything leaves."""
 
@@ -158,8 +149,6 @@ class Between(httpx.BaseTransport):
 
 
 class Alone:
-    """The only party of a session."""
-
     def __init__(self, api: Api, home: Path) -> None:
         self.session = api.open(Dummy(void_attempts=1), ALONE)
         self.home = home
@@ -304,7 +293,6 @@ def test_a_party_whose_disk_is_full_sends_nothing(alone: Alone) -> None:
 
 
 def receipt_for(digest: str, sequence: int) -> Receipt:
-    """A receipt for nine bytes."""
     at = datetime(2026, 3, 1, tzinfo=UTC)
     here = {"session": "s", "slot": A, "round": 1, "attempt": 1}
     rest = {"size": 9, "received_at": at, "sequence": sequence, "entry": "2" * 64}

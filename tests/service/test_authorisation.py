@@ -23,7 +23,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.analyst_client.requests import contribution_headers
 from party_sdk.cli import main
 from tests.service.raw_requests import start
-from tests.service.samples import LAYOUT, PARTS, A, B, StartApi
+from tests.service.samples import LAYOUT, PARTS, A, B, StartApi, problem_of
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -183,9 +183,6 @@ def plain(response: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
     return body, headers
 
 
-# Ids of several coordinators
-
-
 @pytest.mark.threat(26)
 def test_the_id_of_another_coordinator_looks_free(api: Api) -> None:
     taken = api.open(Dummy(), PARTS)
@@ -260,9 +257,6 @@ def test_a_party_sees_its_own_task_and_its_own_result_only(api: Api) -> None:
     assert len({found[A].content, found[B].content, summary.content}) == 3
 
 
-# Credentials that end
-
-
 def test_a_key_is_shown_as_a_bearer_and_refused_to_the_second_of_its_end(
     api: Api,
 ) -> None:
@@ -297,7 +291,6 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command of the administrator beside the service."""
     settings = api.service.settings
     monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
@@ -305,12 +298,7 @@ def run(api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *words: CliRunner().invoke(main, words)
 
 
-def problem_of(response: httpx.Response) -> Problem:
-    return Problem.of_slug(response.json()["type"])
-
-
 def tokens(api: Api, slot: str) -> list[str]:
-    """The ids of a slot's tokens."""
     with api.service.database.read() as transaction:
         query = sa.select(Credential.id).where(Credential.slot == slot)
         return list(transaction.scalars(query))
@@ -378,9 +366,6 @@ def test_requests_in_progress_fail_once_their_token_is_revoked(
     assert api.stored()[0]["contributions"] == before
 
 
-# A join that somebody recorded
-
-
 @pytest.mark.threat(29)
 def test_a_recorded_join_gives_no_second_token(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
@@ -417,9 +402,6 @@ def test_the_proof_of_a_join_covers_the_line_of_the_roster(api: Api, what: str) 
     assert api.send("POST", "/v1/join", json=body).status_code == 200
 
 
-# An upload that comes too early
-
-
 @pytest.mark.threat(41)
 def test_an_upload_before_all_have_joined_gets_a_retry_time(api: Api) -> None:
     content = api.open(Dummy(), PARTS).join().reply(A)
@@ -427,19 +409,15 @@ def test_an_upload_before_all_have_joined_gets_a_retry_time(api: Api) -> None:
     path = f"{session.path}/rounds/1/attempts/1/contribution"
     before = api.stored()
     early = session.put(A, content, path)
-    assert (early.status_code, problem_of(early)) == (409, Problem.NOT_READY)
+    assert problem_of(early) is Problem.NOT_READY
     assert early.headers["retry-after"] == "1"
     assert api.stored() == before
-
-
-# Quotas: what one coordinator may take, and that others notice nothing of it
 
 
 QUOTA = 700  # bytes: one contribution fits, two do not
 
 
 def refused(answer: httpx.Response) -> str:
-    """The sentence with which a quota refuses."""
     assert answer.status_code == 403, answer.text
     assert answer.json()["type"] == Problem.QUOTA_REACHED.urn
     detail: str = answer.json()["detail"]

@@ -51,7 +51,6 @@ def run(place: Settings, *words: str | Path) -> Result:
 def api(
     database_kind: str, databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Api]:
-    """An analyst with a session under way."""
     folder = tmp_path_factory.mktemp("original")
     with (
         databases.current(database_kind, folder) as url,
@@ -66,7 +65,6 @@ def api(
 
 @pytest.fixture(scope="module")
 def copy(api: Api, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its backup, which nothing changes."""
     folder = tmp_path_factory.mktemp("copy") / "monday"
     done = run(api.service.settings, "backup", folder)
     assert done.exit_code == 0, done.output
@@ -84,7 +82,6 @@ def place(
 
 
 def refused(place: Settings, copy: Path) -> str:
-    """Restore what is not restored, and return the sentence."""
     done = run(place, "restore", copy)
     assert done.exit_code == 1
     assert isinstance(done.exception, SystemExit), "a sentence, and no traceback"
@@ -161,9 +158,6 @@ def finished(session: ByHand) -> bytes:
     return session.api.send("GET", f"{session.path}/result", session.tokens[A]).content
 
 
-# What lies in the folder
-
-
 def test_a_backup_and_what_is_restored_are_for_this_user_alone(
     copy: Path, api: Api, place: Settings
 ) -> None:
@@ -194,7 +188,6 @@ main(sys.argv[2:])
 
 
 def kill_after(place: Settings, function: str, *words: str | Path) -> None:
-    """Run a command, and kill it as soon as a function has done its work."""
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, function, *map(str, words)],
         env=os.environ | environment_of(place),
@@ -231,9 +224,6 @@ def test_a_backup_that_fails_leaves_nothing(
     assert not list(tmp_path.glob("*tuesday*"))
 
 
-# Where it is restored
-
-
 def test_an_analyst_that_is_there_is_never_written_over(
     copy: Path, api: Api, place: Settings
 ) -> None:
@@ -251,7 +241,6 @@ def test_an_analyst_that_is_there_is_never_written_over(
 
 
 def damage_database(copy: Path) -> None:
-    """Change one cell of PostgreSQL's, or a page of SQLite's."""
     path = copy / "database.db"
     if path.exists():
         content = bytearray(path.read_bytes())
@@ -278,7 +267,6 @@ def a_blob(copy: Path) -> Path:
 
 
 def described(old: str, new: str) -> Change:
-    """Replace a word of what the backup says of itself."""
     return lambda copy: (copy / "backup.json").write_text(
         (copy / "backup.json").read_text().replace(old, new)
     )

@@ -34,7 +34,6 @@ def blobs(root: Path) -> FileBlobStore:
 
 
 def files(root: Path) -> list[str]:
-    """All files, by their names."""
     return sorted(path.name for path in root.rglob("*") if path.is_file())
 
 
@@ -124,9 +123,6 @@ def test_blobs_are_found_by_their_age_and_removed(
     assert bytes(held) == b"x"
 
 
-# A full disk
-
-
 @pytest.fixture
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let drafts write to a device on which nothing fits."""
@@ -161,9 +157,6 @@ def test_an_exhausted_quota_alone_counts_as_a_full_disk(
     failing.side_effect = OSError(errno.EIO, "broken disk")
     with pytest.raises(OSError, match="broken disk"):
         blobs.put(b"x")
-
-
-# Reading without keeping
 
 
 def resident(path: Path) -> int:

@@ -29,7 +29,7 @@ from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.wire.answers import Receipt
 from party_sdk.analyst_client.requests import bearer, contribution_headers
-from tests.service.samples import PARTS, A, B
+from tests.service.samples import PARTS, A, B, problem_of
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -64,7 +64,6 @@ class Upload:
         )
 
     def carrying(self, body: bytes) -> Upload:
-        """The same request with another body, its digest as it should be."""
         return replace(self, body=body, headers=contribution_headers(body))
 
     def saying(self, **headers: str | None) -> Upload:
@@ -111,7 +110,6 @@ def recoded(
     arrays: Mapping[str, Any] | None = None,
     change: Callable[[dict[str, Any]], object] = lambda _: None,
 ) -> Upload:
-    """The same upload with other arrays or another header, well encoded."""
     header, found = raw_packets.decode(upload.body)
     header = json.loads(json.dumps(header))
     change(header)
@@ -141,7 +139,6 @@ def enveloped(**label: Any) -> Callable[[Upload], Upload]:
 
 
 def arrayed(make: Callable[..., Mapping[str, Any]]) -> Callable[[Upload], Upload]:
-    """Replace the array; envelopes stay."""
     return lambda upload: recoded(
         upload, {**without_positions(upload), **make(positions(upload))}
     )
@@ -153,26 +150,9 @@ def assert_refused(
     """The answer is this problem's document, and nothing stored has changed."""
     before = api.stored()
     response = send()
-    assert_problem(response, problem)
+    assert problem_of(response) is problem
     assert api.stored() == before
     return response
-
-
-def assert_problem(response: httpx.Response, problem: Problem) -> None:
-    assert (response.status_code, response.json()["type"]) == (
-        problem.status,
-        problem.urn,
-    ), response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    document = response.json()
-    assert document["title"] == problem.title
-    assert document["remedy"] == problem.remedy
-    assert document["status"] == problem.status
-    assert document["detail"]
-    assert len(document["request_id"]) == 16
-
-
-# What is stored
 
 
 def test_a_receipt_names_what_was_stored(session: ByHand, upload: Upload) -> None:
@@ -235,13 +215,10 @@ def test_of_two_different_uploads_at_once_one_is_stored(
         responses = list(threads.map(send, [upload, other]))
     won, lost = sorted(responses, key=lambda response: response.status_code)
     assert won.status_code == 201
-    assert_problem(lost, Problem.CONTRIBUTION_DIFFERS)
+    assert problem_of(lost) is Problem.CONTRIBUTION_DIFFERS
     stored = session.api.stored()
     assert sorted(one.send().status_code for one in (upload, other)) == [200, 409]
     assert session.api.stored() == stored
-
-
-# What is refused
 
 
 UNREADABLE = {
@@ -521,9 +498,6 @@ def test_a_wrong_signature_is_not_stored(file_api: Api) -> None:
     refusal = assert_refused(file_api, wrong.send, Problem.SIGNATURE_REFUSED)
     assert f"'{A}'" in refusal.json()["detail"]
     assert upload.send().status_code == 201, "the right one is still welcome"
-
-
-# Joining: the other request that stores
 
 
 def test_a_join_is_refused_without_the_proof_of_the_members_key(file_api: Api) -> None:

@@ -75,7 +75,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def documented(api: Api) -> list[tuple[str, str]]:
-    """Verb and path of every operation."""
     paths = api.send("GET", "/openapi.json").json()["paths"]
     return [(verb.upper(), path) for path, verbs in paths.items() for verb in verbs]
 

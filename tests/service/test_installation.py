@@ -166,9 +166,6 @@ def test_an_adopted_key_or_store_makes_the_earlier_one_foreign(
         check_parts(database, Parts(OTHERS, stores("one")))
 
 
-# The commands
-
-
 def run(api: Api, *words: str, **variables: str | Path) -> Result:
     settings = api.service.settings
     environment = {

@@ -64,7 +64,6 @@ def stepping(api: Api, params: Dummy | None = None) -> ByHand:
 
 
 def complete(session: ByHand) -> ByHand:
-    """Answer the open round; the driver has not looked yet."""
     session.answer(turn=False)
     return session
 
@@ -226,7 +225,6 @@ def is_alive(pid: int) -> bool:
 
 
 def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
-    """Take the step of a session, as a driver does."""
     service = session.api.service
     taken = service.database.transact(close_and_take, service)
     assert taken is not None
@@ -409,8 +407,6 @@ def test_of_processes_that_race_for_a_step_one_wins_each_time(each_api: Api) -> 
 
 
 class DriverProcess:
-    """A driver in a process of its own."""
-
     def __init__(self, settings: Settings, *, held: bool) -> None:
         self.heard, told = FORKS.Pipe(duplex=False)
         go, self.go = FORKS.Pipe(duplex=False)
@@ -434,7 +430,6 @@ class DriverProcess:
 
 @pytest.fixture
 def start_driver(each_api: Api) -> Iterator[Callable[..., DriverProcess]]:
-    """Start drivers beside an analyst in this process; their leases are short."""
     each_api.clock.time = SystemClock().now()
     settings = each_api.service.settings
     with ExitStack() as started:
@@ -662,7 +657,6 @@ class SlowStore(FileBlobStore):
         self.pair = threading.Barrier(2, timeout=30)
 
     def put(self, content: bytes) -> str:
-        """Store bytes, once another wants the same."""
         self.pair.wait()
         return super().put(content)
 
@@ -671,7 +665,6 @@ class Place(BlobPlace):
     """Where blobs lie slowly."""
 
     def open(self) -> SlowStore:
-        """Return the store."""
         return SlowStore(self.folder)
 
 

@@ -57,7 +57,6 @@ def copy(api: Api, owners: int, each: int) -> None:
 
 
 def commanding(api: Api, key: str, home: Path) -> Callable[..., Result]:
-    """Run the commands that list and delete, over the API."""
     coordinator = Coordinator("", key, home=home, analyst=api.connect())
     return lambda command, *words, **more: CliRunner().invoke(
         command, words, obj=lambda: coordinator, **more
@@ -117,9 +116,6 @@ def test_the_running_session_of_many_is_on_page_one(
         assert page["next"].partition("~")[2] == session.id
 
 
-# Filters
-
-
 def test_every_filter_holds_alone_and_together_for_every_reader(
     each_api: Api, tmp_path: Path
 ) -> None:
@@ -177,9 +173,6 @@ def test_a_filter_that_fits_nothing_is_refused(api: Api) -> None:
         assert refusal.json()["type"] == Problem.INVALID_PARAMETERS.urn
 
 
-# Pages
-
-
 def test_a_session_that_moves_between_two_pages_hides_no_other(each_api: Api) -> None:
     api = each_api
     first = api.open(Dummy(), PARTS)
@@ -198,9 +191,6 @@ def test_a_session_that_moves_between_two_pages_hides_no_other(each_api: Api) ->
         seen += [line["id"] for line in page["sessions"]]
     assert sorted(seen) == sorted(set(ids) - {moved})
     assert set(listed(api, key)[:2]) == {moved, new.id}
-
-
-# The command
 
 
 def test_an_analyst_that_cannot_filter_is_not_believed(

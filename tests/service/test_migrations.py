@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,17 +15,14 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from click.testing import CliRunner, Result
 
-from analyst_service.credentials import Caller, Role, authenticate
 from analyst_service.database import Database, alembic_config, head
 from analyst_service.models import Base, Principal, Session
 from analyst_service.settings import Settings
-from clustering_protocols.common.errors import Unauthenticated
 from party_sdk.cli import main
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """An empty database of each kind."""
     empty = Database(Settings(database_url=database_url).database)
     yield empty
     empty.close()
@@ -68,7 +64,6 @@ Run = Callable[..., Result]
 def run(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Result]:
-    """Run a command of the administrator on an empty database of each kind."""
     monkeypatch.setenv("COTERIE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("COTERIE_DATABASE_URL", database_url)
     monkeypatch.setattr(
@@ -145,25 +140,3 @@ def test_open_sessions_that_this_release_refuses_are_ended_and_named(
     again = run("migrate")
     assert f"The schema is current: revision {head()}." in again.output
     assert "Ended" not in again.output
-
-
-def test_keys_can_be_managed_after_a_migration(run: Run, database: Database) -> None:
-    assert run("migrate").exit_code == 0
-    made = json.loads(run("key", "create", "--label", "ward", "--json").stdout)
-    plain = run("key", "create", "--role", "administrator", "--days", "1").stdout
-    listed = run("key", "list", "--json").stdout
-    lines = {line["id"]: line for line in json.loads(listed)}
-    assert len(lines) == 2
-    assert lines[made["id"]]["label"] == "ward"
-    assert not lines[made["id"]]["revoked"]
-    for text in (listed, run("key", "list").stdout):
-        assert made["key"] not in text
-        assert plain.strip() not in text
-    assert run("key", "revoke", made["id"]).exit_code == 0
-    assert "revoked" in run("key", "list", "--json").stdout
-    shown = [f"Bearer {secret}" for secret in (plain.strip(), made["key"])]
-    administrator, revoked = database.query(authenticate, shown)
-    assert isinstance(administrator, Caller)
-    assert administrator.role is Role.ADMINISTRATOR
-    assert isinstance(revoked, Unauthenticated)
-    assert run("key", "revoke", made["id"]).exit_code == 7

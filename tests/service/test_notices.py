@@ -27,7 +27,7 @@ from support.tls import certificate
 from analyst_service.credentials import revoke
 from analyst_service.database import Database, SystemClock
 from analyst_service.models import Notice, Receiver, Session
-from analyst_service.notices import MOST_AN_HOUR, RETRIES, Notification, Sender, letter
+from analyst_service.notices import RETRIES, Notification, Sender, letter
 from analyst_service.outbox import GRACE, NoticeEvent
 from analyst_service.retention import Sweeper
 from analyst_service.settings import Settings, is_mail_address
@@ -47,8 +47,6 @@ EVENTS = {
 
 @dataclass
 class Mailbox:
-    """A mail server, and what it took."""
-
     port: int
     refusal: str = ""
     got: list[EmailMessage] = field(default_factory=list)
@@ -76,7 +74,6 @@ class Mailbox:
         return {"smtp_server": f"smtp+plain://127.0.0.1:{self.port}", "smtp_from": FROM}
 
     def events(self, to: str = "") -> list[str]:
-        """What was told to an address, or to all."""
         subjects = [each["Subject"] for each in self.got if to in each["To"]]
         return [EVENTS[subject.rpartition(": ")[2]] for subject in subjects]
 
@@ -116,13 +113,11 @@ def mails() -> Iterator[Mailbox]:
 
 @pytest.fixture
 def told_api(start_api: StartApi, mails: Mailbox) -> Iterator[Api]:
-    """An analyst that sends mail."""
     with start_api(**mails.settings) as running:
         yield running
 
 
 def post(session: ByHand, address: str, who: str | None = None) -> Any:
-    """Leave an address: of a party, or of the coordinator."""
     return session.api.send(
         "POST",
         f"{session.path}/receivers",
@@ -150,9 +145,6 @@ def tell(api: Api) -> None:
     sender = Sender(api.service)
     while sender.turn():
         pass
-
-
-# What is told, and when
 
 
 def test_a_party_is_told_its_turn_that_it_is_awaited_and_the_end(
@@ -296,9 +288,6 @@ def test_mail_goes_under_tls_to_a_server_that_asks_who_sends_it(
     assert (strict.logins, strict.got) == ([], [])
 
 
-# Failures
-
-
 def test_mail_that_fails_is_tried_again_and_given_up(
     told_api: Api, mails: Mailbox
 ) -> None:
@@ -338,9 +327,6 @@ def test_no_mail_server_is_no_error_of_ours(start_api: StartApi) -> None:
         assert listed(session)[0]["failure"] == "mail-server"
 
 
-# Who may be told, and for how long
-
-
 def test_everybody_sees_and_removes_its_own_addresses_only(
     told_api: Api, mails: Mailbox
 ) -> None:
@@ -376,7 +362,6 @@ def test_few_addresses_are_told_and_few_were_ever_named(told_api: Api) -> None:
 def test_notices_are_limited_per_hour_except_the_last(
     start_api: StartApi, mails: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert MOST_AN_HOUR == 20
     monkeypatch.setattr("analyst_service.notices.MOST_AN_HOUR", 2)
     with start_api(**mails.settings) as api:
         session = api.open(Dummy(), PARTS).join()
@@ -431,9 +416,6 @@ def test_nothing_is_offered_unless_it_was_turned_on(api: Api) -> None:
     assert "COTERIE_SMTP_SERVER" in refused.json()["detail"]
 
 
-# What an address may not be
-
-
 REFUSED = [
     *("https://hooks.example/", "http://127.0.0.1/", "file:///etc/passwd", "//h/a@b"),
     *("a@b.example\r\nBcc: c@d.example", "a@b.example\n", "a@b.example\x00"),
@@ -464,9 +446,6 @@ def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
     told = Notification(notice, receiver, session, [])
     with pytest.raises(ValueError, match="linefeed"):
         letter(told, FROM, api.clock.now())
-
-
-# Processes that are killed
 
 
 def let_all_be_due(analyst: Analyst) -> None:

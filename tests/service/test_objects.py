@@ -131,9 +131,6 @@ def test_the_cache_keeps_what_was_used_last(
     assert all(bytes(store.map(digest)) for digest in digests)  # fetched again
 
 
-# A store that is away, refuses, or is full
-
-
 @pytest.fixture
 def answering(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A store at which something answers what a store answers in trouble."""
@@ -201,9 +198,6 @@ def test_what_goes_wrong_has_one_of_our_names_and_leaves_no_blob(
 def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(Unavailable, match="COTERIE_BLOB_STORE"):
         open_objects(url)
-
-
-# Analysts
 
 
 def test_an_analyst_keeps_all_arrays_in_the_store(

@@ -23,7 +23,6 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from opentelemetry import _logs, metrics, trace
-from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst
 from support.databases import limited
 from support.in_process import HandClock
@@ -37,24 +36,16 @@ from clustering_protocols.common.errors import NotFound
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from tests.service.raw_requests import SILENCE, start
-from tests.service.samples import PARTS, A, B, StartApi
+from tests.service.samples import PARTS, A, B, StartApi, figures, problem_of
 
 if TYPE_CHECKING:
     from support.in_process import Api, HandClock
-
-
-def problem_of(response: httpx.Response) -> Problem:
-    assert response.headers["content-type"] == "application/problem+json"
-    return Problem.of_slug(response.json()["type"])
 
 
 def test_the_administrators_page_has_every_setting_and_no_other() -> None:
     page = Path(__file__).parents[2] / "docs" / "administrator.md"
     listed = re.findall(r"(?m)^\| `COTERIE_(\w+)` \|", page.read_text())
     assert sorted(listed) == sorted(name.upper() for name in Settings.model_fields)
-
-
-# Health
 
 
 @pytest.mark.threat(57)
@@ -73,21 +64,6 @@ def test_a_service_whose_database_is_away_lives_and_is_not_ready(
     assert problem_of(refusal) is Problem.UNAVAILABLE
     api.clock.forward(1)
     assert api.send("GET", "/readyz").status_code == 200
-
-
-# Figures
-
-
-def figures(api: Api) -> dict[tuple[str, ...], float]:
-    """All samples, by name and labels."""
-    api.clock.forward(1)  # they are worked out once a second
-    response = api.send("GET", "/metrics")
-    assert response.headers["content-type"].startswith("text/plain; version=")
-    return {
-        (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(response.text)
-        for sample in family.samples
-    }
 
 
 def test_metrics_count_sessions_rounds_bytes_and_refusals(api: Api) -> None:
@@ -119,12 +95,8 @@ def test_metrics_count_sessions_rounds_bytes_and_refusals(api: Api) -> None:
     assert ended["coterie_step_seconds_count", "Closed"] == 1
 
 
-# Logs
-
-
 @pytest.fixture
 def written() -> Iterator[StringIO]:
-    """What the loggers write while a test runs."""
     stream = StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
@@ -202,9 +174,6 @@ def test_the_text_of_a_failure_reaches_neither_log_nor_collectors(
     assert "RuntimeError at " in caplog.text
 
 
-# Limits
-
-
 @pytest.mark.threat(68)
 def test_one_callers_flood_is_held_up_and_no_other_caller(start_api: StartApi) -> None:
     with start_api(requests_per_second=4) as api:
@@ -274,9 +243,6 @@ def test_what_is_left_of_a_body_is_no_second_request(analyst: Analyst) -> None:
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
-# Rotation and revocation
-
-
 def test_a_rotated_key_keeps_its_sessions_and_retires_the_old(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
     key_id = api.caller(session.key).credential_id
@@ -312,9 +278,6 @@ def test_tokens_expire_an_hour_after_a_slot_joined_again(api: Api) -> None:
     assert api.send("GET", session.path, session.tokens[A]).status_code == 200
 
 
-# The clock that several analysts share
-
-
 SECOND = timedelta(seconds=1)
 
 
@@ -342,16 +305,6 @@ def test_analysts_of_one_server_share_its_clock(postgres_url: str) -> None:
     assert abs(clock.now() - SystemClock().now()) < SECOND
     assert abs(clock.skew()) < SECOND
     database.close()
-
-
-def test_a_file_is_of_one_machine_and_its_clock_counts(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'test.db'}")
-    assert isinstance(database.clock, SystemClock)
-    assert not database.clock.skew()
-    database.close()
-
-
-# Connections to PostgreSQL, which all analysts and tools share
 
 
 def ask(database: Database) -> int:

@@ -14,8 +14,7 @@ from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner, Result
-from prometheus_client.parser import text_string_to_metric_families
+from click.testing import Result
 from support.analyst_process import free_port
 from support.tls import certificate
 
@@ -28,34 +27,17 @@ from analyst_service.worker import Process, WorkerDied, _how_ended
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.wire.answers import SessionStatus
-from party_sdk.cli import main
 from party_sdk.cli.terminal.output import progress_line
-from tests.service.samples import PARTS, A, StartApi
+from tests.service.samples import PARTS, A, StartApi, figures, problem_of
 
 if TYPE_CHECKING:
     from support.in_process import Api
 
-
-def problem_of(response: Any) -> Problem:
-    return Problem.of_slug(response.json()["type"])
-
-
-def figure(api: Api, name: str, **labels: str) -> float:
-    api.clock.forward(1)  # they are worked out once a second
-    text = api.send("GET", "/metrics").text
-    [value] = [
-        sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name == name and sample.labels == labels
-    ]
-    return value
+Run = Callable[..., Result]
 
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[str], list[str]]]:
-    """The lines of the log that hold a word, with their levels."""
-
     def of(word: str) -> list[str]:
         ours = [r for r in caplog.records if r.name.startswith("analyst_service")]
         found = [(r.levelname, r.getMessage()) for r in ours]
@@ -63,9 +45,6 @@ def lines(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[str], list[str
 
     with caplog.at_level(logging.INFO):
         yield of
-
-
-# The database
 
 
 @pytest.mark.postgres
@@ -97,9 +76,6 @@ def test_a_failure_is_logged_with_its_code_or_reason_and_no_value(
             connection.execute(sa.text(f"DROP ROLE {name}"))
 
 
-# Readiness
-
-
 def test_a_change_of_readiness_is_one_line_with_its_reason(
     api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
 ) -> None:
@@ -128,9 +104,6 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
     assert lines("about to end") == ["INFO not ready: this analyst is about to end"]
 
 
-# Room
-
-
 def test_low_disk_space_refuses_uploads_but_serves_results(
     api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
 ) -> None:
@@ -143,7 +116,7 @@ def test_low_disk_space_refuses_uploads_but_serves_results(
         patch.setattr(api.service.blobs, "free_bytes", lambda: least - 1)
         api.clock.forward(2)
         assert api.send("GET", "/readyz").status_code == 200
-        assert figure(api, "coterie_ready") == 1
+        assert figures(api)["coterie_ready",] == 1
         refusal = session.put(A, content)
         assert problem_of(refusal) is Problem.STORAGE_FULL
         assert "The analyst has no room" in refusal.json()["detail"]
@@ -164,9 +137,6 @@ def status_of(api: Api, session: Any) -> SessionStatus:
     return SessionStatus.model_validate_json(answer.content)
 
 
-# A worker that is killed
-
-
 def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
     process = Process()
     try:
@@ -184,18 +154,6 @@ def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
     assert _how_ended(1) == "The worker process ended with status 1."
 
 
-# Certificates
-
-
-def ran(folder: Path, *words: object, **variables: str) -> Result:
-    environment = {
-        "COTERIE_DATA_DIR": str(folder / "data"),
-        "COTERIE_DATABASE_URL": "",
-        **variables,
-    }
-    return CliRunner().invoke(main, [str(word) for word in words], env=environment)
-
-
 @pytest.mark.parametrize(("days", "verb"), [(366, "ended"), (7, "ends"), (60, "")])
 def test_a_certificate_near_its_end_is_warned_of(
     tmp_path: Path, days: int, verb: str
@@ -209,7 +167,7 @@ def test_a_certificate_near_its_end_is_warned_of(
 
 
 def test_serve_warns_of_a_certificate_that_has_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     served: list[float] = []
     monkeypatch.setattr(
@@ -217,7 +175,7 @@ def test_serve_warns_of_a_certificate_that_has_ended(
     )
     monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
     certificate(tmp_path, days=366)
-    assert ran(tmp_path, "migrate").exit_code == 0
+    assert run("migrate").exit_code == 0
     files = (
         "--certificate",
         tmp_path / "tls.pem",
@@ -225,14 +183,14 @@ def test_serve_warns_of_a_certificate_that_has_ended(
         tmp_path / "tls.key",
     )
     port = ("--port", free_port())
-    done = ran(tmp_path, "serve", *port, *files)
+    done = run("serve", *port, *files)
     assert done.exit_code == 0, done.output
     assert "tls.pem ended on 2021-01-01 00:00 UTC; parties refuse it" in done.stderr
     shown = {"COTERIE_CERTIFICATE_FILE": str(tmp_path / "tls.pem")}
-    assert "ended on 2021-01-01" in ran(tmp_path, "serve", *port, **shown).stderr
+    assert "ended on 2021-01-01" in run("serve", *port, **shown).stderr
     assert len(served) == 2
     shown = {"COTERIE_CERTIFICATE_FILE": str(tmp_path / "tls.key")}
-    done = ran(tmp_path, "serve", *port, **shown)
+    done = run("serve", *port, **shown)
     assert done.exit_code == 1
     assert "COTERIE_CERTIFICATE_FILE" in done.stderr
 
@@ -244,9 +202,11 @@ def test_a_metric_gives_the_days_left_of_the_certificate(
     path = tmp_path / "tls.pem"
     with start_api(certificate_file=path) as api:
         left = (expiry_of(path) - api.clock.now()) / timedelta(days=1)
-        assert figure(api, "coterie_certificate_days") == pytest.approx(left, abs=0.01)
+        assert figures(api)["coterie_certificate_days",] == pytest.approx(
+            left, abs=0.01
+        )
         certificate(tmp_path, days=376)
-        assert figure(api, "coterie_certificate_days") == pytest.approx(
+        assert figures(api)["coterie_certificate_days",] == pytest.approx(
             left + 10, abs=0.01
         )
         path.unlink()
@@ -254,52 +214,48 @@ def test_a_metric_gives_the_days_left_of_the_certificate(
         assert "certificate_days{" not in api.send("GET", "/metrics").text
 
 
-# Backups and waits
-
-
 def test_when_the_last_backup_ended_is_a_figure(
-    start_api: StartApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start_api: StartApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     with start_api() as api:
         name = "coterie_last_backup_timestamp_seconds"
-        assert figure(api, name) == 0
+        assert figures(api)[name,] == 0
         before = SystemClock().now().timestamp() - 1
         data = str(api.service.settings.data_dir)
-        done = ran(tmp_path, "backup", tmp_path / "monday", COTERIE_DATA_DIR=data)
+        done = run("backup", tmp_path / "monday", COTERIE_DATA_DIR=data)
         assert done.exit_code == 0, done.output
-        assert before <= figure(api, name) <= SystemClock().now().timestamp()
+        assert before <= figures(api)[name,] <= SystemClock().now().timestamp()
         assert not (tmp_path / "monday" / "last-backup").exists()
         monkeypatch.setattr(Path, "touch", Mock(side_effect=OSError(30, "read-only")))
-        done = ran(tmp_path, "backup", tmp_path / "tuesday", COTERIE_DATA_DIR=data)
+        done = run("backup", tmp_path / "tuesday", COTERIE_DATA_DIR=data)
         assert done.exit_code == 0, "the backup is whole nevertheless"
         assert "will not show this backup" in done.stderr
 
 
 def test_how_long_a_session_waits_is_a_figure_of_its_state(api: Api) -> None:
     name = "coterie_longest_wait_seconds"
-    assert figure(api, name, state="collecting") == 0
+    assert figures(api)[name, "collecting"] == 0
     api.open(Dummy(), PARTS)
     api.clock.forward(3600)
     api.open(Dummy(), PARTS, session="second").join()
     api.clock.forward(60)
-    assert figure(api, name, state="recruiting") == pytest.approx(3660, abs=5)
-    assert figure(api, name, state="collecting") == pytest.approx(60, abs=5)
-    assert figure(api, name, state="choosing") == 0
+    assert figures(api)[name, "recruiting"] == pytest.approx(3660, abs=5)
+    assert figures(api)[name, "collecting"] == pytest.approx(60, abs=5)
+    assert figures(api)[name, "choosing"] == 0
 
 
-# Keys
-
-
-def test_the_analysts_key_is_made_before_the_first_start(tmp_path: Path) -> None:
+def test_the_analysts_key_is_made_before_the_first_start(
+    tmp_path: Path, run: Run
+) -> None:
     path = tmp_path / "identity.json"
-    first = ran(tmp_path, "key", "identity", COTERIE_IDENTITY_FILE=str(path))
+    first = run("key", "identity", COTERIE_IDENTITY_FILE=str(path))
     assert first.exit_code == 0, first.output
     assert len(first.stdout.strip()) == 64
     assert path.stat().st_mode & 0o777 == 0o600
-    again = ran(tmp_path, "key", "identity", COTERIE_IDENTITY_FILE=str(path))
+    again = run("key", "identity", COTERIE_IDENTITY_FILE=str(path))
     assert again.stdout == first.stdout, "it is never replaced"
     assert not (tmp_path / "data" / "coterie.db").exists(), "it needs no database"
     path.write_text("nothing")
-    spoilt = ran(tmp_path, "key", "identity", COTERIE_IDENTITY_FILE=str(path))
+    spoilt = run("key", "identity", COTERIE_IDENTITY_FILE=str(path))
     assert spoilt.exit_code == 1
     assert "cannot be read" in spoilt.stderr

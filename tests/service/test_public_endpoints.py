@@ -35,7 +35,6 @@ def document() -> dict[str, Any]:
 
 
 def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """All operations, by method and path."""
     return {
         f"{method} {path}": operation
         for path, methods in document["paths"].items()
@@ -73,9 +72,6 @@ def test_an_address_or_method_that_is_not_in_it_is_a_problem_too(file_api: Api) 
         refusal = file_api.send(method, path)
         assert (refusal.status_code, refusal.headers["content-type"]) == (404, PROBLEM)
         assert refusal.json()["type"].endswith(":not-found")
-
-
-# What readers and generators need beside it
 
 
 def test_every_body_has_an_example_that_its_schema_takes(
@@ -122,9 +118,6 @@ def test_the_example_of_a_session_opens_one(
         "PUT", "/v1/sessions/s-example", file_api.key(), json=example
     )
     assert opened.status_code == 201, opened.text
-
-
-# The page at ``/``, where a clicked invitation leads
 
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
-from pydantic import ValidationError
 from support.analyst_process import wait_for
 from support.in_process import Api
 from support.repeats import thorough
@@ -28,7 +27,6 @@ from analyst_service.retention import (
     remove_blobs,
     sweep,
 )
-from analyst_service.settings import Settings
 from analyst_service.steps import follow, job_of, take
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -65,9 +63,6 @@ def column(api: Api, what: Any, session: ByHand) -> set[Any]:
     owner = table.id if table is Session else table.session_id
     with api.service.database.read() as transaction:
         return set(transaction.scalars(sa.select(what).where(owner == session.id)))
-
-
-# At the end of a session
 
 
 @pytest.mark.usefixtures("in_blobs")
@@ -161,9 +156,6 @@ def test_what_another_session_holds_too_stays(api: Api) -> None:
     assert digest not in blobs_of(api)
 
 
-# Deleting
-
-
 @pytest.mark.threat(40)
 @pytest.mark.parametrize("state", ["recruiting", "completed"])
 def test_deleting_leaves_the_audit_and_nothing_else(api: Api, state: str) -> None:
@@ -223,9 +215,6 @@ def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     grow_old(api)
     keep(api)
     assert api.stored()[1] == []
-
-
-# The sweep
 
 
 @pytest.mark.threat(51)
@@ -331,14 +320,6 @@ def test_a_task_that_was_just_removed_is_not_there(api: Api) -> None:
     assert session.task(A).status_code == 404
 
 
-# What goes by itself
-
-
-def test_results_are_kept_for_an_hour_at_least() -> None:
-    with pytest.raises(ValidationError, match="3600"):
-        Settings(delete_seconds=3599)
-
-
 def test_tokens_go_with_their_session(api: Api) -> None:
     session, other = (api.open(Dummy(), PARTS).join() for _ in range(2))
 
@@ -358,9 +339,6 @@ def test_tokens_go_with_their_session(api: Api) -> None:
     assert api.send("GET", *asked).status_code == 401
     assert column(api, Credential.id, session) == set()
     assert len(column(api, Credential.id, other)) == 2
-
-
-# Signed terms hold where they are shorter than the settings
 
 
 DAY = 86_400

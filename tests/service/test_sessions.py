@@ -37,6 +37,7 @@ from clustering_protocols.wire.states import (
     SessionState,
     StopReason,
 )
+from tests.service.samples import problem_of
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -47,11 +48,6 @@ X = np.random.default_rng(0).normal(size=(40, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 A, B, *OTHERS = LAYOUT.names
 DAY = 86_400
-
-
-def assert_problem(response: httpx.Response, problem: Problem) -> None:
-    document = response.json()
-    assert (response.status_code, document["type"]) == (problem.status, problem.urn)
 
 
 # The table of moves
@@ -125,7 +121,7 @@ def test_a_session_id_with_other_terms_is_taken(file_api: Api) -> None:
     for other in OTHER_TERMS.values():
         terms = {**session.terms, **other}
         refusal = file_api.send("PUT", session.path, session.key, json=terms)
-        assert_problem(refusal, Problem.SESSION_EXISTS)
+        assert problem_of(refusal) is Problem.SESSION_EXISTS
     assert file_api.stored() == before
 
 
@@ -162,7 +158,7 @@ def test_terms_and_ids_that_do_not_fit_are_refused_and_leave_no_trace(
     for unfit in UNFIT:
         text = json.dumps({**session.terms, **unfit})
         refusal = file_api.send("PUT", f"{session.path}-new", session.key, content=text)
-        assert_problem(refusal, Problem.INVALID_PARAMETERS)
+        assert problem_of(refusal) is Problem.INVALID_PARAMETERS
     for name in ("A", "a b", "-a", "a" * 64, "ä", "%00", ".."):
         path = f"/v1/sessions/{name}"
         refusal = file_api.send("PUT", path, session.key, json=session.terms)
@@ -251,7 +247,7 @@ def test_a_round_with_a_quorum_closes_exactly_at_its_deadline(api: Api) -> None:
     api.clock.forward(0.001)
     api.turn()
     assert (session.status["state"], session.status["round"]) == ("collecting", 4)
-    assert_problem(session.put(LAYOUT.names[3], late), Problem.ROUND_CLOSED)
+    assert problem_of(session.put(LAYOUT.names[3], late)) is Problem.ROUND_CLOSED
     session.finish()
     assert session.status["state"] == "completed"
 
@@ -260,7 +256,7 @@ def test_a_round_with_a_quorum_closes_exactly_at_its_deadline(api: Api) -> None:
 
 
 def assert_over(response: httpx.Response, state: str, reason: Problem | None) -> None:
-    assert_problem(response, Problem.SESSION_OVER)
+    assert problem_of(response) is Problem.SESSION_OVER
     assert response.json()["state"] == state
     assert response.json().get("reason") == (reason and reason.slug)
 
@@ -308,7 +304,7 @@ def test_the_agreement_exists_after_all_joined_and_stays_fixed(file_api: Api) ->
     path = f"{session.path}/agreement"
     session.join(*LAYOUT.names[1:])
     early = file_api.send("GET", path, session.key)
-    assert_problem(early, Problem.NOT_READY)
+    assert problem_of(early) is Problem.NOT_READY
     session.join(A)
     bytes_first = file_api.send("GET", path, session.tokens[A]).content
     agreement, _ = read_agreement(bytes_first)
@@ -362,10 +358,10 @@ def test_a_new_invitation_ends_the_earlier_one_of_its_slot(file_api: Api) -> Non
     session = file_api.open(Dummy(), PARTS)
     earlier = dict(session.codes)
     session.codes |= session.invite(A)
-    assert_problem(preview(file_api, earlier[A]), Problem.INVITATION_EXPIRED)
+    assert problem_of(preview(file_api, earlier[A])) is Problem.INVITATION_EXPIRED
     body = session.joining(A) | {"code": earlier[A]}
     refused = file_api.send("POST", "/v1/join", json=body)
-    assert_problem(refused, Problem.INVITATION_EXPIRED)
+    assert problem_of(refused) is Problem.INVITATION_EXPIRED
     session.join()
     assert session.status["state"] == "collecting"
 
@@ -374,7 +370,7 @@ def test_an_invitation_expires_unless_it_was_used(api: Api) -> None:
     session = api.open(Dummy(), PARTS, deadlines={"recruiting": 60 * DAY}).join(A)
     api.clock.forward(INVITATION_SECONDS)
     unused = LAYOUT.names[1]
-    assert_problem(session.try_join(unused), Problem.INVITATION_EXPIRED)
+    assert problem_of(session.try_join(unused)) is Problem.INVITATION_EXPIRED
     assert session.try_join(A).status_code == 200, "a lost token can be fetched again"
     session.codes |= session.invite(unused)
     assert session.try_join(unused).status_code == 200
@@ -404,7 +400,7 @@ def test_a_party_may_say_why_it_does_not_join_and_join_later(file_api: Api) -> N
         *({"state": "joined"}, {"state": "invited"}, {"reason": "two\nlines"}),
         *({"reason": "\x1b[8m"}, {"reason": "x" * 201}),
     ):
-        assert_problem(decline(session, **changes), Problem.INVALID_PARAMETERS)
+        assert problem_of(decline(session, **changes)) is Problem.INVALID_PARAMETERS
     assert file_api.stored() == before, "what is refused or repeated changes nothing"
     decline(session, state="refused", reason="guard-refused")
     assert slot_of(session) == ("refused", "guard-refused", True)
@@ -414,11 +410,11 @@ def test_a_party_may_say_why_it_does_not_join_and_join_later(file_api: Api) -> N
     earlier = session.codes[A]
     session.codes |= session.invite(A)
     assert slot_of(session) == ("invited", None, True)
-    assert_problem(decline(session, code=earlier), Problem.INVITATION_EXPIRED)
+    assert problem_of(decline(session, code=earlier)) is Problem.INVITATION_EXPIRED
     decline(session)
     session.join(A)
     assert slot_of(session) == ("joined", None, False)
-    assert_problem(decline(session), Problem.INVITATION_USED)
+    assert problem_of(decline(session)) is Problem.INVITATION_USED
     cancel(session)
     refusal = decline(session, code=session.codes[B])
     assert_over(refusal, "cancelled", Problem.CANCELLED)
@@ -438,9 +434,9 @@ def test_data_of_another_shape_than_terms_or_group_ask_for_are_refused(
         ("r2c1", (20, 4), "column group"),
     ):
         refusal = session.try_join(slot, session.member(slot, shape=shape))
-        assert_problem(refusal, Problem.SHAPE_CONFLICT)
+        assert problem_of(refusal) is Problem.SHAPE_CONFLICT
         assert words in refusal.json()["detail"]
-    assert_problem(few.try_join(A), Problem.GUARD_REFUSED)
+    assert problem_of(few.try_join(A)) is Problem.GUARD_REFUSED
     assert file_api.stored() == before
     assert session.try_join("r1c2").status_code == 200
 
@@ -456,7 +452,6 @@ def held_up(session: ByHand, n_requests: int) -> Iterator[Transaction]:
 
 
 def n_waiting(api: Api) -> int | None:
-    """The number of transactions that wait for a lock; SQLite does not tell."""
     engine = api.service.database.engine
     if engine.dialect.name == "sqlite":
         return None
@@ -478,7 +473,7 @@ def test_of_two_that_join_one_slot_at_once_one_gets_it(shared_api: Api) -> None:
         responses = [future.result(30) for future in joining]
     won, lost = sorted(range(2), key=lambda i: responses[i].status_code)
     assert responses[won].status_code == 200
-    assert_problem(responses[lost], Problem.INVITATION_USED)
+    assert problem_of(responses[lost]) is Problem.INVITATION_USED
     assert session.try_join(A, None, keys[won]).status_code == 200
 
 
@@ -488,7 +483,7 @@ def test_an_invitation_that_ends_during_a_join_is_refused(shared_api: Api) -> No
         with held_up(session, n_requests=1) as transaction:
             joining = threads.submit(session.try_join, A)
             revoke_unused(transaction, session.id, [A])
-        assert_problem(joining.result(30), Problem.INVITATION_EXPIRED)
+        assert problem_of(joining.result(30)) is Problem.INVITATION_EXPIRED
 
 
 # A party that stops for good says so in a word, and nobody waits for it any more
@@ -519,12 +514,12 @@ def test_a_session_that_needs_all_ends_at_once(api: Api) -> None:
     assert f"Slot '{A}' stopped for good (refused)" in status["detail"]
     assert said_of(session) == {A: "refused"} | dict.fromkeys(LAYOUT.names[1:])
     told = session.task(B)
-    assert_problem(told, Problem.SESSION_OVER)
+    assert problem_of(told) is Problem.SESSION_OVER
     assert told.json()["detail"] == status["detail"]
     own, end = audited(session)[-2:]
     assert (own["event"], own["slot"], own["reason"]) == ("stopped", A, "refused")
     assert end["event"] == end["reason"] == Problem.PARTY_STOPPED.slug
-    assert_problem(session.put(A, answer), Problem.SESSION_OVER)
+    assert problem_of(session.put(A, answer)) is Problem.SESSION_OVER
 
 
 def test_a_party_that_is_held_is_seen_and_may_go_on(api: Api) -> None:
@@ -547,7 +542,7 @@ def test_who_is_held_may_stop_for_good_and_then_go_on_no_more(api: Api) -> None:
     assert stop(session, A, "left").status_code == 204
     for word in (None, "data"):
         refused = stop(session, A, word)
-        assert_problem(refused, Problem.PARTY_STOPPED)
+        assert problem_of(refused) is Problem.PARTY_STOPPED
         assert "(left)" in refused.json()["detail"]
     assert api.stored() == before
 
@@ -556,7 +551,7 @@ def test_a_stop_before_all_have_joined_ends_the_session(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(A)
     assert stop(session, A).status_code == 204
     assert session.status["state"] == "failed"
-    assert_problem(session.try_join(B), Problem.SESSION_OVER)
+    assert problem_of(session.try_join(B)) is Problem.SESSION_OVER
 
 
 @pytest.mark.threat(191)
@@ -571,12 +566,12 @@ def test_a_stop_is_one_of_few_words_of_the_caller_s_own_slot(api: Api) -> None:
     words: tuple[Any, ...] = ("", "guard-refused", "minimum_rows", "LEFT", 1, [])
     for said in (lie, *({"reason": word} for word in words)):
         refused = api.send("POST", path, session.tokens[A], json=said)
-        assert_problem(refused, Problem.INVALID_PARAMETERS)
+        assert problem_of(refused) is Problem.INVALID_PARAMETERS
     rows = ("members", "sessions", "audit", "tasks")
     after = api.stored()
     assert [after[0][name] for name in rows] == [before[0][name] for name in rows]
     late = stop(session.finish(), A)
-    assert_problem(late, Problem.SESSION_OVER)
+    assert problem_of(late) is Problem.SESSION_OVER
     assert late.json()["state"] == "completed"
 
 
@@ -592,7 +587,7 @@ def test_a_round_goes_on_until_all_are_needed(api: Api) -> None:
     late = session.reply(A)
     assert stop(session, A).status_code == 204
     assert awaited_in(session) == [B, *OTHERS]
-    assert_problem(session.put(A, late), Problem.PARTY_STOPPED)
+    assert problem_of(session.put(A, late)) is Problem.PARTY_STOPPED
     session.answer(B, *OTHERS)
     assert session.status["round"] == 4, "no deadline has passed"
     assert session.status["reason"] == Problem.PARTY_STOPPED.slug

@@ -43,9 +43,6 @@ def refused(response: Any, problem: Problem) -> bool:
     return (response.status_code, document["type"]) == (problem.status, problem.urn)
 
 
-# The database is away
-
-
 class Cut:
     """A line to PostgreSQL that a test cuts."""
 
@@ -183,9 +180,6 @@ def test_an_outcome_is_stored_once_the_database_is_back(
     assert session.status["state"] == "collecting"
 
 
-# Conflicts
-
-
 def failing(times: int, error: Exception) -> Callable[..., Any]:
     """Write transactions whose commit fails so often, and then works."""
     write, left = Database.write, [times]
@@ -234,9 +228,6 @@ def test_a_conflict_without_end_is_told_and_leaves_nothing(
         assert refused(session.put(A, content), Problem.UNAVAILABLE)
     assert session.api.stored()[0] == before
     assert session.put(A, content).status_code == 201
-
-
-# A full or broken disk
 
 
 @contextmanager

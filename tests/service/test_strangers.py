@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import Result
 from pydantic import ValidationError
-from support.analyst_process import free_port, wait_for
+from support.analyst_process import wait_for
 
 from analyst_service import contribution_endpoints as endpoints, middleware, requests
 from analyst_service.blobs import FileBlobStore
@@ -27,13 +27,10 @@ from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec
-from party_sdk.cli import main
 from tests.service.raw_requests import SILENCE, Exchange, ask, start
 from tests.service.samples import PARTS, A, B, StartApi
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from support.in_process import Api
 
 
@@ -43,17 +40,12 @@ STRANGE = (
     ("POST", "/v1/join/decline"),
     ("PUT", "/v1/sessions/s"),
 )
-MEGABYTE = 1 << 20
-
-
-# Bodies are not read before it is known whose they are
 
 
 def test_a_strangers_body_is_refused_before_its_first_byte_or_at_the_limit(
     api: Api,
 ) -> None:
     limit = middleware.STRANGER_BYTES
-    assert limit == 16 << 10
     announced = {"content-length": str(limit + 1)}
     for method, path in STRANGE:
         refused = ask(api, method, path, [b" "] * (limit + 1), **announced)
@@ -81,7 +73,6 @@ def test_an_unknown_caller_is_refused_before_the_body_is_read(
 def test_a_strangers_body_has_a_head_start_of_its_own(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert middleware.STRANGER_SECONDS == 5
     monkeypatch.setattr(middleware, "STRANGER_SECONDS", 0.05)
     with start_api() as api:
         slow = ask(api, "POST", "/v1/join/preview", [b"{", SILENCE])
@@ -91,9 +82,6 @@ def test_a_strangers_body_has_a_head_start_of_its_own(
         wait_for(lambda: not slow.pieces)
         assert not patient.done()
         patient.cancel()
-
-
-# Bodies are parsed and checked in threads, and mistakes are not counted up
 
 
 def test_no_body_is_parsed_in_the_event_loop(
@@ -159,9 +147,6 @@ def test_validation_stops_at_the_first_wrong_item_of_a_list(what: str) -> None:
     found = refused.value.__context__
     assert isinstance(found, ValidationError)
     assert found.error_count() < 8
-
-
-# Places
 
 
 @contextmanager
@@ -250,7 +235,6 @@ def test_long_polls_take_no_slot_and_too_many_return_at_once(
 
 
 def pots(api: Api) -> tuple[Pot, Pot]:
-    """The pots of strangers and of callers."""
     layer = api.app.middleware_stack
     while not isinstance(layer, RequestLimits):
         layer = layer.__dict__.get("app") or layer.__dict__["_app"]
@@ -264,9 +248,6 @@ def test_addresses_and_callers_are_forgotten_after_they_leave(api: Api) -> None:
         api.send("GET", "/v1/sessions", api.key())
     for pot in pots(api):
         assert (pot._number, dict(pot._served), dict(pot.waiting)) == (0, {}, {})
-
-
-# What is open to all is cheap, and counted
 
 
 def test_what_is_open_is_counted_before_a_body_is_read(start_api: StartApi) -> None:
@@ -340,9 +321,6 @@ def test_one_thread_computes_a_value_while_others_use_the_last() -> None:
     assert recent.get(at) == 2, "a clock that was put back"
 
 
-# Whose address counts
-
-
 SERVED = {
     "open to the network": (("--host", "0.0.0.0"), "", True),
     "behind a proxy": (("--host", "0.0.0.0"), "10.0.0.1", False),
@@ -350,30 +328,23 @@ SERVED = {
 }
 
 
+@pytest.mark.usefixtures("serves")
 @pytest.mark.parametrize("what", SERVED)
 def test_plain_http_is_warned_of_and_a_named_proxy_alone_is_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     words, proxies, is_warned = SERVED[what]
     served: list[dict[str, Any]] = []
-    monkeypatch.setenv("COTERIE_DATA_DIR", str(tmp_path))
-    monkeypatch.setenv("COTERIE_DATABASE_URL", "")
-    monkeypatch.setenv("COTERIE_TRUSTED_PROXIES", proxies)
     monkeypatch.setattr(
         "analyst_service.cli.shutdown.run", lambda *_, **options: served.append(options)
     )
-    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
-    assert CliRunner().invoke(main, ["migrate"]).exit_code == 0
-    port = str(free_port())  # the command looks whether it is free
-    done = CliRunner().invoke(main, ["serve", "--port", port, *words])
+    assert run("migrate").exit_code == 0
+    done = run("serve", *words, COTERIE_TRUSTED_PROXIES=proxies)
     assert done.exit_code == 0, done.output
     assert ("Warning: plain HTTP on 0.0.0.0" in done.stderr) is is_warned
     [options] = served
     assert options["proxy_headers"] is bool(proxies)
     assert options["forwarded_allow_ips"] == proxies
-
-
-# The catalogue
 
 
 def test_the_dummy_is_offered_where_a_setting_says_so(start_api: StartApi) -> None:

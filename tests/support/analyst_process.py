@@ -52,7 +52,6 @@ _HELD: list[IO[str]] = []
 
 
 def free_port() -> int:
-    """Return a port that no other process of tests on this machine gets."""
     _LOCKS.mkdir(exist_ok=True)
     for port in _PORTS:
         lock = (_LOCKS / str(port)).open("w")
@@ -180,7 +179,6 @@ class House:
         )
 
     def home_of(self, who: str) -> Path:
-        """Return where somebody keeps their secrets."""
         return self.home if self.shared else self.home / who
 
     def _entropy(self, who: str, number: int) -> bytes | None:
@@ -190,14 +188,12 @@ class House:
     def open(
         self, name: str, params: Params, layout: Layout, **more: Any
     ) -> CoordinatedSession:
-        """Open a session."""
         asked = {"about": "wards", "seed": 1, **more}
         return self.coordinator.create_session(
             params=params, layout=layout, session_id=name, **asked
         )
 
     def parties(self, session: CoordinatedSession) -> dict[str, Party]:
-        """Let all parties accept a session's risks."""
         invitations = session.invite()
         return {slot: self.accept(session, invitations, slot) for slot in invitations}
 
@@ -299,7 +295,6 @@ class Crowd(House):
         return self.results
 
     def labels(self) -> dict[str, list[int]]:
-        """The labels of each party, once all have come to the end."""
         return {slot: result.labels.tolist() for slot, result in self.join().items()}
 
     def simulated(self) -> simulation.SimulationResult:
@@ -315,7 +310,6 @@ class Crowd(House):
         )
 
     def expected(self) -> dict[str, list[int]]:
-        """The labels of the simulation."""
         outcomes = self.simulated().outcomes
         return {slot: outcome.labels.tolist() for slot, outcome in outcomes.items()}
 

@@ -13,7 +13,6 @@ _PROMPT = b"]: "  # a question ends with the answers that it takes
 
 
 def run(answer: str, command: str) -> int:
-    """Print what the command prints; return its exit code."""
     process, terminal = pty.fork()
     if process == 0:
         os.execvp("bash", ["bash", "-c", command])

@@ -17,5 +17,4 @@ def tree(response: httpx.Response) -> ElementTree.Element:
 
 
 def texts(response: httpx.Response) -> str:
-    """All that a page says."""
     return " ".join(tree(response).itertext())

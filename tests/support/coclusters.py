@@ -25,7 +25,6 @@ def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatAr
 
 
 def columns_of(widths: Sequence[int]) -> list[IntArray]:
-    """Return the item numbers of each site."""
     return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
 
 
@@ -80,7 +79,6 @@ class Session(simulation.Session):
         return self
 
     def kinds(self) -> list[str]:
-        """Return the kinds of all contributions, in order."""
         return [kind_of(message.payload) for message in self.received_messages]
 
     def overflowed(self) -> int:

@@ -89,7 +89,6 @@ class Databases:
 
     @contextmanager
     def empty(self, kind: str, folder: Path) -> Iterator[str]:
-        """Lend the URL of a database without a table."""
         if kind == "sqlite":
             yield f"sqlite:///{folder / 'test.db'}"
             return
@@ -136,7 +135,6 @@ class Databases:
             return connection.execute(_SHAPE).fetchone()
 
     def close(self) -> None:
-        """Drop all that are kept."""
         template = [self._template] if "_template" in vars(self) else []
         for url in (*self._idle, *template):
             _drop(url)
@@ -185,7 +183,6 @@ def _postgres() -> Iterator[str]:
 
 
 def _create(how: str = "") -> str:
-    """Create a database beside the test database and return its URL."""
     if why := _why_away():
         needs.leave_out(needs.POSTGRESQL, why)
     name = f"coterie_test_{secrets.token_hex(6)}"

@@ -89,7 +89,6 @@ class DeskProcess:
 
 
 def written(path: Path, data: DataSource) -> Path:
-    """A source of rows as a file with an id column, messy as files are."""
     lines = [";".join(["patient", *data.columns])]
     for number, row in enumerate(matrix(data).tolist()):
         cells = (repr(value).replace(".", ",") for value in row)
@@ -108,7 +107,6 @@ class DeskBrowser:
     cookie: str = ""
 
     def open(self) -> httpx.Response:
-        """Open the desk by a new link, as far as its first page."""
         response = self.get(f"/open/{self.desk.openings.make()}", at_root=False)
         assert response.status_code == 303, response.text
         self.cookie = response.headers["set-cookie"].partition(";")[0]
@@ -170,7 +168,6 @@ class DeskBrowser:
         return response
 
     def token(self) -> str:
-        """The token that forms of this visit carry."""
         found = {
             each.attrib["value"]
             for each in tree(self.get("/")).iter("input")
@@ -182,7 +179,6 @@ class DeskBrowser:
 
 @contextmanager
 def desk_at(home: Path, tables: Path, clock: HandClock) -> Iterator[DeskBrowser]:
-    """Lend a browser at a desk in this process; no orders run by it."""
     said: list[str] = []
     desk = Desk(
         home=home,

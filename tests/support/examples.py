@@ -18,7 +18,6 @@ _Kind = TypeVar("_Kind", bound=simulation.Session)
 
 
 def dealt(example: Example[Any], seed: int) -> simulation.Split:
-    """Return an example's rows by party."""
     return simulation.split(
         example.X,
         example.layout,

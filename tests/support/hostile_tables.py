@@ -46,7 +46,6 @@ def sheet(
 
 
 def replace_in(path: Path, name: str, content: bytes) -> None:
-    """Replace a file within a zip archive."""
     with zipfile.ZipFile(path) as book:
         kept = {each: book.read(each) for each in book.namelist()}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
@@ -92,7 +91,6 @@ def repeated(path: Path, piece: bytes, n_bytes: int, head: bytes = b"") -> None:
 
 
 def equal_rows(path: Path) -> None:
-    """Write fifty million equal rows."""
     n = 1_000_000
     ids = pa.array(["1"] * n).dictionary_encode()
     zeros = pa.array(np.zeros(n))

@@ -139,7 +139,6 @@ class Api:
         return self.service.database.transact(create_key, role, "tests", seconds)[1]
 
     def caller(self, secret: str) -> Caller:
-        """Who shows a key or a token."""
         [found] = self.service.database.query(authenticate, [f"Bearer {secret}"])
         assert isinstance(found, Caller)
         return found
@@ -160,17 +159,14 @@ class Api:
         self.driver.turn()
 
     def open(self, params: Params, parts: simulation.Split, **more: Any) -> ByHand:
-        """Open a session whose parties the test moves."""
         return ByHand(self, params, parts, **more)
 
     def connect(self, http: httpx.Client | None = None) -> HttpAnalyst:
-        """A transport for the SDK, with a client of its own: the SDK closes it."""
         inner = self.client._transport
         http = http or httpx.Client(base_url=self.client.base_url, transport=inner)
         return connect(str(http.base_url), patience=5, http=http)
 
     def coordinator(self, home: Path, entropy: bytes | None = None) -> Coordinator:
-        """A coordinator with a key of its own."""
         how: dict[str, Any] = {"home": home, "entropy": entropy}
         return Coordinator(
             "http://127.0.0.1", self.key(), analyst=self.connect(), **how
@@ -330,11 +326,9 @@ class ByHand:
 
     @property
     def drawn(self) -> bytes:
-        """The exact bytes of the terms, as the coordinator draws them up."""
         return draw_up(self.id, SessionWrite.model_validate(self.terms))
 
     def agreement(self) -> bytes:
-        """The agreement, once all have joined, made of what they said."""
         roster = {slot: self.member(slot) for slot in self.parts.layout.names}
         return roster_entries.agree(self.drawn, roster)
 

@@ -33,7 +33,6 @@ def written(packet: Packet, **header: Any) -> bytes:
 
 
 def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
-    """Return a message with fields of its record replaced."""
     _, stages = engine.load(agreement)
     packet = packets.read(message)
     record = packet.read(_stage_of(stages, packet).records)

@@ -91,7 +91,6 @@ def terms_text(**more: object) -> bytes:
 
 
 def sheet(text: bytes | None = None) -> TermsSheet:
-    """The sheet of the session's terms, for North."""
     text = text or terms_text()
     terms: Terms = read_terms(text)
     own = NamedInstitution(

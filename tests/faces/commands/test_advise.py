@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import shlex
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
-from support.analyst_process import Analyst
 
 from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
@@ -54,9 +51,6 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(main, list(words), prog_name="coterie")
 
 
-# The facts
-
-
 def test_every_protocol_but_the_dummy_says_what_it_is_for() -> None:
     assert {name for name, *_ in METHODS} == set(catalogue.catalogue()) - {
         "cohort",
@@ -90,9 +84,6 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
     assert to_a_party == (with_one_party is Exposure.ROWS)
     assert (alone >= Exposure.GEOMETRY) == (harm is Harm.GEOMETRY)
     assert with_one_party >= alone
-
-
-# What fits
 
 
 @every_situation
@@ -140,9 +131,6 @@ def test_what_shows_least_comes_first() -> None:
         assert seen == sorted(seen)
 
 
-# The command to begin with
-
-
 @every_situation
 def test_the_command_is_understood(situation: Situation) -> None:
     for fit in advise(situation).fits:
@@ -157,36 +145,6 @@ def test_the_command_is_understood(situation: Situation) -> None:
         assert params == catalogue.parse_params(fit.protocol, fit.params)
         layout = read_layout(given["parties"], same_people=given["same_people"])
         assert layout == fit.layout
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
-    with Analyst(tmp_path_factory.mktemp("analyst")) as analyst:
-        yield analyst
-
-
-@pytest.mark.parametrize("partitioning", PARTITIONINGS)
-def test_the_analyst_accepts_the_command(
-    partitioning: Any, served: Analyst, tmp_path: Path
-) -> None:
-    environment = {
-        "COTERIE_URL": served.url,
-        "COTERIE_KEY": served.key,
-        "COTERIE_HOME": str(tmp_path),
-    }
-    for fit in advise(
-        Situation(partitioning=partitioning, parties=5, distances=True)
-    ).fits:
-        title = f"{fit.protocol}-{fit.way.name}-{partitioning}".replace("_", "-")
-        words = shlex.split(fit.command.replace("my-session", title))[1:]
-        done = CliRunner().invoke(main, [*words, "--json"], env=environment)
-        assert done.exit_code == 0, done.output
-        opened = json.loads(done.stdout)
-        assert len(opened["invitations"]) == 5
-        assert opened["risks"] == list(fit.risks)
-
-
-# The command itself
 
 
 def test_json_says_what_is_printed() -> None:
@@ -226,9 +184,6 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0, done.output
     assert "pqmds" in done.stdout
     assert len(asked) == 2
-
-
-# The page
 
 
 def test_the_page_has_the_table() -> None:

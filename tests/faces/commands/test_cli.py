@@ -36,9 +36,6 @@ SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
 INVITATION = f"#coterie-2/s/a/{'c' * 20}/{'0' * 64}/{SIGNED}"
 
 
-# Help
-
-
 def commands(
     command: click.Command = main, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -70,8 +67,6 @@ def test_a_command_and_all_its_options_explain_themselves(
             assert parameter.help, parameter.name
             assert parameter.opts[0] in shown
 
-
-# Exit codes
 
 CODES = {
     0: "done",
@@ -115,20 +110,6 @@ def assert_explained(result: Result, problem: Problem) -> None:
     assert problem.title in result.stderr
     assert f"What to do: {problem.remedy}" in result.stderr
     assert "Traceback" not in result.output
-
-
-def test_a_risk_that_is_not_accepted_is_exit_code_3(
-    online: Terminal, rows: Path
-) -> None:
-    _, invitation = opened(online)
-    for words in ((), ("--data", rows, "--id-column", "id")):
-        command = ("party", "run", invitation, *words)
-        refused = online(*command, expect=3)
-        assert_explained(refused, Problem.RISK_NOT_ACCEPTED)
-        assert "The analyst learns how many rows" in refused.output
-        document = online.json(*command, expect=3)
-        assert document["type"] == Problem.RISK_NOT_ACCEPTED.urn
-        assert document["exit_code"] == 3
 
 
 def test_who_opens_a_session_of_many_rows_is_told_what_it_takes(
@@ -256,9 +237,6 @@ def test_a_key_comes_from_the_file_that_a_variable_names(
 # Ids of several columns
 
 
-# A session from end to end
-
-
 def test_a_party_alone_runs_a_session_to_its_labels(
     online: Terminal, rows: Path
 ) -> None:
@@ -267,15 +245,8 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert joined["session"] == session
     labels = online.folder / "out.csv"
     data = ("--data", rows, "--id-column", "id")
-    run = (
-        "party",
-        "run",
-        invitation,
-        *data,
-        "--labels",
-        labels,
-        *accepting(online, invitation),
-    )
+    accepted = accepting(online, invitation)
+    run = ("party", "run", invitation, *data, "--labels", labels, *accepted)
     done = online(*run, "--json")
     document = json.loads(done.stdout)
     assert (document["session"], document["n_rows"]) == (session, 12)
@@ -288,25 +259,13 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert [int(line["label"]) for line in written] == [n % 3 for n in range(12)]
 
     again = online.folder / "again.csv"
-    online(
-        "party",
-        "run",
-        session,
-        "r1c1",
-        *data,
-        "--labels",
-        again,
-        *accepting(online, invitation),
-    )
+    online("party", "run", session, "r1c1", *data, "--labels", again, *accepted)
     assert again.read_bytes() == labels.read_bytes()
 
     number = document["safety_number"]
+    said = done.stderr + online("party", "run", invitation, *accepted).stdout
     for line in ("you are", "r1c1: ", f"safety number {number}"):
-        assert (
-            line
-            in done.stderr
-            + online("party", "run", invitation, *accepting(online, invitation)).stdout
-        )
+        assert line in said
     status = online.json("party", "status", session, "r1c1")
     assert status["safety_number"] == number
     assert [seat["slot"] for seat in status["members"]] == ["r1c1"]
@@ -314,10 +273,7 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert number in online("party", "status", session, "r1c1").stdout
 
     shown = online.json("session", "show", session)
-    assert (shown["state"], shown["safety_number"]) == (
-        "completed",
-        document["safety_number"],
-    )
+    assert (shown["state"], shown["safety_number"]) == ("completed", number)
     assert online.json("session", "show", "--follow", session)["state"] == "completed"
     listed = {line["id"]: line for line in online.json("session", "list")}
     assert listed[session]["title"] == "Wards"
@@ -349,9 +305,6 @@ def test_an_unknown_party_is_asked_about_on_a_terminal(
     monkeypatch.setattr(asker_module, "sys", terminal)
     assert asker.meet(roster, is_known=False) is told
     assert asker.meet(roster, is_known=True) is False, "nothing is asked"
-
-
-# Simulations
 
 
 def blobs(terminal: Terminal) -> tuple[Path, list[str]]:
@@ -436,9 +389,6 @@ def test_clusters_that_coincide_are_told_in_a_sentence() -> None:
         assert not list(report_lines({"n_coinciding": none}))
 
 
-# What a newcomer does
-
-
 def test_a_misspelt_choice_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(InvalidParameters, match=r"'rebuild_limt'.*rebuild_limit"):
         check_choices("dc", ["rebuild_limt"])
@@ -455,12 +405,7 @@ def test_an_invitation_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> 
 def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
     status = waiting_status()
     assert "prepares the first round" in progress_line(status)
-    failed = status.model_copy(
-        update={
-            "state": "failed",
-            "reason": "rows-not-aligned",
-            "detail": "Compare a, b.",
-        }
-    )
+    end = {"state": "failed", "reason": "rows-not-aligned", "detail": "Compare a, b."}
+    failed = status.model_copy(update=end)
     assert "Compare which ids" in progress_line(failed)
     assert "Compare a, b." in progress_line(failed)

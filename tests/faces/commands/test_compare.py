@@ -26,7 +26,6 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def coterie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs commands as an operator does, within this process."""
     monkeypatch.chdir(tmp_path)
 
     def run(*words: object, expect: int = 0) -> Result:
@@ -38,7 +37,6 @@ def coterie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
 
 
 def table(path: Path, X: FloatArray, classes: Sequence[int]) -> Path:
-    """Write rows with ids and classes."""
     names = ",".join(f"x{number}" for number in range(X.shape[1]))
     lines = [
         ",".join([f"p{row:04}", *(f"{value:.6g}" for value in values), f"c{kind}"])
@@ -222,9 +220,6 @@ def test_risks_that_several_runs_bring_stand_beneath_the_table(
     assert f"several runs in one session bring a risk (dc 2x2): dc.{code}: " in shown
     [case] = json.loads(coterie("compare", blobs, *QUICK, "--json").stdout)["cases"]
     assert case["risks_of_several_runs"] == [f"dc.{code}"]
-
-
-# One method, several numbers of clusters
 
 
 def test_a_simulation_of_several_k_reports_all_and_the_choice(

@@ -15,13 +15,11 @@ from party_sdk.party.party_session import PartySession
 
 
 def invited(online: Terminal) -> tuple[str, str]:
-    """A session for one party, and @FILE with its invitation."""
     session, invitation = opened(online)
     return session, f"@{online.file('invitation', invitation)}"
 
 
 def printed_command(shown: str) -> list[str]:
-    """The words of the command that accepts a sheet, without its name."""
     _, _, printed = shown.partition("accepts it with:\n")
     first, second = printed.splitlines()[:2]
     name, *words = shlex.split(f"{first.removesuffix(chr(92))} {second}")

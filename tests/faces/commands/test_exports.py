@@ -48,7 +48,6 @@ def table() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    """A session of one party that has its labels."""
     folder = tmp_path_factory.mktemp("exported")
     table().to_csv(folder / "rows.csv", index=False)
     wards = ("Wards", "--clusters", "3")

@@ -99,28 +99,10 @@ def test_no_words_of_the_validator_reach_a_person() -> None:
 
 
 def test_slots_count_from_one(online: Terminal) -> None:
-    refused = online(
-        "session",
-        "create",
-        "t",
-        "--param",
-        "n_clusters=2",
-        "--party",
-        "a=0,1",
-        expect=5,
-    )
+    create = ("session", "create", "t", "--param", "n_clusters=2", "--party")
+    refused = online(*create, "a=0,1", expect=5)
     assert "count from 1: 'a=0,1' says 0" in refused.stderr
-    refused = online(
-        "session",
-        "create",
-        "t",
-        "--param",
-        "n_clusters=2",
-        "--party",
-        "Nörd=1,1",
-        expect=5,
-    )
-    assert "use a-z, 0-9" in refused.stderr
+    assert "use a-z, 0-9" in online(*create, "Nörd=1,1", expect=5).stderr
 
 
 def test_a_broken_invitation_is_called_one(online: Terminal) -> None:

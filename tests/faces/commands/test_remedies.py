@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-import pytest
 from support.terminal import Terminal
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, SessionOver, Unavailable
-
-WITHOUT_THE_SERVICE = """
-import sys
-from importlib import util
-find = util.find_spec
-util.find_spec = lambda name: None if name == "sqlalchemy" else find(name)
-from party_sdk.cli import main
-main(sys.argv[1:])
-"""
 
 
 def test_an_error_says_its_own_remedy_or_that_of_its_problem() -> None:
@@ -31,15 +18,6 @@ def test_an_error_says_its_own_remedy_or_that_of_its_problem() -> None:
     vars(copy).update(again[2])
     assert (copy.detail, copy.remedy) == (own.detail, own.remedy)
     assert SessionOver("Over.", "failed").remedy == Problem.SESSION_OVER.remedy
-
-
-@pytest.mark.parametrize("command", ["serve", "key"])
-def test_a_command_whose_extra_is_missing_names_it(command: str) -> None:
-    words = [sys.executable, "-c", WITHOUT_THE_SERVICE, command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 5
-    assert "of the service, which is not installed here" in done.stderr
-    assert "What to do: pip install 'coterie[analyst]'" in done.stderr
 
 
 def test_a_command_that_nobody_has_is_still_no_command(terminal: Terminal) -> None:

@@ -132,11 +132,6 @@ def test_a_preparation_holds_for_the_variables_that_stay(
     assert terms.preparation[0].missing == "drop"
 
 
-def test_a_new_session_needs_a_title(house: House) -> None:
-    done = CliRunner().invoke(create, [], obj=lambda: house.coordinator)
-    assert "Missing argument 'TITLE'" in done.output
-
-
 def test_invitations_are_private_and_letters_have_no_secrets(
     house: House, tmp_path: Path
 ) -> None:

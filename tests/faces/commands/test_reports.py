@@ -120,7 +120,6 @@ def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def told(ran: Ran) -> Any:
-    """What the run told."""
     return ran.told
 
 
@@ -273,15 +272,8 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     desk("session", "report", desk.session, "--out", archive)
     with ZipFile(archive) as found:
         files = {name.partition("/")[2]: found.read(name) for name in found.namelist()}
-    assert files.keys() == {
-        "agreement.json",
-        "audit.json",
-        "report.html",
-        "report.json",
-        "result.json",
-        "status.json",
-        "terms.json",
-    }
+    names = ("agreement", "audit", "report", "result", "status", "terms")
+    assert files.keys() == {*(f"{name}.json" for name in names), "report.html"}
     assert digest(files["terms.json"]) == Invitation.parse(desk.invitation).terms
     assert sha256(files["agreement.json"]).hexdigest() == made.agreement
     archived = SessionReport.model_validate_json(files["report.json"])
@@ -303,17 +295,6 @@ def test_a_report_elsewhere_has_only_what_can_be_checked(desk: Desk) -> None:
     assert (found.sheet, found.safety_number, found.sizes) == (None, "", ())
     assert found.audit
     assert "result" not in json.loads(desk("session", "show", desk.session, "--json"))
-
-
-# What is measured elsewhere
-
-
-@pytest.mark.parametrize(
-    ("groups", "split"),
-    [((3, 1), "horizontal"), ((1, 3), "vertical"), ((2, 2), "mixed")],
-)
-def test_a_layout_says_how_data_are_split(groups: tuple[int, int], split: str) -> None:
-    assert partitioning_of(Layout.lattice(*groups)) == split
 
 
 def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:

@@ -10,8 +10,6 @@ from party_sdk.cli.terminal.progress import StatusLine
 
 
 class Screen(io.StringIO):
-    """What a terminal is sent."""
-
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()
         self.is_terminal = is_terminal

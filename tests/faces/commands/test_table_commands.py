@@ -60,9 +60,6 @@ def schema_file(tmp_path: Path) -> Path:
     return path
 
 
-# What is said of a file
-
-
 @pytest.mark.parametrize(
     ("header", "lines", "hint"),
     [
@@ -78,9 +75,6 @@ def test_numbers_with_separators_of_thousands_are_no_words(
     said = coterie("table", table(tmp_path, *lines, header=header), expect=5).output
     assert ("thousands" in said) == bool(hint)
     assert hint in said
-
-
-# Dictionaries
 
 
 def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
@@ -233,9 +227,6 @@ def test_a_column_that_the_dictionary_lacks_is_named(tmp_path: Path) -> None:
         open_table(path, schema=WARD)
 
 
-# Commands
-
-
 def test_a_table_is_described(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
     words = ("table", path, "--id-column", "patient", "--csv", "missing=k.A.")
@@ -307,9 +298,6 @@ def test_an_answer_without_a_terminal_writes_no_levels(tmp_path: Path) -> None:
     assert Schema.model_validate_json(said).used.names == ("age",)
 
 
-# Guards
-
-
 def numbered(folder: Path, *rows: str) -> Path:
     return table(folder, *rows, header="id,x,n")
 
@@ -327,20 +315,6 @@ def test_a_guard_has_a_switch(tmp_path: Path) -> None:
     assert open_table(large, id_column="id", allow=["large-integers"]).n_rows == 2
     with pytest.raises(InvalidParameters, match="No guard is called 'all'"):
         open_table(large, allow=["all"])
-
-
-# Other files
-
-
-def test_a_file_of_spss_is_read(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"id": ["a", "b"], "x": [1.5, None], "n": [2.0, 3.0]})
-    for ending, write in ((".sav", "write_sav"), (".dta", "write_dta")):
-        path = tmp_path / f"rows{ending}"
-        getattr(pyreadstat, write)(frame, str(path))
-        [X] = read_table(path, ReadOptions(id_column="id")).batches()
-        assert np.array_equal(X, [[1.5, 2], [np.nan, 3]], equal_nan=True)
-        with pytest.raises(InvalidData, match="row 2, x: empty"):
-            open_table(path, id_column="id")
 
 
 def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> None:
@@ -367,9 +341,6 @@ def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> No
     how = ReadOptions(schema=schema, preparation=Preparation(missing="drop"))
     [X] = read_table(path, how).batches()
     assert X[:, 0].tolist()[:3] == [0, 1, 1]
-
-
-# What is written
 
 
 def result(ids: list[str]) -> Result:

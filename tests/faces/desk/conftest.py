@@ -15,13 +15,11 @@ from coterie import Coordinator
 
 @pytest.fixture
 def clock() -> HandClock:
-    """A clock whose hand a test moves."""
     return HandClock()
 
 
 @pytest.fixture
 def stranger(tmp_path: Path, clock: HandClock) -> Iterator[DeskBrowser]:
-    """A browser at a desk that it has not opened."""
     home, tables = tmp_path / "home", tmp_path / "tables"
     home.mkdir()
     tables.mkdir()
@@ -31,20 +29,17 @@ def stranger(tmp_path: Path, clock: HandClock) -> Iterator[DeskBrowser]:
 
 @pytest.fixture
 def browser(stranger: DeskBrowser) -> DeskBrowser:
-    """A browser at a desk that it has opened."""
     stranger.open()
     return stranger
 
 
 @pytest.fixture
 def desk(browser: DeskBrowser, analyst: Analyst) -> DeskBrowser:
-    """A desk that knows analyst and key."""
     browser.desk.connection.keep(analyst.url, analyst.key)
     return browser
 
 
 @pytest.fixture
 def coordinator(desk: DeskBrowser, analyst: Analyst) -> Iterator[Coordinator]:
-    """The same home, without pages."""
     with analyst.coordinator(desk.desk.home) as found:
         yield found

@@ -54,7 +54,6 @@ class Ask:
         return _encoded(fields).encode()
 
     def told(self) -> dict[str, bytes]:
-        """The headers; of one that is named twice the last."""
         sent = (("Content-Type", FORM),) if self.method != "GET" else ()
         return {
             name: value.encode("latin-1", "replace")
@@ -64,9 +63,6 @@ class Ask:
 
 def _encoded(fields: Iterable[tuple[str, str]]) -> str:
     return urlencode(list(fields), errors="surrogatepass")
-
-
-# What pages ask themselves
 
 
 def crawl(get: Callable[[str], httpx.Response], *starts: str) -> list[Ask]:
@@ -118,9 +114,6 @@ def _of_form(form: Any, address: str) -> Ask:
     if form.attrib.get("method", "get").lower() == "get":
         return replace(to, query=tuple(fields))
     return replace(to, method="POST", fields=tuple(fields))
-
-
-# Something odd
 
 
 _ODD = st.one_of(

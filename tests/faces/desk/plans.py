@@ -73,7 +73,6 @@ def opened(desk: DeskBrowser, **changed: Any) -> list[Invitation]:
 
 
 def wrong(page: httpx.Response) -> dict[str, str]:
-    """Each field that is marked, with what is said of it."""
     root = tree(page)
     said = {each.attrib.get("id"): "".join(each.itertext()) for each in root.iter("p")}
     marked = {}

@@ -79,9 +79,6 @@ def test_a_changed_analyst_key_needs_confirmation(
     assert again.status_code == 303
 
 
-# Advice
-
-
 def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
     page = desk.get("/sessions/-/advice?partitioning=vertical&parties=4&distances=yes")
     assert "Why the others do not fit" in texts(page)
@@ -98,9 +95,6 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
         if each.attrib["name"] == "slot.column"
     ]
     assert columns == ["1", "2", "3", "4"]
-
-
-# The form
 
 
 @pytest.mark.parametrize(
@@ -230,9 +224,6 @@ def test_variables_are_typed_as_rows_and_every_fault_is_said_at_once(
     assert terms.retention.session == 180 * 86_400
 
 
-# Opening
-
-
 def test_the_terms_that_were_shown_are_those_that_are_opened(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
@@ -352,7 +343,6 @@ def drafted(
 
 
 def variables(page: httpx.Response) -> dict[str, dict[str, str]]:
-    """Return the cells of each variable that a page lists, by its name."""
     found: dict[str, list[str]] = {cell: [] for cell in (*CELLS, "decimals")}
     for each in tree(page).iter():
         if each.tag not in {"input", "select"}:
@@ -389,13 +379,10 @@ def test_invitations_are_written_for_this_user_alone(desk: DeskBrowser) -> None:
     page = desk.post(NEW, {**form, "folder": "letters"})
     assert "#coterie" not in page.text
     letters = desk.desk.tables / "letters"
-    assert sorted(path.name for path in letters.iterdir()) == [
-        "north.invitation",
-        "north.md",
-        "south.invitation",
-        "south.md",
-        "west.invitation",
-        "west.md",
-    ]
+    assert {path.name for path in letters.iterdir()} == {
+        f"{slot}.{ending}"
+        for slot in ("north", "south", "west")
+        for ending in ("invitation", "md")
+    }
     assert all(path.stat().st_mode & 0o077 == 0 for path in letters.iterdir())
     Invitation.parse((letters / "north.invitation").read_text())

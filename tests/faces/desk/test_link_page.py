@@ -24,7 +24,6 @@ printf '%s' "$*" > "$COTERIE_TEST_OPENED.new" && mv "$COTERIE_TEST_OPENED.new" "
 
 @pytest.fixture
 def shared() -> Iterator[Path]:
-    """A folder that every account of the machine enters."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

@@ -24,7 +24,6 @@ CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")
 
 @pytest.fixture
 def people(browser: DeskBrowser) -> Path:
-    """The people of a made hospital, beside two numbers of each."""
     path = browser.desk.tables / "people.csv"
     north, _ = make_hospitals(300, 0.9, seed=3)
     with path.open("w", newline="") as file:

@@ -52,7 +52,6 @@ def write_book(folder: Path) -> Path:
 
 
 def numbers_of_book() -> np.ndarray[Any, Any]:
-    """What the workbook means."""
     sexes = [0.0 if n % 3 else 1.0 for n in range(20)]
     peptides = [0.05 if n == 7 else 0.5 + n / 10 for n in range(20)]
     return np.column_stack([sexes, AGES, peptides])

@@ -34,7 +34,6 @@ HOSTILE = (
 
 @pytest.fixture
 def rows(browser: DeskBrowser) -> Path:
-    """A small table in the folder of tables."""
     return table(browser, "rows.csv")
 
 
@@ -46,7 +45,6 @@ def table(browser: DeskBrowser, name: str, gap: int | None = None) -> Path:
 
 
 def given(browser: DeskBrowser, invitation: str) -> httpx.Response:
-    """The page to which an invitation leads."""
     return browser.follow(browser.post("/invitations", {"invitation": invitation}))
 
 

@@ -168,10 +168,8 @@ def test_pictures_have_a_title_and_say_what_they_show(model: Model) -> None:
         assert told.text
 
 
-# Contrast, as WCAG 2 defines it
-
-
 def luminance(colour: str) -> float:
+    """As WCAG 2 defines it."""
     parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [
         p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts

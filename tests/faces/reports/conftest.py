@@ -17,7 +17,6 @@ Command = Callable[..., Result]
 
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command in an empty folder; only defects are raised."""
     for name in ("COTERIE_URL", "COTERIE_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
@@ -35,8 +34,6 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture
 def table_report(command: Command) -> Callable[..., dict[str, Any]]:
-    """Return what ``coterie table`` says of a file."""
-
     def report(path: Path, *words: object) -> dict[str, Any]:
         found = command("table", path, *words, "--json")
         document: dict[str, Any] = json.loads(found.stdout)

@@ -6,83 +6,13 @@ The proxy is after HTTP.jl#746 and actions/toolkit#1361.
 from __future__ import annotations
 
 import json
-import socket
 import sys
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from threading import Thread
 
 import numpy as np
 import pytest
 
-from clustering_protocols.common.errors import CoterieError
-from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
-from coterie import Coordinator
-from party_sdk.analyst_client.http_analyst import connect
 from tests.faces.reports.conftest import Command
-
-
-@pytest.fixture
-def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
-    """A proxy of the environment that refuses; the requests that it was shown."""
-    shown: list[bytes] = []
-    answer = (
-        b"HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: NTLM\r\n"
-        b"Content-Length: 0\r\nConnection: close\r\n\r\n"
-    )
-
-    def serve(server: socket.socket) -> None:
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            with closing(connection):
-                shown.append(connection.recv(65_536))
-                connection.sendall(answer)
-
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        for name in ("NO_PROXY", "no_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"):
-            monkeypatch.setenv(name, address)
-        Thread(target=serve, args=(server,), daemon=True).start()
-        yield shown
-        server.shutdown(socket.SHUT_RDWR)
-
-
-def ask_with_key(url: str, home: Path) -> CoterieError | None:
-    """Open a session with a key at an address where no analyst answers."""
-    analyst = connect(url, patience=0)
-    try:
-        with Coordinator(url, "ck_secret", home=home, analyst=analyst) as coordinator:
-            coordinator.create_session(
-                params=Dummy(), layout=Layout.lattice(2), about="wards"
-            )
-    except CoterieError as caught:
-        return caught
-    return None
-
-
-def test_a_key_for_this_machine_is_shown_to_no_proxy(
-    proxy: list[bytes], tmp_path: Path
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    assert ask_with_key(f"http://127.0.0.1:{port}", tmp_path) is not None
-    assert not any(b"ck_secret" in each for each in proxy)
-
-
-def test_a_proxy_that_asks_for_a_password_is_named(
-    proxy: list[bytes], tmp_path: Path
-) -> None:
-    error = ask_with_key("https://analyst.example", tmp_path)
-    assert error is not None
-    assert proxy, "the request went elsewhere"
-    assert "407" in str(error) or "password" in str(error)
 
 
 def test_the_examples_are_written_without_the_extra_of_linkage(

@@ -24,7 +24,6 @@ from tests.protocols.attacks.honest_sessions import house_in, play
 
 
 def fitted(model: Any, tables: list[Any]) -> tuple[Any, list[str]]:
-    """Return a fitted model, and what it warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(tables)

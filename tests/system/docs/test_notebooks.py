@@ -25,7 +25,6 @@ each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The names that a reader has defined, who works in a folder of his own."""
     start_warm(monkeypatch)
     monkeypatch.chdir(tmp_path)
     return {}
@@ -38,11 +37,6 @@ def cells(path: Path) -> list[dict[str, Any]]:
 
 def code_of(path: Path) -> list[str]:
     return ["".join(c["source"]) for c in cells(path) if c["cell_type"] == "code"]
-
-
-def test_there_are_two_notebooks() -> None:
-    names = [path.stem for path in NOTEBOOKS]
-    assert names == ["choosing-a-method", "three-hospitals"]
 
 
 @each

@@ -16,8 +16,6 @@ from clustering_protocols.records.arrays import FloatArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """Rows, as a block of a protocol has them."""
-
     rows: tuple[FloatArray, ...] = field(repr=False)
     first: int
 
@@ -35,16 +33,8 @@ def summed(shift: FloatArray, block: Piece) -> FloatArray:
     return np.concatenate([(rows + shift).sum(axis=0) for rows in block.rows])
 
 
-def of_named(block: Named) -> tuple[int, float]:
-    return block.piece.first, float(sum(rows.sum() for rows in block.piece.rows))
-
-
 def square(block: int) -> int:
     return block * block
-
-
-def divided(block: int) -> float:
-    return 1 / (block - 3)
 
 
 def noted(folder: Path, block: int) -> int:

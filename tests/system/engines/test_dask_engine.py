@@ -44,7 +44,6 @@ def engine(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> DaskEngine:
 
 @pytest.fixture
 def sent(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[BlockTask]:
-    """All tasks that go to the cluster."""
     seen: list[BlockTask] = []
     submit = cluster.submit
 

@@ -31,7 +31,6 @@ def files(tmp_path: Path) -> FileBlobStore:
 
 
 def stored(blobs: Any, X: FloatArray = X) -> tuple[str, FloatArray, MappedBlobs]:
-    """Return the digest of a blob that holds X, X within its map, and the map."""
     digest = blobs.put(codec.encode({}, {"x": X, "y": X[:3] + 1}))
     mapped = blobs.map(digest)
     _, arrays = codec.decode(mapped)
@@ -115,9 +114,6 @@ def test_a_blob_that_is_missing_or_cut_is_the_machines_trouble(
     path.unlink()
     with pytest.raises(Unavailable, match="COTERIE_DATA_DIR"):
         reference.read(files)
-
-
-# An object store: bytes are fetched by themselves
 
 
 @pytest.fixture

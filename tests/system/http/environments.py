@@ -55,7 +55,6 @@ def environment(folder: Path, wheel: Path, names: Iterable[str]) -> Path:
 
 
 def link(name: str, packages: Path) -> None:
-    """Link a distribution into a folder of packages."""
     try:
         found = distribution(name)
     except PackageNotFoundError:

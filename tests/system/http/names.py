@@ -29,7 +29,6 @@ class Names:
 
 @contextmanager
 def names() -> Iterator[Names]:
-    """Run a name service on this machine."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
         line.bind(("127.0.0.1", 0))
         line.settimeout(0.05)

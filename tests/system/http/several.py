@@ -89,7 +89,6 @@ def fleet(
     n_analysts: int = 3,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Fleet]:
-    """Run so many analysts; ``store``: the address of their object store."""
     shared = {
         "COTERIE_BLOB_STORE": store,
         "COTERIE_IDENTITY_FILE": str(folder / "identity.json"),
@@ -102,9 +101,6 @@ def fleet(
     ]
     with ExitStack() as running:
         yield Fleet([running.enter_context(each) for each in analysts])
-
-
-# Sessions over them
 
 
 @contextmanager
@@ -140,7 +136,6 @@ def start_sessions(gather: Gather, turn: int = 0) -> list[Crowd]:
 
 
 def arrived(several: Fleet, crowds: Sequence[Crowd]) -> int:
-    """Return how many contributions to these sessions have been stored so far."""
     names = [crowd.session.id for crowd in crowds]
     url = several.analysts[0].environment["COTERIE_DATABASE_URL"]
     with psycopg.connect(url) as connection:

@@ -182,9 +182,6 @@ def test_an_analyst_ended_in_each_state_goes_on_in_it(
         assert max(took) < 15
 
 
-# Parties
-
-
 def table(folder: Path, slot: str) -> Path:
     source = PARTS.data[slot]
     rows = np.vstack(list(source.batches()))

@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
-from support.analyst_process import Analyst, Crowd, wait_for
+from support.analyst_process import Analyst, Crowd
 from support.repeats import only_in
 
 from clustering_protocols import simulation
@@ -76,7 +75,6 @@ def build_steps() -> list[str]:
 
 
 def arguments() -> dict[str, str]:
-    """Return the arguments of the build, as far as they have a value."""
     return dict(re.findall(r'^ARG (\w+)="?([^"\n]+)"?$', DOCKERFILE, re.MULTILINE))
 
 
@@ -112,8 +110,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 
 class ImageAnalyst(Analyst):
-    """An analyst that is started by the image's own command."""
-
     def __init__(self, image: Image, data_dir: Path) -> None:
         super().__init__(data_dir, cold=True)
         self.image = image
@@ -163,10 +159,6 @@ def test_a_command_of_a_party_says_what_is_missing(image: Image) -> None:
     assert done.returncode == 5
     assert "pip install coterie" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_its_command_comes_to_be_ready(analyst: Analyst) -> None:
-    wait_for(lambda: httpx.get(f"{analyst.url}/readyz").status_code == 200)
 
 
 X = np.random.default_rng(3).normal(size=(60, 6)) + np.repeat(

@@ -79,9 +79,6 @@ def everything(analyst: Analyst) -> Iterator[bytes]:
             yield path.read_bytes()
 
 
-# Rows linked by match keys over real HTTP: labels, what the analyst keeps, limits
-
-
 KEYED = Layout.lattice(1, 3)
 KEYS = ("name + birth | date", "birth | date + town", "name | soundex + birth | year")
 

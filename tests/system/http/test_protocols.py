@@ -79,9 +79,6 @@ def test_http_gives_the_bits_of_the_simulation(gather: Gather, name: str) -> Non
             assert wanted is None or computed.tobytes() == wanted.tobytes(), kind
 
 
-# `dc` on real data over real HTTP: the labels of the simulation, whatever happens
-
-
 @pytest.mark.threat(20)
 def test_other_rows_end_the_session_and_name_the_parties(gather: Gather) -> None:
     crowd = gather(DataCollaboration(n_clusters=3, dimensions="all_but_one"), LATTICE)
@@ -97,9 +94,6 @@ def test_other_rows_end_the_session_and_name_the_parties(gather: Gather) -> None
     assert not any(name in refusal.value.detail for name in others if len(name) > 2)
 
 
-# `omnifc` over real HTTP: the labels of the simulation, and of a round that was cut
-
-
 @pytest.mark.threat(70)
 def test_a_million_rows_are_refused_with_the_bytes(
     analyst: Analyst, home: Path
@@ -112,9 +106,6 @@ def test_a_million_rows_are_refused_with_the_bytes(
         coordinator.create_session(
             "s", params, Layout.lattice(3), session_id="s", seed=7
         )
-
-
-# `pqmds` over real HTTP: the labels of the simulation, and the party's own log
 
 
 SAID = within(0.0, 2000.0, COLUMNS.data, COLUMNS.layout)
@@ -142,6 +133,3 @@ def test_a_party_records_privacy_loss_first_and_keeps_its_total(gather: Gather) 
     for part in COLUMNS.data.values():  # all three of one home, and of the same people
         with pytest.raises(GuardRefused, match=r"some of them 5\.5\."):
             history.check(more, history.rows_of(part), Policy(epsilon_total=5.5))
-
-
-# The dummy through everything: the shape of the house, before any real protocol

@@ -16,7 +16,7 @@ from support.tls import certificate
 from analyst_service.database import Database
 from clustering_protocols.wire.states import OVER, SessionState
 
-from .test_deployment import DOCKER, compose, program
+from .test_deployment import DOCKER, program
 
 RULES = DOCKER / "alerts.yml"
 WAITS = 'coterie_longest_wait_seconds{job="coterie",instance="a",state="%s"}'
@@ -32,31 +32,6 @@ def promtool(*words: object) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_prometheus_is_optional_and_local() -> None:
-    done = subprocess.run(
-        [
-            *compose(),
-            "-f",
-            str(DOCKER / "compose.yaml"),
-            "--profile",
-            "watch",
-            "config",
-        ],
-        env={"PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = yaml.safe_load(done.stdout)["services"]["prometheus"]
-    assert "127.0.0.1" in str(found["ports"])
-    assert "inside" in found["networks"]
-    assert found["read_only"] is True
-    assert found["cap_drop"] == ["ALL"]
-    for name in ("prometheus.yml", "alerts.yml"):
-        assert str(DOCKER / name) in str(found["volumes"])
-        assert f"/etc/prometheus/{name}" in str(found["volumes"])
 
 
 def test_configuration_and_rules_are_what_prometheus_takes() -> None:

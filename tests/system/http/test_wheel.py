@@ -59,7 +59,6 @@ class Installed(NamedTuple):
         return kept | {"COTERIE_HOME": str(self.folder / "home")} | more
 
     def ended(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end, whatever that is."""
         return subprocess.run(
             self.command(*words),
             cwd=self.folder,
@@ -76,7 +75,6 @@ class Installed(NamedTuple):
 
     @contextmanager
     def started(self, *words: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
-        """Run a program as long as the block."""
         log = self.folder / f"{words[1]}.log"
         with (
             log.open("w") as lines,
@@ -194,9 +192,6 @@ def test_commands_that_are_not_installed_are_not_listed(bare: Installed) -> None
     listed = re.findall(r"^  (\w+) ", bare("coterie", "--help"), re.MULTILINE)
     assert "party" in listed
     assert not {*SERVICE} & {*listed}
-
-
-# The whole of it, on each Python
 
 
 @pytest.mark.every_python

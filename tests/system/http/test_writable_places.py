@@ -149,6 +149,9 @@ def test_a_container_has_bounds_no_rights_and_places_for_what_it_writes(
         assert int(user) > 0
     else:  # the image of prometheus has a user of its own
         assert name == "prometheus" or int(service["user"]) > 0
+    if name == "prometheus":
+        assert all(each.startswith("127.0.0.1:") for each in service["ports"])
+        assert service["profiles"] == ["watch"]
     if service["image"] == "coterie-analyst":
         made = set(re.findall(r"mkdir ([^&]*)&&", IMAGE)[0].split())
         assert made >= {p for p in places(service) if p in {"/data", "/backups"}}

@@ -107,13 +107,11 @@ def start_party(
 
 
 def read_labels(folder: Path) -> list[int]:
-    """Return the labels that a party wrote, in the order of its rows."""
     lines = (folder / "labels").read_text(encoding="utf-8").splitlines()[1:]
     return [int(line.rpartition(",")[2]) for line in lines]
 
 
 def run_client(*words: str, given: str = "") -> str:
-    """Return what a program of the client writes."""
     done = subprocess.run(
         [*RUN, *words],
         cwd=CLIENT,

@@ -18,19 +18,16 @@ _OWN_HEADERS = {"content-length", "transfer-encoding", "connection", "content-en
 
 
 def leave(path: str, body: bytes) -> bytes:
-    """Change nothing."""
     del path
     return body
 
 
 def never(method: str, path: str) -> bool:
-    """Cut nothing."""
     del method, path
     return False
 
 
 def is_stop(method: str, path: str) -> bool:
-    """Return whether a party says that it stopped for good."""
     return method == "POST" and path.endswith("/stopped")
 
 

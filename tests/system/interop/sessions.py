@@ -48,7 +48,6 @@ def start_with_entropy(
 
 
 def finish(process: subprocess.Popen[str], folder: Path) -> list[int]:
-    """Return the labels of a party that came to the end."""
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     return read_labels(folder)

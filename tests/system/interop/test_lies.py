@@ -26,8 +26,6 @@ PARTS = simulation.split(np.random.default_rng(0).normal(size=(60, 2)), LAYOUT, 
 
 
 def packet_with(change: Callable[[dict, dict], None], needed: str) -> Change:
-    """Change header and arrays of packets that have an array."""
-
     def changed(path: str, body: bytes) -> bytes:
         del path
         try:

@@ -7,7 +7,6 @@ looked at: in three widths, light and dark.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -40,12 +39,11 @@ class Look:
     """A window onto the pages of one address.
 
     clicks: how often the person pressed; a choice from a list counts as two.
-    aside: seconds that were not the person's own: of checks, and of waiting for others.
     """
 
     def __init__(self, page: Page, address: str) -> None:
         self.page = page
-        self.clicks, self.aside = 0, 0.0
+        self.clicks = 0
         page.context.expose_function("countClicks", self._count)
         page.context.add_init_script(_COUNT)
         self.address = address
@@ -58,21 +56,11 @@ class Look:
     def _count(self, clicks: int) -> None:
         self.clicks += clicks
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count the time within as none of the person's own."""
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            self.aside += time.monotonic() - begun
-
     def _asked(self, url: str) -> None:
         if not url.startswith((self.address, "data:")):
             self.elsewhere.append(url)
 
     def at(self, path: str) -> Page:
-        """Open a path of the address."""
         self.page.goto(f"{self.address}{path}")
         return self.page
 
@@ -85,10 +73,9 @@ class Look:
 
     def seen(self, name: str) -> None:
         """Check a page, and write its pictures where somebody wants to look at them."""
-        with self.waiting():
-            if folder := os.environ.get("LOOK"):
-                take_pictures(self.page, f"{folder}/{name}")
-            self.check()
+        if folder := os.environ.get("LOOK"):
+            take_pictures(self.page, f"{folder}/{name}")
+        self.check()
 
 
 def fits(page: Page) -> None:
@@ -126,7 +113,6 @@ def violations(page: Page) -> list[str]:
 
 @contextmanager
 def looking(browser: Browser, address: str, **how: Any) -> Iterator[Look]:
-    """Open a window with its own cookies."""
     context = browser.new_context(**({"viewport": WIDE} | how))
     try:
         yield Look(context.new_page(), address)

@@ -44,7 +44,6 @@ class Opened:
         shown.goto(path.as_uri())
 
     def width(self) -> tuple[int, int]:
-        """How wide the content is, and the window."""
         root = "document.documentElement"
         content = int(self.page.evaluate(f"{root}.scrollWidth"))
         return content, int(self.page.evaluate(f"{root}.clientWidth"))

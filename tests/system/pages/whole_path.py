@@ -20,8 +20,7 @@ from tests.system.pages.looking import Look
 RECORD = Path(__file__).with_name("three_hospitals.json")
 """The labels that the study ends with, by slot and in row order, one letter a row.
 
-The wire draws at random, so clusters are named by the order in which they come first:
-the desk and the commands end with the same labels.
+The wire draws at random, so clusters are named by the order in which they come first.
 """
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 COLUMNS = ("age", "marker", "dose")
@@ -105,15 +104,14 @@ def seen(look: Look, name: str) -> None:
         page.screenshot(path=PICTURES / f"desk-{name}.png")
 
 
-def agreed(look: Look, parties: Iterable[AtParty], until: Locator) -> None:
+def agreed(parties: Iterable[AtParty], until: Locator) -> None:
     """All parties say yes to each kind that they are asked about, until it is over."""
     end = time.monotonic() + SECONDS / 1000
     while not until.is_visible():
         assert time.monotonic() < end
         for party in parties:
             party.agrees()
-        with look.waiting():
-            until.page.wait_for_timeout(100)
+        until.page.wait_for_timeout(100)
 
 
 def first_start(look: Look, link: str, institution: str) -> Page:
@@ -249,8 +247,7 @@ class AtParty:
     def shown_number(self) -> str:
         """The safety number that this desk asks about, as it is read to the others."""
         page = self.page
-        with self.look.waiting():
-            page.get_by_role("heading", name="Do all parties see the same").wait_for()
+        page.get_by_role("heading", name="Do all parties see the same").wait_for()
         self.questions += 1
         seen(self.look, "number")
         return page.locator(".digits").inner_text()
@@ -286,17 +283,14 @@ class AtParty:
         page.get_by_role("link", name="Back").click()
 
     def keeps(self, name: str, path: Path) -> None:
-        """Download what a link leads to."""
         with self.page.expect_download() as download:
             self.page.get_by_role("link", name=name).click()
         download.value.save_as(path)
 
     def labels(self, path: Path) -> dict[str, int]:
-        """The labels that are downloaded, by id."""
         page = self.page
         while True:
-            with self.look.waiting():
-                page.wait_for_selector(".asked, a:has-text('Your labels')")
+            page.wait_for_selector(".asked, a:has-text('Your labels')")
             if not page.locator(".asked").count():
                 break
             self.agrees()

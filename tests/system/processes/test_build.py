@@ -77,7 +77,6 @@ def test_without_git_or_a_repository_the_commit_is_unknown(
 
 
 def build(source: Path, target: str, folder: Path, **environment: str) -> Path:
-    """Return what hatchling makes of a source."""
     words = [
         sys.executable,
         "-m",

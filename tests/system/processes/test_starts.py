@@ -26,56 +26,20 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Layout
 
 OURS = {
-    "analyst_service",
-    "clustering_protocols",
-    "coterie",
-    "coterie_pages",
-    "party_sdk",
-    "support",
-}
+    "analyst_service", "clustering_protocols", "coterie", "coterie_pages", "party_sdk", "support",
+}  # fmt: skip
 LISTING = {"click", "colorama"}  # the latter on Windows
 VALUES = {
-    "annotated_types",
-    "cffi",
-    "cryptography",
-    "numpy",
-    "pydantic",
-    "pydantic_core",
-    "rfc8785",
-    "typing_extensions",
-    "typing_inspection",
-}
-CLIENT = (
-    LISTING
-    | VALUES
-    | {"anyio", "certifi", "h11", "httpcore", "httpx", "idna", "sniffio"}
-)
-SERVICE = (
-    LISTING
-    | VALUES
-    | {
-        "annotated_doc",
-        "anyio",
-        "certifi",
-        "cython_runtime",  # of uvloop
-        "dotenv",
-        "fastapi",
-        "greenlet",
-        "h11",
-        "httpcore",  # what tells people
-        "httptools",
-        "httpx",
-        "idna",
-        "opentelemetry",
-        "prometheus_client",
-        "pydantic_settings",
-        "sniffio",
-        "sqlalchemy",
-        "starlette",
-        "uvicorn",
-        "uvloop",
-    }
-)
+    "annotated_types", "cffi", "cryptography", "numpy", "pydantic", "pydantic_core", "rfc8785",
+    "typing_extensions", "typing_inspection",
+}  # fmt: skip
+HTTP = {"anyio", "certifi", "h11", "httpcore", "httpx", "idna", "sniffio"}
+CLIENT = LISTING | VALUES | HTTP
+SERVICE = CLIENT | {  # cython_runtime is of uvloop; httpx is what tells people
+    "annotated_doc", "cython_runtime", "dotenv", "fastapi", "greenlet", "httptools",
+    "opentelemetry", "prometheus_client", "pydantic_settings", "sqlalchemy", "starlette",
+    "uvicorn", "uvloop",
+}  # fmt: skip
 PAGES = {"jinja2", "markupsafe"}
 DESK = {
     "cython_runtime",
@@ -94,14 +58,12 @@ PROGRAM = str(Path(__file__).with_name("told_imports.py"))
 
 
 def packages(names: list[str]) -> set[str]:
-    """Return the packages that are neither ours nor Python's."""
     tops = {name.partition(".")[0] for name in names}
     public = {top for top in tops if not top.startswith("_")}
     return public - OURS - sys.stdlib_module_names
 
 
 def told(tmp_path: Path, program: str, *words: str, **environment: str) -> set[str]:
-    """Run a program; return the packages that it had imported when it ended."""
     out = tmp_path / "imports.json"
     done = subprocess.run(
         [sys.executable, program, *words],
@@ -179,23 +141,13 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         }
 
         def coterie(*commands: list[str]) -> set[str]:
-            """Return what all of them import, in one process."""
             given = {"COTERIE_TEST_COMMANDS": json.dumps(commands)}
             return told(tmp_path, PROGRAM, **here, **given)
 
-        create = [
-            "session",
-            "create",
-            "open",
-            "--id",
-            "open",
-            "--param",
-            "n_clusters=2",
-            "--invitations",
-            str(tmp_path / "letters"),
-            "--param",
-            "dimensions=all",
-        ]
+        create = (
+            "session create open --id open --param n_clusters=2 --param dimensions=all"
+        )
+        create = [*create.split(), "--invitations", str(tmp_path / "letters")]
         shown = [["session", name, "done"] for name in ("show", "report", "audit")]
         assert coterie(create, ["session", "list"], *shown) <= CLIENT | OPTIONAL
         cards = [["new", "North"], ["card"], ["trust", "--list"]]

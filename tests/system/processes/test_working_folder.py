@@ -6,13 +6,9 @@ import ast
 import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
 from support.product import ROOT, trees
 
-from benchmarks import demonstration
-from clustering_protocols.secrecy.identities import Institution
-from party_sdk.lab.local_analyst import local_analyst
 from party_sdk.supervisor import supervisor
 
 STRAY = "raise SystemExit('a stray file was imported')\n"
@@ -54,14 +50,3 @@ def test_an_order_starts_beside_stray_files(tmp_path: Path) -> None:
         told = child.stderr.read()
     assert "stray" not in told
     assert told.startswith("session slot:")  # there is no such order
-
-
-def test_a_local_analyst_starts_beside_stray_files(tmp_path: Path) -> None:
-    identity = Institution.derive(b"a" * 32)
-    with local_analyst(tmp_path / "analyst", identity) as analyst:
-        assert httpx.get(f"{analyst.url}/v1/protocols").status_code == 200
-
-
-def test_the_demo_calls_commands_beside_stray_files() -> None:
-    words = [*demonstration.COTERIE, "--version"]
-    assert subprocess.run(words, capture_output=True, check=True).stdout
