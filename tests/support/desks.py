@@ -17,7 +17,6 @@ from urllib.parse import urlencode
 import httpx
 from anyio.from_thread import start_blocking_portal
 
-from clustering_protocols.numerics.data_source import DataSource, matrix
 from coterie_pages.served_pages import HEADERS
 from party_sdk.desk.form_answers import ANSWERED, is_page
 from party_sdk.desk.responses import Desk
@@ -86,15 +85,6 @@ class DeskProcess:
         assert line, self.log.read_text()
         found: dict[str, Any] = json.loads(line)
         return found
-
-
-def written(path: Path, data: DataSource) -> Path:
-    lines = [";".join(["patient", *data.columns])]
-    for number, row in enumerate(matrix(data).tolist()):
-        cells = (repr(value).replace(".", ",") for value in row)
-        lines.append(";".join([f"P-{number:04}", *cells]))
-    path.write_text("\n".join(lines), encoding="cp1252")
-    return path
 
 
 @dataclass

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 from support import page_models
 from support.examples import dealt
 
@@ -20,18 +19,9 @@ from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.session_risks import sentences_of
 from clustering_protocols.terms.terms import Terms, read_terms
-from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.terminal_text import annex_lines, page_lines
 from coterie_pages.views import terms_sheet
 from coterie_pages.views.terms_sheet import consent_digest, sheet_of
-
-MODELS = {
-    "terms": page_models.sheet(),
-    "run": page_models.run_report(),
-    "empty run": page_models.empty_run(),
-    "session": page_models.session_report(),
-    "empty session": page_models.empty_session(),
-}
 
 
 def examples() -> Iterator[Any]:
@@ -52,20 +42,6 @@ def agreed(example: Example[Any]) -> tuple[bytes, bytes, Terms]:
     )
     text = read_agreement(agreement)[0].terms.encode()
     return agreement, text, read_terms(text)
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_a_model_is_the_same_after_a_way_through_json(
-    model: TermsSheet | RunReport | SessionReport,
-) -> None:
-    again = type(model).model_validate_json(model.model_dump_json())
-    assert again == model
-
-
-def test_a_field_that_nobody_declared_is_refused() -> None:
-    values = page_models.empty_run().model_dump() | {"labels": [0, 1]}
-    with pytest.raises(ValidationError, match="labels"):
-        RunReport.model_validate(values)
 
 
 @pytest.mark.parametrize("example", list(examples()))

@@ -1,6 +1,6 @@
 """A page in a real browser, and everything that it complains of.
 
-``LOOK=FOLDER pytest tests/faces/pages`` writes a picture of every page that is
+``LOOK=FOLDER pytest tests/system/pages`` writes a picture of every page that is
 looked at: in three widths, light and dark.
 """
 

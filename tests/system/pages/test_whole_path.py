@@ -102,8 +102,10 @@ def test_a_whole_session_needs_no_typed_command(
 
         for slot, party in parties.items():
             table, _, row_name = TABLES[slot]
-            party.takes_part(table, row_name)
+            party.takes_part(table, row_name, rehearses=slot == "r2c1")
         [_] = {party.shown_number() for party in parties.values()}
+        parties["r1c1"].withdraws()
+        parties["r2c1"].begins_to_type()
         for slot in ("r1c1", "r2c1"):
             parties[slot].compared()
 
@@ -151,6 +153,11 @@ def test_a_whole_session_needs_no_typed_command(
             truth += blobs.tolist()
         assert adjusted_rand_score(truth, found) == 1
         check_labels({slot: list(each.values()) for slot, each in labels.items()})
+        for slot, desk in desks.items():
+            log = desk.log.read_text()
+            assert "/open/" not in log
+            assert not re.search(r"P\d-\d{3}", log)
+            assert slot == "coordinator" or invitations[slot][-40:] not in log
         for look in looks.values():
             assert look.messages == []
             assert look.elsewhere == []

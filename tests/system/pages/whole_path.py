@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page
 from support.analyst_process import Analyst
 from xlsxwriter import Workbook
 
-from tests.system.pages.looking import Look
+from tests.system.pages.looking import WIDE, Look, violations
 
 RECORD = Path(__file__).with_name("three_hospitals.json")
 """The labels that the study ends with, by slot and in row order, one letter a row.
@@ -26,7 +26,12 @@ PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 COLUMNS = ("age", "marker", "dose")
 CENTRES = np.array([[40.0, 1.0, 10.0], [60.0, 6.0, 12.0], [75.0, 3.0, 30.0]])
 SECONDS = 120_000
-PICTURED = {"variables": "ol.way", "choosing": "#choose"}
+PICTURED = {
+    "desk": "body",
+    "leaves": "body",
+    "variables": "ol.way",
+    "choosing": "#choose",
+}
 """Pages of which the docs show a picture, and what is at its top."""
 
 NAME_A_FOLDER = r"""() => {
@@ -94,14 +99,32 @@ def pressed(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).last.click()
 
 
+ON_PAPER = {"desk", "leaves", "sheet", "table", "result"}
+
+
 def seen(look: Look, name: str) -> None:
     """All that tests can tell of a page; and its picture, where they are written."""
     look.seen(name)
+    if name in ON_PAPER:
+        look.page.emulate_media(color_scheme="dark")
+        assert violations(look.page) == []
+        look.page.emulate_media(media="print")
+        on_paper(look.page)
+        look.page.emulate_media(media="screen", color_scheme="light")
     if name in PICTURED and os.environ.get("COTERIE_WRITE_PICTURES") == "1":
         page = look.page
         page.locator(PICTURED[name]).first.evaluate("each => each.scrollIntoView()")
         page.evaluate(NAME_A_FOLDER)
-        page.screenshot(path=PICTURES / f"desk-{name}.png")
+        picture = "desk.png" if name == "desk" else f"desk-{name}.png"
+        page.screenshot(path=PICTURES / picture)
+
+
+def on_paper(page: Page) -> None:
+    """Dark ink on white, and nothing to click."""
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    assert page.locator("nav, button").filter(visible=True).count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDE["width"]
 
 
 def agreed(parties: Iterable[AtParty], until: Locator) -> None:
@@ -233,16 +256,47 @@ class AtParty:
         pressed(page, "Decline")
         self.look.check()
 
-    def takes_part(self, table: str, row_name: str) -> None:
+    def takes_part(self, table: str, row_name: str, *, rehearses: bool) -> None:
         page = self.page
+        if rehearses:
+            seen(self.look, "sheet")
         pressed(page, "Accept this sheet")
         page.get_by_role("link", name=table).click()
         self.look.check()
         page.get_by_label(f"{row_name} names the rows").check()
         pressed(page, "Check it against the terms")
-        self.look.check()
+        page.get_by_role("button", name="Take part with this table").last.wait_for()
+        if rehearses:
+            seen(self.look, "table")
+            pressed(page, "Rehearse it first")
+            page.get_by_text("Nothing was sent").first.wait_for()
+            seen(self.look, "rehearsal")
         pressed(page, "Take part with this table")
         page.get_by_role("heading", name="This order").wait_for()
+
+    def withdraws(self) -> None:
+        """Take consent back; shown again, the page says so, and sends no form again."""
+        page = self.page
+        page.locator("summary", has_text="Withdraw consent").click()
+        pressed(page, "Withdraw consent")
+        page.get_by_text("You took your consent back on").first.wait_for()
+        page.reload()
+        page.get_by_text("You took your consent back on").first.wait_for()
+        assert not page.locator("summary", has_text="Withdraw consent").count()
+
+    def begins_to_type(self) -> None:
+        """Type into the first page, which shows itself anew meanwhile, and go back."""
+        page = self.page
+        page.get_by_role("link", name="Taking part").click()
+        page.wait_for_selector("li.asks")
+        seen(self.look, "desk")
+        box = page.get_by_label("The invitation, as you got it")
+        box.fill("half of an invi")
+        with page.expect_response(page.url):
+            pass
+        page.wait_for_timeout(200)
+        assert box.input_value() == "half of an invi"
+        page.locator("li.asks a").first.click()
 
     def shown_number(self) -> str:
         """The safety number that this desk asks about, as it is read to the others."""
@@ -265,7 +319,7 @@ class AtParty:
         if asked.count():
             question = asked.get_attribute("value")
             self.questions += 1
-            seen(self.look, "consent")
+            seen(self.look, "leaves")
             pressed(self.page, "Yes, send it")
             answered = self.page.locator(f"input[name=question][value='{question}']")
             answered.wait_for(state="detached")
