@@ -1,7 +1,4 @@
-"""Obstacles of people who typed commands, and requests that went to a proxy.
-
-The proxy is after HTTP.jl#746 and actions/toolkit#1361.
-"""
+"""Obstacles of people who typed commands."""
 
 from __future__ import annotations
 
@@ -69,12 +66,3 @@ def test_an_ordinary_table_is_told_what_to_do(
         said = command("compare", *words, "--missing", "median").output
         said = " ".join(said.split())
         assert said.count("a median needs a minimum and a maximum") == 1
-
-
-def test_advice_that_fits_nobody_names_the_answer_to_change(command: Command) -> None:
-    answers = ("--partitioning", "vertical", "--parties", "3", "--data", "numeric")
-    said = command("advise", *answers).output
-    assert "No method fits all of this" in said
-    way_out = said.splitlines()[1]
-    assert "--distances yes" in way_out
-    assert "fccm" not in way_out

@@ -19,10 +19,9 @@ from support.analyst_process import House
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation, Treatment
-from clustering_protocols.terms.sections import Release, Retention
+from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import StopReason
 from coterie_pages.views.terms_sheet import sheet_of
@@ -151,11 +150,6 @@ def test_the_coordinator_reads_which_guard_stopped_a_party(house: House) -> None
         results = [run.result() for run in runs]
     assert len(results) == len(tables)
     assert not any(slot.stopped for slot in session.status().slots)
-
-
-def test_an_analyst_as_installed_takes_terms_of_deletion(house: House) -> None:
-    retention = Retention(session=90 * 86_400)
-    assert house.open("s", Dummy(), Layout.lattice(2), retention=retention)
 
 
 @pytest.mark.parametrize("readers", ["members", "everybody"])
