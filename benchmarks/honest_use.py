@@ -112,7 +112,7 @@ def play(
     terms = read_terms(draw_up("s", request))
     history, policy = History(home), Policy()
     rows = history.rows_of(MatrixSource(table.rows, columns=table.names, ids=table.ids))
-    use = Use.of(terms, session, "r1c1", table.names)
+    use = Use.from_terms(terms, session, "r1c1", table.names)
     history.check(use, rows, policy)
     summed = RowHistory.of_none(len(table.rows))
     X = np.vstack([table.rows, others[:, : table.rows.shape[1]]])

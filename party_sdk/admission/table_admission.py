@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
 """Scalings of protocols that keep a column's own unit."""
-_FEW: Final = 0.5
+_LEAST_COMPLETE: Final = 0.5
 
 
 class SlotFields(NamedTuple):
-    """What terms say of the fields of a slot, if they do.
+    """Dictionary, preparation and match columns of a slot in the terms.
 
     match_columns: by which rows are linked, in place of ids.
     """
@@ -62,7 +62,7 @@ class SlotFields(NamedTuple):
 
 
 def agreed_in(terms: Terms, slot: str) -> SlotFields:
-    """Return what terms say of the fields of a slot."""
+    """Return the fields of a slot from the terms."""
     matched = matched_by(terms, slot)
     if terms.dictionary is None:
         return SlotFields(match_columns=matched)
@@ -76,26 +76,26 @@ def agreed_in(terms: Terms, slot: str) -> SlotFields:
 
 
 def matched_by(terms: Terms, slot: str) -> tuple[str, ...]:
-    """Return the columns by which the rows of a slot are linked; none where ids are."""
+    """Return the match columns of a slot; none if rows are linked by ids."""
     params = check_terms(terms)
     return tuple(params.match_columns) if shares_rows(terms, slot) else ()
 
 
-def check_admitted(agreed: SlotFields, data: DataSource) -> None:
+def check_admitted(fields: SlotFields, data: DataSource) -> None:
     """Refuse rows without the fields that terms name; :class:`InvalidData`."""
     from party_sdk.tables import Table
 
-    if agreed.preparation is not None and not isinstance(data, Table):
+    if fields.preparation is not None and not isinstance(data, Table):
         raise InvalidData(
             "The terms prepare fields by their names: bring a file or a data frame, not "
             "a matrix."
         )
-    if agreed.dictionary is not None:
-        check_fields(data, agreed.dictionary.names)
+    if fields.dictionary is not None:
+        check_fields(data, fields.dictionary.names)
 
 
 def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
-    """Return what the session sees of a table; its lines are named where ids recur."""
+    """Return the table as the session sees it; name the lines of repeated ids."""
     from party_sdk.tables import Table
 
     params = check_terms(terms)
@@ -105,10 +105,10 @@ def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
         if matched_by(terms, slot):
             raise
         form = partial(params.normalise_id, shared=shares_rows(terms, slot))
-        same = data.same_ids(form) if isinstance(data, Table) else ""
-        if not same:
+        duplicates = data.same_ids(form) if isinstance(data, Table) else ""
+        if not duplicates:
             raise
-        raise InvalidData(same) from None
+        raise InvalidData(duplicates) from None
 
 
 def select_clustered(
@@ -131,7 +131,7 @@ def select_clustered(
 
 
 def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> FloatArray:
-    """Return by what the session divided each clustered column (m,) of a slot.
+    """Return the divisor (m,) of each clustered column of a slot.
 
     By pooled moments where the session had them, else by those of the party's own rows.
 
@@ -154,7 +154,7 @@ def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> Float
     return pooled.spread if plan is None else plan.units(pooled.spread)
 
 
-def found_keys(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
+def key_values_of(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
     """Return the values of the match keys of a slot's rows; none where ids name them."""
     params = check_terms(terms)
     if (
@@ -164,48 +164,50 @@ def found_keys(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
         or data.ids is None
     ):
         return []
-    said = params.alignment
-    return key_values(data.ids, said.match_keys, said.normalisation)
+    alignment = params.alignment
+    return key_values(data.ids, alignment.match_keys, alignment.normalisation)
 
 
-def key_warnings(found: Sequence[KeyValues]) -> list[str]:
-    """Return the keys that few rows have, and how many rows have a value of none."""
-    told = [
-        f"{each.n_filled} of {len(each.values)} rows have a value of the match key "
-        f"{each.key!r}"
-        for each in found
-        if each.n_filled < _FEW * len(each.values)
+def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
+    """Return warnings about sparse match keys."""
+    sentences = [
+        f"{key.n_filled} of {len(key.values)} rows have a value of the match key "
+        f"{key.key!r}"
+        for key in keys
+        if key.n_filled < _LEAST_COMPLETE * len(key.values)
     ]
-    if n_stand_ins := max((each.n_stand_ins for each in found), default=0):
-        told.append(
+    if n_stand_ins := max((key.n_stand_ins for key in keys), default=0):
+        sentences.append(
             f"{n_stand_ins} rows have a cell that stands for no value, such as 'unknown' "
             "or 1900-01-01 in many rows: match keys with it do not link them"
         )
-    rows = zip(*(each.values for each in found), strict=True)
+    rows = zip(*(key.values for key in keys), strict=True)
     n_bare = sum(not any(row) for row in rows)
     if n_bare:
-        told.append(
+        sentences.append(
             f"{n_bare} rows are linked to nobody: of each match key they have no value, "
             "or one that another row has"
         )
-    return told
+    return sentences
 
 
 def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
-    """Return which rows a table lacks for a session, in sentences, before it joins.
+    """Return warnings about rows and ids before a table joins a session.
 
     How many rows each code of no value empties. Of ids, how many look like the session's
     where some do not, and how many stand for none. Of match keys: those of which few
     rows have a value.
     """
     report, params = getattr(data, "report", None), check_terms(terms)
-    told = [] if report is None else [each.codes_sentence for each in report.columns]
+    sentences = (
+        [] if report is None else [column.codes_sentence for column in report.columns]
+    )
     if isinstance(params, AlignedParams) and params.linked_by:
-        told += key_warnings(found_keys(terms, slot, data))
+        sentences += key_warnings(key_values_of(terms, slot, data))
     elif isinstance(params, AlignedParams) and shares_rows(terms, slot):
-        told.append(unnamed_warning(data.ids))
+        sentences.append(unnamed_warning(data.ids))
         expected = params.alignment.id_patterns
         if expected and data.ids is not None:
-            found = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
-            told.append(found.sentence(expected))
-    return list(filter(None, told))
+            fit = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
+            sentences.append(fit.sentence(expected))
+    return list(filter(None, sentences))

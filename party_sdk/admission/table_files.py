@@ -37,19 +37,21 @@ class TableSpec:
 
     @property
     def table_mapping(self) -> TableMapping | None:
-        """Return how the table is mended, as far as the operator says it."""
+        """Return the operator's mapping of the table."""
         return self.options.mapping
 
     def with_mapping(self, mapping: TableMapping | None) -> Self:
-        """Return the same table, mended otherwise."""
+        """Return the same table with another mapping."""
         return replace(self, options=replace(self.options, mapping=mapping))
 
     def open(
-        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
+        self,
+        terms_fields: SlotFields | None = None,
+        columns: Sequence[str] | None = None,
     ) -> DataSource:
         """Return its rows.
 
-        agreed: what the terms say of the fields, which counts instead of the
+        terms_fields: what the terms say of the fields, which counts instead of the
             operator's.
         columns: of the session, where the operator names none.
 
@@ -58,15 +60,13 @@ class TableSpec:
         from party_sdk.admission.table_admission import check_admitted
         from party_sdk.tables import LongForm, open_long, open_table, read_objects
 
-        options = self._build_options(agreed)
+        options = self._build_options(terms_fields)
         options = replace(options, columns=options.columns or columns or None)
         if self.long_form is None:
-            arguments = {
-                each.name: getattr(options, each.name) for each in fields(options)
-            }
-            data = open_table(self.path, **arguments)
-            if agreed is not None:
-                check_admitted(agreed, data)
+            values = {f.name: getattr(options, f.name) for f in fields(options)}
+            data = open_table(self.path, **values)
+            if terms_fields is not None:
+                check_admitted(terms_fields, data)
         else:
             form = LongForm.parse(self.long_form)
             objects = read_objects(self.objects_file) if self.objects_file else None
@@ -75,22 +75,19 @@ class TableSpec:
             self.on_open(self, data)
         return data
 
-    def examine(self, agreed: SlotFields | None = None) -> CheckReport:
-        """Return how the table is read.
-
-        agreed: what the terms say of the fields, where they do.
-        """
+    def examine(self, terms_fields: SlotFields | None = None) -> CheckReport:
+        """Return how the table is read."""
         from party_sdk.tables import examine
 
-        return examine(self.path, self._build_options(agreed))[0]
+        return examine(self.path, self._build_options(terms_fields))[0]
 
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
-        """Return what hinders the table from taking part at a slot."""
+        """Check whether the table can take part at a slot."""
         from clustering_protocols.common.errors import GuardRefused, InvalidData
         from party_sdk.admission.table_admission import (
             agreed_in,
             arrival_of,
-            found_keys,
+            key_values_of,
             row_warnings,
         )
         from party_sdk.home.policy import Policy
@@ -98,71 +95,66 @@ class TableSpec:
         from party_sdk.tables.linkage import preview_keys
 
         report, read = examine(self.path, self._build_options(agreed_in(terms, slot)))
-        found = () if read is None else tuple(read.unfit.shown)
-        if read is not None and not found:
+        findings = () if read is None else tuple(read.unfit.shown)
+        if read is not None and not findings:
             try:
                 arrived = arrival_of(terms, slot, read).data
                 # of the terms alone: which policy will count is not known here
                 Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
             except (GuardRefused, InvalidData) as refused:
-                found = (Finding(what=refused.detail),)
-        said = () if read is None else row_warnings(terms, slot, read)
-        keys = [] if read is None else found_keys(terms, slot, read)
+                findings = (Finding(what=refused.detail),)
+        warnings = () if read is None else row_warnings(terms, slot, read)
+        keys = [] if read is None else key_values_of(terms, slot, read)
         return report.model_copy(
             update={
-                "problems": (*report.problems, *found),
-                "warnings": (*report.warnings, *said),
+                "problems": (*report.problems, *findings),
+                "warnings": (*report.warnings, *warnings),
                 "match_keys": preview_keys(keys),
             }
         )
 
-    def check_new_rows(self, agreed: SlotFields, columns: Sequence[str]) -> CheckReport:
-        """Return what hinders the table from getting labels, as new rows.
-
-        columns: of the session.
-        """
+    def check_new_rows(
+        self, terms_fields: SlotFields, columns: Sequence[str]
+    ) -> CheckReport:
+        """Check whether the table can be labelled as new rows."""
         from party_sdk.tables import examine
 
+        options = self._build_options(terms_fields)
         # new rows are linked to nobody
-        options = replace(
-            self._build_options(agreed), columns=columns or None, match_columns=()
-        )
+        options = replace(options, columns=columns or None, match_columns=())
         report, read = examine(self.path, options)
-        found = () if read is None else tuple(read.unfit.shown)
-        return report.model_copy(update={"problems": (*report.problems, *found)})
+        findings = () if read is None else tuple(read.unfit.shown)
+        return report.model_copy(update={"problems": (*report.problems, *findings)})
 
-    def _build_options(self, agreed: SlotFields | None) -> ReadOptions:
-        if agreed is None:
+    def _build_options(self, terms_fields: SlotFields | None) -> ReadOptions:
+        if terms_fields is None:
             return self.options
-        options = replace(self.options, match_columns=agreed.match_columns)
-        if self.name_ids is not None and not (
-            options.id_columns or options.match_columns
-        ):
-            options = replace(options, id_column=self._find_ids(agreed, self.name_ids))
-        if agreed.dictionary is None:
+        schema, preparation, match_columns = terms_fields
+        options = replace(self.options, match_columns=match_columns)
+        if self.name_ids and not (options.id_columns or match_columns):
+            id_column = self._find_ids(terms_fields, self.name_ids)
+            options = replace(options, id_column=id_column)
+        if schema is None:
             return options
-        return replace(
-            options, schema=agreed.dictionary, preparation=agreed.preparation
-        )
+        return replace(options, schema=schema, preparation=preparation)
 
     def _find_ids(
         self,
-        agreed: SlotFields,
+        terms_fields: SlotFields,
         name: Callable[[Sequence[str], str | None], str | None],
     ) -> str | None:
-        """Return the column that names the rows, if one does."""
         from party_sdk.tables import examine
         from party_sdk.tables.drafts import find_id_column
 
         if self.long_form is not None or self.options.mapping is not None:
             return None
-        allowed = (*self.options.allow, "running-number")
-        options = replace(self.options, columns=None, schema=None, allow=allowed)
+        allow = (*self.options.allow, "running-number")
+        options = replace(self.options, columns=None, schema=None, allow=allow)
         report, _ = examine(self.path, options)
         fields = {*(self.options.columns or ())}
-        if agreed.dictionary is not None:
-            fields.update(agreed.dictionary.names)
-        left = [each for each in report.columns if each.name not in fields]
-        report = report.model_copy(update={"columns": tuple(left)})
-        found = find_id_column(Path(self.path), options, report)
-        return name([each.name for each in left], found)
+        if terms_fields.dictionary is not None:
+            fields.update(terms_fields.dictionary.names)
+        columns = [column for column in report.columns if column.name not in fields]
+        report = report.model_copy(update={"columns": tuple(columns)})
+        id_column = find_id_column(Path(self.path), options, report)
+        return name([column.name for column in columns], id_column)

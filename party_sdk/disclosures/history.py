@@ -42,7 +42,7 @@ from party_sdk.disclosures.known_rows import (
     cell_words,
     id_marks,
     mix,
-    places_of,
+    positions_of,
     row_key,
 )
 from party_sdk.disclosures.uses import Use
@@ -77,28 +77,28 @@ class Rows:
     columns: WordArray
 
     @classmethod
-    def of(cls, marks: WordArray, cells: CellWords) -> Rows:
+    def from_marks(cls, marks: WordArray, cells: CellWords) -> Rows:
         """Return rows by their marks (n,) and the words of their cells (F, n)."""
         buckets = marks.astype(np.uint8)  # sorted by their one byte
         order = np.argsort(buckets, kind="stable")
-        there, begins = np.unique(buckets[order], return_index=True)
+        buckets_present, begins = np.unique(buckets[order], return_index=True)
         columns = np.zeros((len(cells), _BUCKETS), np.uint64)
         for column, words in zip(columns, cells, strict=True):
-            found = mix(marks ^ (words.astype(np.uint64) * _ODD))
-            found[words == 0] = 0
-            column[there] = np.add.reduceat(found[order], begins)
+            hashes = mix(marks ^ (words.astype(np.uint64) * _ODD))
+            hashes[words == 0] = 0
+            column[buckets_present] = np.add.reduceat(hashes[order], begins)
         return cls(marks, columns)
 
     @cached_property
     def name(self) -> str:
-        """Return what names them among all rows."""
+        """Return the digest that names the rows."""
         digest = blake2b(self.marks.data, digest_size=16)
         digest.update(self.columns.data)
         return digest.hexdigest()
 
 
 class Overlap(NamedTuple):
-    """What two sets of rows have in common.
+    """The overlap of two sets of rows.
 
     differing: fewest rows by which sums over both differ, of rows new or gone and of
         values of a column; 0 where they differ in none.
@@ -108,28 +108,30 @@ class Overlap(NamedTuple):
     differing: int
 
     @classmethod
-    def of(cls, before: Rows, now: Rows) -> Overlap:
+    def compare(cls, before: Rows, now: Rows) -> Overlap:
         """Return what rows have in common with earlier ones."""
         if np.array_equal(before.marks, now.marks):
-            new = gone = now.marks[:0]
+            added = removed = now.marks[:0]
         else:
-            new = now.marks[places_of(now.marks, before.marks) < 0]
-            gone = before.marks[places_of(before.marks, now.marks) < 0]
-        touched = len(np.unique(np.concatenate([new, gone]) % np.uint64(_BUCKETS)))
+            added = now.marks[positions_of(now.marks, before.marks) < 0]
+            removed = before.marks[positions_of(before.marks, now.marks) < 0]
+        touched = len(np.unique(np.concatenate([added, removed]) % np.uint64(_BUCKETS)))
         changes = [n for n in _changes(before, now) if n < touched or not touched]
-        differing = [max(len(new), len(gone)), *changes]
-        common = len(now.marks) - len(new)
+        differing = [max(len(added), len(removed)), *changes]
+        common = len(now.marks) - len(added)
         return cls(common, min((n for n in differing if n), default=0))
 
 
 def _changes(before: Rows, now: Rows) -> Iterator[int]:
-    """Yield in how many rows columns without an equal one differ from those like them."""
+    """Yield the least number of rows in which each changed column differs."""
     equal = {column.tobytes() for column in before.columns}
-    also = {column.tobytes() for column in now.columns}
-    left = [column for column in before.columns if column.tobytes() not in also]
+    now_columns = {column.tobytes() for column in now.columns}
+    unmatched = [
+        column for column in before.columns if column.tobytes() not in now_columns
+    ]
     for column in now.columns:
-        if left and column.tobytes() not in equal:
-            yield int((np.array(left) != column).sum(axis=1).min())
+        if unmatched and column.tobytes() not in equal:
+            yield int((np.array(unmatched) != column).sum(axis=1).min())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +148,12 @@ class Entry:
 
     def encode(self) -> bytes:
         """Return the entry as bytes."""
-        said = {"use": self.use.model_dump_json(), "rows": self.rows}
+        header = {"use": self.use.model_dump_json(), "rows": self.rows}
         if self.summed is None:
-            return codec.encode(said, {})
-        return codec.encode({**said, "summed": self.summed.values}, self.summed.arrays)
+            return codec.encode(header, {})
+        return codec.encode(
+            {**header, "summed": self.summed.values}, self.summed.arrays
+        )
 
     @classmethod
     def decode(cls, content: bytes) -> Entry:
@@ -177,19 +181,19 @@ class History:
         """Return 32 secret bytes of the home for one purpose."""
         return derive_key(row_key(self._home), purpose)
 
-    def rows_of(self, data: DataSource, chosen: IntArray | None = None) -> Rows:
+    def rows_of(self, data: DataSource, selection: IntArray | None = None) -> Rows:
         """Return the rows of a table that take part, known again or marked anew.
 
-        chosen: int64 (k,); numbers of those that take part; all by default.
+        selection: int64 (k,); numbers of those that take part; all by default.
         """
         if self._marked is None or self._marked[0] is not data:
             key = row_key(self._home)
             ids, (cells, names) = id_marks(key, data.ids), cell_words(key, data)
             self._marked = data, self._known.identify(ids, cells, names), cells
         _, marks, cells = self._marked
-        if chosen is not None:
-            marks, cells = marks[chosen], cells[:, chosen]
-        return Rows.of(marks, cells)
+        if selection is not None:
+            marks, cells = marks[selection], cells[:, selection]
+        return Rows.from_marks(marks, cells)
 
     def check(
         self,
@@ -198,16 +202,16 @@ class History:
         policy: Policy,
         summed: RowHistory | None = None,
         *,
-        allowed: bool = False,
+        is_agreed: bool = False,
     ) -> None:
-        """Refuse a use of rows that does not go with earlier ones.
+        """Refuse a use of rows that is unsafe beside earlier uses.
 
         summed: in which sums the rows then stand, in their order.
-        allowed: whether the operator has agreed to what is only asked about.
+        is_agreed: whether the operator has agreed to what is only asked about.
 
         Raises GuardRefused.
         """
-        _Check(self, use, rows, policy, allowed=allowed).run(summed)
+        _Check(self, use, rows, policy, is_agreed=is_agreed).run(summed)
 
     def record(
         self,
@@ -216,15 +220,15 @@ class History:
         policy: Policy,
         summed: RowHistory | None = None,
         *,
-        allowed: bool = False,
+        is_agreed: bool = False,
     ) -> None:
-        """Keep a use of rows before anything of it leaves; checked once more.
+        """Check a use of rows again, and record it before anything leaves.
 
         Sessions that were joined at the same time may have shown something since. A use
         that is kept already is replaced.
         """
         with self._store.alone():
-            self.check(use, rows, policy, summed, allowed=allowed)
+            self.check(use, rows, policy, summed, is_agreed=is_agreed)
             name = rows.name
             if name not in self._store.numbers(_ROWS):
                 arrays = {"marks": rows.marks, "columns": rows.columns}
@@ -253,24 +257,24 @@ class History:
         """Return what rows of a name have in common with earlier ones."""
         pair = before, name
         if pair not in self._overlaps:
-            self._overlaps[pair] = Overlap.of(self.rows(before), now)
+            self._overlaps[pair] = Overlap.compare(self.rows(before), now)
         return self._overlaps[pair]
 
 
 class _Check:
-    """The checks of one use of rows, beside all others that share some of these."""
+    """The checks of one use of rows against the earlier uses of the same rows."""
 
     def __init__(
-        self, history: History, use: Use, rows: Rows, policy: Policy, *, allowed: bool
+        self, history: History, use: Use, rows: Rows, policy: Policy, *, is_agreed: bool
     ) -> None:
         self._history, self._use, self._rows = history, use, rows
-        self._policy, self._allowed = policy, allowed
+        self._policy, self._is_agreed = policy, is_agreed
         name = rows.name
-        found = [
+        overlaps = [
             (entry, history.overlap(entry.rows, rows, name))
             for entry in history.besides(use)
         ]
-        self._near = [(entry, overlap) for entry, overlap in found if overlap.common]
+        self._near = [(entry, overlap) for entry, overlap in overlaps if overlap.common]
 
     def run(self, summed: RowHistory | None) -> None:
         """Raise GuardRefused for the first check that fails."""
@@ -283,11 +287,11 @@ class _Check:
             self._check_differences()
         if summed is not None and summed.n_sums:
             self._check_following(summed)
-        for question in () if self._allowed else self._questions():
+        for question in () if self._is_agreed else self._questions():
             raise GuardRefused(f"{question} {_DECIDE}")
 
-    def _most(self, amount: Callable[[Use], float]) -> float:
-        """Return the largest amount that other sessions come to, of any row.
+    def _largest_amount(self, amount: Callable[[Use], float]) -> float:
+        """Return the largest total amount of other sessions for any row.
 
         What slots of one session show of a row counts once.
         """
@@ -299,33 +303,35 @@ class _Check:
                 continue
             if entry.rows not in holds:
                 before = self._history.rows(entry.rows).marks
-                same = np.array_equal(marks, before)
-                holds[entry.rows] = same | (places_of(marks, before) >= 0)
+                is_same = np.array_equal(marks, before)
+                holds[entry.rows] = is_same | (positions_of(marks, before) >= 0)
             spent = np.where(holds[entry.rows], cost, 0.0)
             costs[session] = np.maximum(costs.get(session, spent), spent)
         return float(sum(costs.values(), np.zeros(len(marks))).max(initial=0.0))
 
     def _check_intersections(self) -> None:
-        if self._use.counts and self._most(lambda use: use.counts):
+        if self._use.counts and self._largest_amount(lambda use: use.counts):
             raise GuardRefused(
                 "Some of these rows were counted with those of others before. A second "
                 "count, of a table with one person more, would show whether others have "
                 "that person: link the rows instead, or count other ones."
             )
         own, limit = self._use.coordinator, self._policy.intersections_limit
-        done = self._most(lambda use: use.intersects and use.coordinator == own)
-        if done >= limit:
+        n_sessions = self._largest_amount(
+            lambda use: use.intersects and use.coordinator == own
+        )
+        if n_sessions >= limit:
             raise GuardRefused(
-                f"This coordinator had ids of these rows intersected {done:.0f} times; "
+                f"This coordinator had ids of these rows intersected {n_sessions:.0f} times; "
                 f"'intersections_limit' is {limit}. Each time others learn which ids are "
-                f"common. To allow one more: --guard intersections_limit={done + 1:.0f}."
+                f"common. To allow one more: --guard intersections_limit={n_sessions + 1:.0f}."
             )
 
     def _check_epsilon(self) -> None:
         cost, total = self._use.epsilon, self._policy.epsilon_total
         if total is None or not cost:
             return
-        spent = self._most(lambda use: use.epsilon)
+        spent = self._largest_amount(lambda use: use.epsilon)
         if spent + cost > total * _ROUNDING:
             raise GuardRefused(
                 f"This session costs each person ε = {cost:.4g}; earlier ones have cost "
@@ -333,19 +339,19 @@ class _Check:
             )
 
     def _check_degrees(self) -> None:
-        told = self._use.degrees
-        before = self._most(lambda use: use.degrees) if told else 0.0
-        if before and before + told > _MOST_DEGREES * _ROUNDING:
+        degrees = self._use.degrees
+        before = self._largest_amount(lambda use: use.degrees) if degrees else 0.0
+        if before and before + degrees > _MOST_DEGREES * _ROUNDING:
             raise GuardRefused(
                 "Sums of degrees of fuzzy c-means, or of a mixture, over these rows left "
                 "before: with those of this session others would have "
-                f"{before + told:.2g} equations for each unknown number, and "
+                f"{before + degrees:.2g} equations for each unknown number, and "
                 f"{_MOST_DEGREES:g} may be. Take fewer rounds or clusters, hard c-means, or "
                 "other rows."
             )
 
     def _check_differences(self) -> None:
-        """Refuse sums over rows of which few differ from those of an earlier session.
+        """Refuse sums over rows that differ little from those of an earlier session.
 
         What slots of one session add up together is for its terms to say.
         """
@@ -356,12 +362,13 @@ class _Check:
             if entry.use.sums and entry.use.session != own
         ]
         for entry, overlap in summed:
-            least = self._fewest(entry.use)
-            if 0 < overlap.differing < least:
+            smallest = self._use.smallest, entry.use.smallest
+            minimum = max(*smallest, self._policy.minimum_rows)
+            if 0 < overlap.differing < minimum:
                 raise GuardRefused(
                     "Sums over nearly the same rows were told before: anyone who takes "
                     "them off the new ones reads the few that differ. At least "
-                    f"{least} rows have to be new, gone or changed, or none: collect so "
+                    f"{minimum} rows have to be new, gone or changed, or none: collect so "
                     "many changes, or take part with the table as it was."
                 )
         if self._singles_out({entry.rows for entry, _ in summed}):
@@ -371,35 +378,31 @@ class _Check:
                 "session, or with other ones."
             )
 
-    def _fewest(self, before: Use) -> int:
-        own = self._policy.minimum_rows
-        return max(self._use.smallest, before.smallest, own)
-
     def _singles_out(self, names: set[str]) -> bool:
         """Return whether a row follows from sums of all rows of each session."""
         marks, name = self._rows.marks, self._rows.name
-        others = [self._history.rows(each).marks for each in sorted(names - {name})]
-        if len(others) < 2 or max(map(len, (marks, *others))) > MOST_ROWS:
+        earlier = [self._history.rows(rows).marks for rows in sorted(names - {name})]
+        if len(earlier) < 2 or max(map(len, (marks, *earlier))) > MOST_ROWS:
             return False
-        totals = [(each, total_of(len(each))) for each in others]
+        totals = [(rows, total_of(len(rows))) for rows in earlier]
         _, history = merge(marks, total_of(len(marks)), totals)
         return history.n_following() > 0
 
     def _check_following(self, summed: RowHistory) -> None:
-        others = [
+        earlier = [
             (self._history.rows(entry.rows).marks, entry.summed)
             for entry, _ in self._near
             if entry.summed is not None
         ]
-        marks, history = merge(self._rows.marks, summed, others)
+        marks, history = merge(self._rows.marks, summed, earlier)
         share = self._policy.sums_limit
-        most = most_following(share, len(marks))
-        following = history.n_following(most)
-        if following > most:
+        limit = most_following(share, len(marks))
+        following = history.n_following(limit)
+        if following > limit:
             raise GuardRefused(
                 f"{following} of your {len(marks)} rows could be computed from these sums "
                 f"and those of earlier sessions over the same rows; 'sums_limit' is "
-                f"{share:g}, {most} rows. Take part with other rows."
+                f"{share:g}, {limit} rows. Take part with other rows."
             )
 
     def _questions(self) -> Iterator[str]:
@@ -409,10 +412,10 @@ class _Check:
                 yield from self._use.questions_after(entry.use)
         if not self._use.published:
             return
-        published = self._most(lambda use: use.published)
-        if published >= _MOST_PUBLISHED:
+        n_published = self._largest_amount(lambda use: use.published)
+        if n_published >= _MOST_PUBLISHED:
             yield (
-                f"Means of these rows were published {published:.0f} times before: each "
+                f"Means of these rows were published {n_published:.0f} times before: each "
                 "time narrows down single rows."
             )
 
@@ -422,22 +425,22 @@ Summed = tuple[WordArray, RowHistory]
 
 
 def degrees_in(memory: Memory, terms: Terms) -> float:
-    """Return the equations that sums of degrees have told, of all runs."""
-    found = (each.get(DegreeSums) for each in _runs(memory, terms))
-    return sum(each.equations for each in found if each is not None)
+    """Return the number of equations in released sums of degrees, over all runs."""
+    sums = (item.get(DegreeSums) for item in _runs(memory, terms))
+    return sum(item.equations for item in sums if item is not None)
 
 
 def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHistory:
-    """Return in which sums the rows that take part stand, by a party's memory.
+    """Return the sums that contain each row, from a party's memory.
 
     A protocol that adds up by clusters keeps a history of every run. Of others the sums
     of pooled moments and of fillings are of all rows, and those of a profile of the
     final labels.
     """
-    kept = (each.get(RowHistory) for each in _runs(memory, terms))
-    found = [each for each in kept if each is not None]
-    if found:
-        return max(found, key=lambda each: each.n_sums)
+    histories = (item.get(RowHistory) for item in _runs(memory, terms))
+    present = [item for item in histories if item is not None]
+    if present:
+        return max(present, key=lambda item: item.n_sums)
     history = RowHistory.of_none(n_rows)
     for labels in _partitions(memory, terms, slot, n_rows):
         history = history.after(labels)
@@ -462,24 +465,26 @@ def _partitions(
 
 
 def total_of(n_rows: int) -> RowHistory:
-    """Return the history of rows of which the sum of all was told."""
+    """Return the history of rows whose total was released."""
     return RowHistory.of_none(n_rows).after(np.zeros(n_rows, dtype=np.int64))
 
 
 def merge(
-    marks: WordArray, history: RowHistory, others: Sequence[Summed]
+    marks: WordArray, history: RowHistory, earlier: Sequence[Summed]
 ) -> tuple[WordArray, RowHistory]:
-    """Return rows, and their history, with the sums of all others that hang together.
+    """Merge the sums of all sessions with common rows.
 
     The first rows are those of this session; then come rows that only others held.
     """
-    left = list(others)
-    while near := next((each for each in left if np.isin(each[0], marks).any()), None):
-        left = [other for other in left if other is not near]
-        theirs, sums = near
-        new = theirs[~np.isin(theirs, marks)]
+    remaining = list(earlier)
+    while near := next(
+        (summed for summed in remaining if np.isin(summed[0], marks).any()), None
+    ):
+        remaining = [summed for summed in remaining if summed is not near]
+        other_marks, sums = near
+        new = other_marks[~np.isin(other_marks, marks)]
         added = np.full(len(new), -1, dtype=np.int64)
         history = history.reindex(np.concatenate([np.arange(len(marks)), added]))
         marks = np.concatenate([marks, new])
-        history = history.merge(sums.reindex(places_of(marks, theirs)))
+        history = history.merge(sums.reindex(positions_of(marks, other_marks)))
     return marks, history

@@ -41,15 +41,15 @@ class Store:
         self._database = store_of(home)
 
     def alone(self) -> AbstractContextManager[object]:
-        """Keep other processes from what is read and written meanwhile."""
+        """Lock the store for other processes."""
         return self._database.transaction()
 
     def numbers(self, kind: str) -> dict[str, int]:
         """Return the names of a kind, oldest content first; each has its number."""
-        found = self._database.rows(
+        rows = self._database.rows(
             "SELECT name, number FROM disclosures WHERE kind = ? ORDER BY number", kind
         )
-        return dict(map(tuple, found))
+        return dict(map(tuple, rows))
 
     def read(self, kind: str, name: str) -> bytes:
         """Return a content."""
@@ -84,18 +84,18 @@ def row_key(home: Path) -> bytes:
     """Return the 32 bytes under which a home marks rows; drawn at the first use."""
     store = store_of(home)
     query = "SELECT content FROM secrets WHERE name = 'row key'"
-    if (found := store.row(query)) is None:
+    if (row := store.row(query)) is None:
         with store.transaction() as database:
             key = secrets.token_bytes(32)
             database.execute(
                 "INSERT OR IGNORE INTO secrets VALUES ('row key', ?)", (key,)
             )
-            found = store.row(query)
-    return bytes(found[0])
+            row = store.row(query)
+    return bytes(row[0])
 
 
 def mix(words: WordArray) -> WordArray:
-    """Return other words for other ones: the last step of splitmix64."""
+    """Mix 64-bit words: the finaliser of splitmix64."""
     words = (words ^ (words >> _SHIFTS[0])) * _FACTORS[0]
     words ^= words >> _SHIFTS[1]
     words *= _FACTORS[1]
@@ -107,8 +107,8 @@ def stretches(words: WordArray, begins: IntArray, ends: IntArray) -> WordArray:
     powers = np.full(len(words) + 1, _BASE, np.uint64).cumprod()
     sums = np.concatenate([np.zeros(1, np.uint64), (words * powers[:-1]).cumsum()])
     inverse = np.full(len(words) + 1, _INVERSE, np.uint64).cumprod()
-    found: WordArray = (sums[ends] - sums[begins]) * inverse[begins]
-    return found
+    hashes: WordArray = (sums[ends] - sums[begins]) * inverse[begins]
+    return hashes
 
 
 def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
@@ -117,23 +117,23 @@ def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
     Returns uint32 (F, n), 0 for no value, and uint64 (F,).
     """
     own = original_of(data)
-    names = np.array([_salt(key, "columns", each) for each in own.columns])
-    first, then = _salt(key, "cells", "0"), np.array([_salt(key, "cells", "1")])
+    names = np.array([_salt(key, "columns", name) for name in own.columns])
+    salt, salts = _salt(key, "cells", "0"), np.array([_salt(key, "cells", "1")])
     rows = np.arange(len(names))
     if len(names) > MOST_COLUMNS:
-        rows, then = (names % MOST_COLUMNS).astype(np.int64), then + names
+        rows, salts = (names % MOST_COLUMNS).astype(np.int64), salts + names
         names = np.arange(MOST_COLUMNS, dtype=np.uint64)
-    found, begin = np.zeros((len(names), own.n_rows), np.uint32), 0
+    words_by_column, begin = np.zeros((len(names), own.n_rows), np.uint32), 0
     for batch in own.batches():
         # a zero is written with a sign or without
         words = (np.asarray(batch, dtype=np.float64) + 0.0).view(np.uint64)
-        words = mix(mix(words ^ first) + then)
+        words = mix(mix(words ^ salt) + salts)
         halves = (words >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
         halves[np.isnan(batch)] = 0
         for row, column in zip(rows, halves.T, strict=True):
-            found[row, begin : begin + len(batch)] += column
+            words_by_column[row, begin : begin + len(batch)] += column
         begin += len(batch)
-    return found, names
+    return words_by_column, names
 
 
 def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
@@ -152,16 +152,13 @@ def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
         for piece in ids.arrow.chunks
         for begin in range(0, len(piece), _BATCH)
     ]
-    parts = [_of_texts(key, piece) for piece in pieces]
-    return _encipher_words(key, "ids", np.concatenate([np.empty(0, np.uint64), *parts]))
-
-
-def _of_texts(key: bytes, texts: pa.Array) -> WordArray:
-    """Return the hashes (b,) of texts."""
-    content, ends = _bytes_of(texts)
     letters = _encipher_words(key, "letters", np.arange(256, dtype=np.uint64))
-    words, ends = letters[content[ends[0] : ends[-1]]], ends - ends[0]
-    return stretches(words, ends[:-1], ends[1:])
+    hashes = [np.empty(0, np.uint64)]
+    for piece in pieces:
+        content, ends = _bytes_of(piece)
+        words, ends = letters[content[ends[0] : ends[-1]]], ends - ends[0]
+        hashes.append(stretches(words, ends[:-1], ends[1:]))
+    return _encipher_words(key, "ids", np.concatenate(hashes))
 
 
 def _bytes_of(texts: pa.Array) -> tuple[NDArray[np.uint8], IntArray]:
@@ -174,23 +171,25 @@ def _bytes_of(texts: pa.Array) -> tuple[NDArray[np.uint8], IntArray]:
     return np.frombuffer(content or b"", np.uint8), ends
 
 
-def _salt(key: bytes, what: str, name: str) -> np.uint64:
-    drawn = derive_key(key, "row marks", what, name)
-    return np.uint64(int.from_bytes(drawn[:8], "little"))
+def _salt(key: bytes, purpose: str, name: str) -> np.uint64:
+    key_bytes = derive_key(key, "row marks", purpose, name)
+    return np.uint64(int.from_bytes(key_bytes[:8], "little"))
 
 
-def _encipher_words(key: bytes, what: str, words: WordArray) -> WordArray:
+def _encipher_words(key: bytes, purpose: str, words: WordArray) -> WordArray:
     """Return words (n,) under AES: who has not the key learns nothing of them."""
     # one block a word and no message: equal rows are to have equal marks
-    cipher = Cipher(algorithms.AES(derive_key(key, "row marks", what)), modes.ECB())  # noqa: S305  see above
+    cipher = Cipher(algorithms.AES(derive_key(key, "row marks", purpose)), modes.ECB())  # noqa: S305  see above
     encryptor, marks = cipher.encryptor(), np.empty(len(words), dtype=np.uint64)
     blocks = np.zeros((_BATCH, 2), dtype="<u8")
-    made = np.empty((_BATCH + 1, 2), dtype="<u8")  # a block more, as the library asks
+    output = np.empty((_BATCH + 1, 2), dtype="<u8")  # a block more, as the library asks
     for begin in range(0, len(words), _BATCH):
-        some = words[begin : begin + _BATCH]
-        blocks[: len(some), 0] = some
-        encryptor.update_into(blocks[: len(some)].data.cast("B"), made.data.cast("B"))
-        marks[begin : begin + len(some)] = made[: len(some), 0]
+        batch = words[begin : begin + _BATCH]
+        blocks[: len(batch), 0] = batch
+        encryptor.update_into(
+            blocks[: len(batch)].data.cast("B"), output.data.cast("B")
+        )
+        marks[begin : begin + len(batch)] = output[: len(batch), 0]
     return marks
 
 
@@ -224,42 +223,42 @@ class KnownTable(NamedTuple):
     cells: CellWords
     names: WordArray
 
-    def find(self, other: KnownTable) -> IntArray:
+    def find(self, table: KnownTable) -> IntArray:
         """Return where each row of another table stands in this one; -1 for nowhere."""
-        fewer = min(len(self.cells.T), len(other.cells.T))
-        if len(self.ids) and np.array_equal(self.ids, other.ids):
+        fewer = min(len(self.cells.T), len(table.cells.T))
+        if len(self.ids) and np.array_equal(self.ids, table.ids):
             return np.arange(fewer)
-        if len(self.ids) and len(other.ids):
-            places = places_of(other.ids, self.ids)
-            if 2 * np.count_nonzero(places >= 0) >= fewer:
-                return places
-        if len(self.cells.T) == len(other.cells.T):
-            equal = [column[:_SAMPLE] for column in other.cells if self.has(column)]
+        if len(self.ids) and len(table.ids):
+            positions = positions_of(table.ids, self.ids)
+            if 2 * np.count_nonzero(positions >= 0) >= fewer:
+                return positions
+        if len(self.cells.T) == len(table.cells.T):
+            equal = [own[:_SAMPLE] for own in table.cells if self.has_column(own)]
             if sum(map(_bits, equal)) >= _BITS:
                 return np.arange(fewer)
-        places = _align(*self._keys(other))
-        is_same = 2 * np.count_nonzero(places >= 0) >= fewer
-        return places if is_same else np.full_like(places, -1)
+        positions = _align(*self._keys(table))
+        is_same = 2 * np.count_nonzero(positions >= 0) >= fewer
+        return positions if is_same else np.full_like(positions, -1)
 
-    def has(self, column: CellWords) -> bool:
+    def has_column(self, column: CellWords) -> bool:
         """Return whether a column (n,) is one of this table."""
         return any(np.array_equal(column, own) for own in self.cells)
 
-    def _keys(self, other: KnownTable) -> tuple[WordArray, WordArray]:
+    def _keys(self, table: KnownTable) -> tuple[WordArray, WordArray]:
         """Return a word of each row of both tables, of the columns that are the same."""
-        here, there = ([*map(_sample, each.cells)] for each in (self, other))
-        fewest = min(len(self.rows), len(other.rows), _SAMPLE) / 8
-        common = np.array([[_n_common(one, two) for two in there] for one in here])
+        mine, theirs = ([*map(_sample, own.cells)] for own in (self, table))
+        fewest = min(len(self.rows), len(table.rows), _SAMPLE) / 8
+        common = np.array([[_n_common(one, two) for two in theirs] for one in mine])
         pairs = [
             (int(n.argmax()), j) for j, n in enumerate(common.T) if max(n) > fewest
         ]
         if not pairs:  # rows may be in another order, and say little one by one
-            equal = self.names[:, None] == other.names
+            equal = self.names[:, None] == table.names
             pairs = [(int(i), int(j)) for i, j in zip(*np.nonzero(equal), strict=True)]
         one = np.zeros(self.cells.shape[1], np.uint64)
-        two = np.zeros(other.cells.shape[1], np.uint64)
+        two = np.zeros(table.cells.shape[1], np.uint64)
         for i, j in pairs:
-            one, two = mix(one + self.cells[i]), mix(two + other.cells[j])
+            one, two = mix(one + self.cells[i]), mix(two + table.cells[j])
         return one, two
 
 
@@ -283,12 +282,12 @@ class KnownRows:
             for table in self._newest_first():
                 if is_known.all() and has_ids and not new.any():
                     break
-                places = table.find(now)
-                found = (places >= 0) & ~is_known
-                now.rows[found] = table.rows[places[found]]
-                is_known |= found
+                positions = table.find(now)
+                is_match = (positions >= 0) & ~is_known
+                now.rows[is_match] = table.rows[positions[is_match]]
+                is_known |= is_match
                 if np.array_equal(now.rows, table.rows):
-                    new &= [not table.has(column) for column in cells]
+                    new &= [not table.has_column(column) for column in cells]
                     has_ids |= np.array_equal(ids, table.ids)
             if not (is_known.all() and has_ids) or new.any():
                 self._keep(now._replace(cells=cells[new], names=names[new]))
@@ -299,7 +298,9 @@ class KnownRows:
         merged: dict[bytes, KnownTable] = {}
         for name in self._store.numbers(_KIND):
             if name not in self._tables:
-                self._tables[name] = _decode(self._store.read(_KIND, name))
+                _, arrays = codec.decode(self._store.read(_KIND, name))
+                arrays["cells"] = arrays["cells"].view(np.uint32)
+                self._tables[name] = KnownTable(**arrays)
             table = self._tables[name]
             before = merged.pop(digest := _digest(table.rows, table.ids), None)
             if before is not None:
@@ -315,11 +316,6 @@ class KnownRows:
         self._store.write(_KIND, name, codec.encode({}, parts))
 
 
-def _decode(content: bytes) -> KnownTable:
-    _, arrays = codec.decode(content)
-    return KnownTable(**{**arrays, "cells": arrays["cells"].view(np.uint32)})
-
-
 def _digest(*arrays: np.ndarray) -> bytes:
     digest = blake2b(digest_size=16)
     for array in arrays:
@@ -327,24 +323,24 @@ def _digest(*arrays: np.ndarray) -> bytes:
     return digest.digest()
 
 
-def places_of(marks: WordArray, there: WordArray) -> IntArray:
-    """Return at which place each mark (n,) is found; -1 where it is not."""
-    if not len(there):
+def positions_of(marks: WordArray, table: WordArray) -> IntArray:
+    """Return the index of each mark (n,) in a table of marks; -1 if absent."""
+    if not len(table):
         return np.full(len(marks), -1)
-    order = np.argsort(there)
-    place = np.searchsorted(there[order], marks)
-    found = order[np.minimum(place, len(there) - 1)]
-    return np.where(there[found] == marks, found, -1)
+    order = np.argsort(table)
+    positions = np.searchsorted(table[order], marks)
+    candidates = order[np.minimum(positions, len(table) - 1)]
+    return np.where(table[candidates] == marks, candidates, -1)
 
 
 def _bits(column: CellWords) -> float:
-    """Return how much the order of a column's values says: its entropy."""
+    """Return the entropy of a column, in bits."""
     _, counts = np.unique(column, return_counts=True)
     return float((counts * np.log2(len(column) / counts)).sum())
 
 
 def _find_runs(
-    words: WordArray, most: np.uint64
+    words: WordArray, limit: np.uint64
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
     """Yield what occurs once of runs up to a word, sorted, and where.
 
@@ -354,7 +350,7 @@ def _find_runs(
     for length in _RUNS:
         begins = np.arange(max(len(words) - length + 1, 0))
         runs = stretches(words, begins, begins + length)
-        rows = np.flatnonzero(runs <= most)
+        rows = np.flatnonzero(runs <= limit)
         values, first, counts = np.unique(
             runs[rows], return_index=True, return_counts=True
         )
@@ -366,42 +362,43 @@ def _find_runs(
 
 def _sample(column: CellWords) -> dict[int, WordArray]:
     """Return what occurs once in a column by the length of runs; of many rows a sample."""
-    most = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
-    found = _find_runs(column.astype(np.uint64), most)
-    return {length: values for length, values, _ in found}
+    limit = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
+    runs = _find_runs(column.astype(np.uint64), limit)
+    return {length: values for length, values, _ in runs}
 
 
-def _n_common(one: dict[int, WordArray], two: dict[int, WordArray]) -> int:
+def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
     """Return how much of what occurs once in columns occurs in both, if enough does."""
-    both = one.keys() & two.keys()
-    return max((len(_meet(one[each], two[each])[0]) for each in both), default=0)
+    both = a.keys() & b.keys()
+    return max((len(_intersect(a[n], b[n])[0]) for n in both), default=0)
 
 
-def _align(one: WordArray, two: WordArray) -> IntArray:
+def _align(words: WordArray, other_words: WordArray) -> IntArray:
     """Return which row of one each row of two is; -1 where nothing says it.
 
     First by what occurs once in both, then rows that are equal in their order.
     """
-    places = np.full(len(two), -1)
+    positions = np.full(len(other_words), -1)
     every = np.uint64(2**64 - 1)
-    here = {length: (found, at) for length, found, at in _find_runs(one, every)}
-    for length, values, rows in _find_runs(two, every):
-        if length in here:
-            i, j = _meet(here[length][0], values)
+    runs = {length: (values, rows) for length, values, rows in _find_runs(words, every)}
+    for length, values, rows in _find_runs(other_words, every):
+        if length in runs:
+            i, j = _intersect(runs[length][0], values)
             for step in range(length):
-                places[rows[j] + step] = here[length][1][i] + step
-    if not (places >= 0).any():
-        return places
-    left, new = np.setdiff1d(np.arange(len(one)), places), np.flatnonzero(places < 0)
-    equal = places_of(_numbered(two[new]), _numbered(one[left]))
-    places[new[equal >= 0]] = left[equal[equal >= 0]]
-    return places
+                positions[rows[j] + step] = runs[length][1][i] + step
+    if not (positions >= 0).any():
+        return positions
+    free = np.setdiff1d(np.arange(len(words)), positions)
+    new = np.flatnonzero(positions < 0)
+    equal = positions_of(_numbered(other_words[new]), _numbered(words[free]))
+    positions[new[equal >= 0]] = free[equal[equal >= 0]]
+    return positions
 
 
-def _meet(one: WordArray, two: WordArray) -> tuple[IntArray, IntArray]:
+def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
     """Return where words that are in both stand in each, if enough are; none is twice."""
-    _, i, j = np.intersect1d(one, two, assume_unique=True, return_indices=True)
-    enough = len(i) >= _COMMON * min(len(one), len(two))
+    _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
+    enough = len(i) >= _COMMON * min(len(a), len(b))
     return (i, j) if enough else (i[:0], j[:0])
 
 
@@ -410,6 +407,6 @@ def _numbered(words: WordArray) -> WordArray:
     order = np.argsort(words, kind="stable")
     ordered = words[order]
     begins = np.searchsorted(ordered, ordered)
-    found = np.empty_like(words)
-    found[order] = mix(ordered + (np.arange(len(words)) - begins).astype(np.uint64))
-    return found
+    numbered = np.empty_like(words)
+    numbered[order] = mix(ordered + (np.arange(len(words)) - begins).astype(np.uint64))
+    return numbered

@@ -26,7 +26,7 @@ _IN_PAIRS: Final = frozenset[Kind]().union(*REFUSED)
 
 
 class Use(BaseModel):
-    """What one party of a session shows of its rows.
+    """What one party of a session discloses about its rows.
 
     session: names session and agreement: a session that continues is itself, and what its
         slots show together is for its terms to say.
@@ -66,14 +66,18 @@ class Use(BaseModel):
     degrees: float = 0.0
 
     @classmethod
-    def of(cls, terms: Terms, session: str, slot: str, columns: Iterable[str]) -> Use:
+    def from_terms(
+        cls, terms: Terms, session: str, slot: str, columns: Iterable[str]
+    ) -> Use:
         """Return what a party shows by terms that were checked.
 
         columns: those of the table; what is only described is in no geometry.
         """
-        shown, params = shown_in(terms), check_terms(terms)
-        outside = kinds_of(shown, Reader.OUTSIDE)
+        disclosures, params = shown_in(terms), check_terms(terms)
+        outside = kinds_of(disclosures, Reader.OUTSIDE)
         adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)
+        clustered = set(columns).difference(terms.described_names(slot))
+        words = length_prefixed(terms.protocol.name, *sorted(clustered))
         smallest = params.fewest_published
         if terms.release is not None:
             smallest = max(smallest, terms.release.min_cluster_rows)
@@ -83,10 +87,12 @@ class Use(BaseModel):
             analyst=terms.identities.analyst,
             coordinator=terms.identities.coordinator,
             outside=outside,
-            parties=_others(terms, slot),
-            everybody=kinds_of(shown, Reader.ALL) & _IN_PAIRS,
-            way=_way(terms, set(columns).difference(terms.described_names(slot))),
-            sums=any(each.kind in {Kind.MEANS, Kind.SUMS} for each in shown),
+            parties=_other_parties(terms, slot),
+            everybody=kinds_of(disclosures, Reader.ALL) & _IN_PAIRS,
+            way=sha256(words).hexdigest(),
+            sums=any(
+                disclosure.kind in {Kind.MEANS, Kind.SUMS} for disclosure in disclosures
+            ),
             published=Kind.MEANS in outside or (terms.release is not None and adds_up),
             smallest=smallest,
         )
@@ -107,9 +113,11 @@ class Use(BaseModel):
 
     @property
     def name(self) -> str:
-        """Return what names it among all uses."""
-        what = "ids" if self.intersects else "rows"
-        return sha256(length_prefixed(self.session, self.slot, what)).hexdigest()[:32]
+        """Return the digest that names the use."""
+        subject = "ids" if self.intersects else "rows"
+        return sha256(length_prefixed(self.session, self.slot, subject)).hexdigest()[
+            :32
+        ]
 
     @property
     def shows(self) -> bool:
@@ -118,21 +126,23 @@ class Use(BaseModel):
 
     def readers_of(self, kind: Kind) -> frozenset[str]:
         """Return the keys of those who get a kind; an empty text where one is unknown."""
-        found: frozenset[str] = frozenset()
+        readers: frozenset[str] = frozenset()
         if kind in self.outside:
-            found |= {self.analyst or "", self.coordinator or ""}
-        return found | self.parties if kind in self.everybody else found
+            readers |= {self.analyst or "", self.coordinator or ""}
+        return readers | self.parties if kind in self.everybody else readers
 
     def questions_after(self, before: Use) -> Iterator[str]:
-        """Yield which kinds one reader would have together over two sessions."""
+        """Yield a question for each pair of kinds that one reader would combine."""
         if before.session == self.session:
             return
-        for first, then in (order for pair in REFUSED for order in permutations(pair)):
-            if _share_one(before.readers_of(first), self.readers_of(then)):
+        for earlier_kind, later_kind in (
+            order for pair in REFUSED for order in permutations(pair)
+        ):
+            if _share_one(before.readers_of(earlier_kind), self.readers_of(later_kind)):
                 yield (
-                    f"Of these rows, an earlier session showed {SENTENCES[first]}. Its "
+                    f"Of these rows, an earlier session showed {SENTENCES[earlier_kind]}. Its "
                     "analyst, coordinator or a party now gets "
-                    f"{SENTENCES[then]}: from both it can compute the rows."
+                    f"{SENTENCES[later_kind]}: from both it can compute the rows."
                 )
         geometry = (use.readers_of(Kind.GEOMETRY) for use in (before, self))
         if before.way != self.way and _share_one(*geometry):
@@ -142,19 +152,13 @@ class Use(BaseModel):
             )
 
 
-def _share_one(some: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether two groups of keys have one in common, as far as is known."""
-    is_open = "" in some | others
-    return bool(some and others) if is_open else bool(some & others)
+def _share_one(keys: frozenset[str], other_keys: frozenset[str]) -> bool:
+    """Return whether two groups of keys overlap, as far as is known."""
+    is_open = "" in keys | other_keys
+    return bool(keys and other_keys) if is_open else bool(keys & other_keys)
 
 
-def _others(terms: Terms, own: str) -> frozenset[str]:
-    """Return the keys of the other parties; an empty text where a slot is open."""
+def _other_parties(terms: Terms, own: str) -> frozenset[str]:
     expected = terms.identities.slots
     keys = {expected.get(slot, "") for slot in terms.layout.names if slot != own}
     return frozenset(keys - {expected.get(own, None)})
-
-
-def _way(terms: Terms, columns: Iterable[str]) -> str:
-    words = length_prefixed(terms.protocol.name, *sorted(columns))
-    return sha256(words).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import narwhals as nw
@@ -32,12 +33,16 @@ from party_sdk.results.new_rows import NewRows
 from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns
 
+_ATTRIBUTES = (
+    "labels", "n_clusters", "quality", "fidelity", "pooled_agreement",
+    "objective_ratio", "objective_ratio_same_rules", "site_agreement",
+)  # fmt: skip
 _SEEDS = 2**31 - 1
 _LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
 
 
 def labels_new_rows(estimator: Any) -> bool:
-    """Return whether new rows get labels; before a session, whether they may.
+    """Return whether new rows get labels; before fitting, whether they may.
 
     Raises GuardRefused with what would: scikit-learn shows it as the cause.
     """
@@ -50,8 +55,10 @@ def labels_new_rows(estimator: Any) -> bool:
     return catalogue.protocol(name).may_label_new_rows(params)
 
 
+# scikit-learn reads the names of parameters off the __init__ of each class
+@dataclass(eq=False, repr=False)
 class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped
-    """Base of the estimators; a subclass says which methods of protocols it stands for.
+    """Base of the estimators; a subclass names the methods of protocols it uses.
 
     Attributes
     ----------
@@ -65,38 +72,20 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     usual_protocol: ClassVar[str] = "dc"
     usual_layout: ClassVar[LayoutSpec | None] = None
 
-    # scikit-learn reads the names of parameters off the __init__ of a class: one that
-    # takes others, or has other defaults, lists all of them
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] = 8,
-        *,
-        protocol: str | None = None,
-        layout: LayoutSpec | None = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        params: Mapping[str, Any] | None = None,
-        choose: str | None = None,
-        id_column: IdColumns = None,
-        dictionary: Any = None,
-        preparation: Any = None,
-        choices: Mapping[str, Any] | None = None,
-        allow: Sequence[str] = (),
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.protocol = protocol
-        self.layout = layout
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.params = params
-        self.choose = choose
-        self.id_column = id_column
-        self.dictionary = dictionary
-        self.preparation = preparation
-        self.choices = choices
-        self.allow = allow
-        self.random_state = random_state
+    n_clusters: int | Sequence[int] = 8
+    _: KW_ONLY
+    protocol: str | None = None
+    layout: LayoutSpec | None = None
+    n_init: int | None = None
+    max_iter: int | None = None
+    params: Mapping[str, Any] | None = None
+    choose: str | None = None
+    id_column: IdColumns = None
+    dictionary: Any = None
+    preparation: Any = None
+    choices: Mapping[str, Any] | None = None
+    allow: Sequence[str] = ()
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None, **more: Any) -> Self:
         """Simulate a session.
@@ -168,7 +157,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         CannotCluster
             If the columns are not those of the session.
         """
-        return self._of_tables(X, lambda found: found.labels)
+        return self._of_tables(X, lambda rows: rows.labels)
 
     def __sklearn_tags__(self) -> Tags:
         """Return what scikit-learn asks of an estimator: sparse tables are taken."""
@@ -185,72 +174,72 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     def build_params(self) -> tuple[Params, Evaluation | None]:
         """Return the session's parameters, and its runs where there are several."""
         protocol = self.protocol or self.usual_protocol
-        known = catalogue.protocol(protocol)
-        ways = [way for way in known.methods if way.name in self.algorithms]
-        if not ways:
+        definition = catalogue.protocol(protocol)
+        methods = [
+            method for method in definition.methods if method.name in self.algorithms
+        ]
+        if not methods:
             raise InvalidParameters(
                 f"{protocol!r} has no such method; those that have are "
                 f"{', '.join(sorted(self._protocols()))}.",
                 field="protocol",
             )
-        said = {
+        own_values = {
             "n_clusters": self._numbers(),
-            **ways[0].params,
-            **self._own(known.params),
+            **methods[0].params,
+            **self._own(definition.params),
         }
         values = {
-            **known.in_simulations,
-            **said,
+            **definition.in_simulations,
+            **own_values,
             **_check_mapping("params", self.params),
         }
-        if twice := sorted({*said, "algorithm"} & (self.params or {}).keys()):
+        if twice := sorted({*own_values, "algorithm"} & (self.params or {}).keys()):
             raise InvalidParameters(
                 f"{twice[0]!r} is what this estimator stands for, or has an "
                 "argument of its own.",
                 field="params",
             )
-        given, evaluation = read_runs(values, self.choose)
+        single_run, evaluation = read_runs(values, self.choose)
         if evaluation is not None and evaluation.choose == "later":
             raise InvalidParameters(
                 "'later' needs a coordinator who chooses; read quality_ instead.",
                 field="choose",
             )
-        return catalogue.parse_params(protocol, given), evaluation
+        return catalogue.parse_params(protocol, single_run), evaluation
 
     def _seed(self) -> int:
-        """Return the session's seed: a number as it is given, as commands take it."""
-        given = self.random_state
-        if isinstance(given, np.random.Generator):
-            return int(given.integers(_SEEDS))
-        if isinstance(given, int | np.integer) and given >= 0:
-            if given > _LARGEST_SEED:
+        """Return the session's seed; whole numbers are used unchanged."""
+        seed = self.random_state
+        if isinstance(seed, np.random.Generator):
+            return int(seed.integers(_SEEDS))
+        if isinstance(seed, int | np.integer) and seed >= 0:
+            if seed > _LARGEST_SEED:
                 raise InvalidParameters(
                     f"at most {_LARGEST_SEED}.", field="random_state"
                 )
-            return int(given)
-        return int(check_random_state(given).randint(_SEEDS))
+            return int(seed)
+        return int(check_random_state(seed).randint(_SEEDS))
 
     def _own(self, model: type[Params]) -> dict[str, Any]:
-        """Return the parameters that have an argument of their own, where one is given."""
         del model
-        said = {"n_init": self.n_init, "max_iter": self.max_iter}
-        return {name: value for name, value in said.items() if value is not None}
+        values = {"n_init": self.n_init, "max_iter": self.max_iter}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _numbers(self) -> Any:
         """Return the number of clusters, or several, without numpy's types."""
-        given = self.n_clusters
-        if isinstance(given, range | str):
-            return given
-        if np.ndim(given) == 0:
-            return given.item() if isinstance(given, np.generic) else given
-        return np.asarray(given).tolist()
+        value: Any = self.n_clusters
+        is_plain = isinstance(value, range | str) or np.ndim(value) == 0
+        if is_plain and not isinstance(value, np.generic):
+            return value
+        return np.asarray(value).tolist()
 
     @classmethod
     def _protocols(cls) -> set[str]:
         return {
             name
-            for name, known in catalogue.catalogue().items()
-            if any(way.name in cls.algorithms for way in known.methods)
+            for name, definition in catalogue.catalogue().items()
+            if any(method.name in cls.algorithms for method in definition.methods)
         }
 
     # What comes of it
@@ -258,16 +247,10 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _keep(self, session: SimulatedSession) -> None:
         whole = session.whole
         self.session_ = session
-        self.labels_ = session.labels
-        self.n_clusters_ = session.n_clusters
-        self.quality_ = session.quality
-        self.fidelity_ = session.fidelity
-        self.pooled_agreement_ = session.pooled_agreement
-        self.objective_ratio_ = session.objective_ratio
-        self.objective_ratio_same_rules_ = session.objective_ratio_same_rules
-        self.site_agreement_ = session.site_agreement
+        for name in _ATTRIBUTES:
+            setattr(self, f"{name}_", getattr(session, name))
         self.n_features_in_ = len(whole.columns)
-        if whole.named:
+        if whole.has_names:
             self.feature_names_in_ = np.asarray(whole.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -276,7 +259,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.n_iter_ = None if figures is None else figures.n_iter
 
     def _of_tables(self, X: Any, part: Callable[[NewRows], Any]) -> Any:
-        """Return a part of what new rows get: of each table, or of the one."""
+        """Return a part of the prediction, for each table or for the one."""
         check_is_fitted(self)
         X = read_rows(X)
         if isinstance(X, list | tuple):
@@ -297,17 +280,16 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
             return result.predict(table)
 
     def _check_width(self, table: Any) -> None:
-        """Refuse other columns than those of the session, in scikit-learn's words."""
-        wanted = self.n_features_in_
+        n_features = self.n_features_in_
         if table.ndim != 2:
             raise InvalidParameters(
                 f"X has shape {table.shape}. Reshape your data: the session clustered "
-                f"{wanted} columns."
+                f"{n_features} columns."
             )
-        if table.shape[1] != wanted:
+        if table.shape[1] != n_features:
             raise InvalidParameters(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is "
-                f"expecting {wanted} features as input: the session clustered {wanted} "
+                f"expecting {n_features} features as input: the session clustered {n_features} "
                 "columns."
             )
 
@@ -340,7 +322,7 @@ class CentreDistances(FederatedClusterer):
         CannotCluster
             As of :meth:`predict`.
         """
-        return self._of_tables(X, lambda found: found.centre_distances)
+        return self._of_tables(X, lambda rows: rows.centre_distances)
 
     @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
@@ -348,12 +330,12 @@ class CentreDistances(FederatedClusterer):
         return self.fit(X, y, **more).transform(X)
 
 
-def _check_mapping(name: str, given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping | None):
+def _check_mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping | None):
         raise InvalidParameters(
             "names and values are needed, as in a dict.", field=name
         )
-    return given or {}
+    return value or {}
 
 
 def centres(whole: Whole, weights: FloatArray) -> FloatArray:
@@ -364,13 +346,13 @@ def centres(whole: Whole, weights: FloatArray) -> FloatArray:
     weights : float64 array of shape (n, k)
         How much each row counts for each cluster.
     """
-    known = ~np.isnan(whole.X)
-    sums = weights.T @ np.where(known, whole.X, 0.0)
-    counts = weights.T @ known
-    found = np.full(sums.shape, np.nan)
-    np.divide(sums, counts, out=found, where=counts > 0)
-    found[:, ~whole.numbers] = np.nan
-    return found
+    is_value = ~np.isnan(whole.X)
+    sums = weights.T @ np.where(is_value, whole.X, 0.0)
+    counts = weights.T @ is_value
+    means = np.full(sums.shape, np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    means[:, ~whole.numbers] = np.nan
+    return means
 
 
 class CannotCluster(ValueError):
@@ -387,7 +369,7 @@ class CannotCluster(ValueError):
         self.problem = problem
 
     def __reduce__(self) -> tuple[type[CannotCluster], tuple[str, Problem]]:
-        """Cross the border of a process that tries parameters, with both arguments."""
+        """Pickle both arguments."""
         return type(self), (self.args[0], self.problem)
 
 
@@ -402,25 +384,25 @@ def as_value_errors(before: str = "") -> Iterator[None]:
     except (InvalidParameters, InvalidData) as error:
         raise CannotCluster(before + error.detail, error.problem) from None
     except CoterieError as error:  # what other details are about is in the title
-        said = f"{before}{error.problem.title}. {error.detail}"
-        raise CannotCluster(said, error.problem) from None
+        detail = f"{before}{error.problem.title}. {error.detail}"
+        raise CannotCluster(detail, error.problem) from None
 
 
-def check_no_more(given: Mapping[str, Any]) -> None:
-    """Refuse other arguments, weights of rows in a sentence of their own.
+def check_no_more(arguments: Mapping[str, Any]) -> None:
+    """Refuse further arguments; sample weights have an error of their own.
 
     Raises InvalidParameters, TypeError.
     """
-    if others := sorted(given.keys() - {"sample_weight"}):
-        raise TypeError(f"There is no argument {others[0]!r}.")
-    if given.get("sample_weight") is not None:
+    if unknown := sorted(arguments.keys() - {"sample_weight"}):
+        raise TypeError(f"There is no argument {unknown[0]!r}.")
+    if arguments.get("sample_weight") is not None:
         raise InvalidParameters(
             "rows of a session count alike. Leave it out.", field="sample_weight"
         )
 
 
 def check_matrix(table: Any) -> None:
-    """Refuse a matrix that no session is of, in the words of scikit-learn.
+    """Refuse an unusable matrix, in the words of scikit-learn.
 
     Raises InvalidData.
     """
@@ -440,13 +422,19 @@ def check_matrix(table: Any) -> None:
 
 
 def read_rows(tables: Any) -> Any:
-    """Return numbers in Python's lists or objects as the one matrix that they are.
+    """Return nested lists or object arrays of numbers as a matrix.
 
     Others are returned as they are. Raises TypeError for objects that are no numbers.
     """
     if isinstance(tables, list) and tables:
-        return _read_lists(tables)
-    if _is_array_alike(tables):
+        if not all(isinstance(row, list) and row for row in tables):
+            return tables
+        is_row = all(isinstance(value, int | float) for row in tables for value in row)
+        is_even = len({len(row) for row in tables}) == 1
+        return np.asarray(tables, dtype=np.float64) if is_row and is_even else tables
+    # what says itself which array it is, and is no data frame
+    is_array = hasattr(tables, "__array__") and not isinstance(tables, np.ndarray)
+    if is_array and nw.from_native(tables, pass_through=True) is tables:
         tables = np.asarray(tables)
     if not isinstance(tables, np.ndarray) or tables.dtype != object:
         return tables
@@ -454,22 +442,7 @@ def read_rows(tables: Any) -> Any:
     return tables if has_words else tables.astype(np.float64)
 
 
-def _is_array_alike(table: Any) -> bool:
-    """Return whether it says itself which array it is, and is no table or matrix."""
-    if isinstance(table, np.ndarray) or not hasattr(table, "__array__"):
-        return False
-    return nw.from_native(table, pass_through=True) is table
-
-
-def _read_lists(tables: list[Any]) -> Any:
-    if not all(isinstance(row, list) and row for row in tables):
-        return tables
-    is_row = all(isinstance(value, int | float) for row in tables for value in row)
-    is_even = len({len(row) for row in tables}) == 1
-    return np.asarray(tables, dtype=np.float64) if is_row and is_even else tables
-
-
 def describe_width(table: Any) -> str:
-    """Return what to say first of a matrix that has a single column."""
+    """Return the beginning of the error for a matrix with a single column."""
     is_matrix = isinstance(table, np.ndarray) and table.ndim == 2
     return "X has n_features = 1. " if is_matrix and table.shape[1] == 1 else ""

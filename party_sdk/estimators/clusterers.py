@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,9 +21,7 @@ from party_sdk.estimators.base import (
     check_no_more,
     labels_new_rows,
 )
-from party_sdk.lab.parties import LayoutSpec
 from party_sdk.lab.simulated_session import SimulatedSession
-from party_sdk.tables import IdColumns
 
 
 class FederatedKMeans(CentreDistances):
@@ -139,9 +137,9 @@ class FederatedKMeans(CentreDistances):
         del y
         with as_value_errors():
             check_no_more(more)
-        found = self._of_tables(X, lambda rows: rows.distances)
-        tables = found if isinstance(found, list) else [found]
-        return -float(sum(np.nansum(np.square(each)) for each in tables))
+        distances = self._of_tables(X, lambda rows: rows.distances)
+        tables = distances if isinstance(distances, list) else [distances]
+        return -float(sum(np.nansum(np.square(values)) for values in tables))
 
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
@@ -150,6 +148,7 @@ class FederatedKMeans(CentreDistances):
         self.cluster_centers_ = centres(session.whole, weights.astype(np.float64))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedFuzzyCMeans(CentreDistances):
     """Fuzzy c-means over the tables of several parties, simulated in this process.
 
@@ -174,40 +173,7 @@ class FederatedFuzzyCMeans(CentreDistances):
     algorithms = ("fuzzy_cmeans",)
     usual_protocol = "omnifc"
 
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] = 8,
-        *,
-        protocol: str | None = None,
-        fuzzifier: float | Literal["auto"] = "auto",
-        layout: LayoutSpec | None = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        params: Mapping[str, Any] | None = None,
-        choose: str | None = None,
-        id_column: IdColumns = None,
-        dictionary: Any = None,
-        preparation: Any = None,
-        choices: Mapping[str, Any] | None = None,
-        allow: Sequence[str] = (),
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            protocol=protocol,
-            layout=layout,
-            n_init=n_init,
-            max_iter=max_iter,
-            params=params,
-            choose=choose,
-            id_column=id_column,
-            dictionary=dictionary,
-            preparation=preparation,
-            choices=choices,
-            allow=allow,
-            random_state=random_state,
-        )
-        self.fuzzifier = fuzzifier
+    fuzzifier: float | Literal["auto"] = "auto"
 
     def _own(self, model: type[Params]) -> dict[str, Any]:
         names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
@@ -222,6 +188,7 @@ class FederatedFuzzyCMeans(CentreDistances):
             self.cluster_centers_ = centres(whole, weights)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FederatedGaussianMixture(FederatedClusterer):
     """A Gaussian mixture over the tables of several parties, simulated in this process.
 
@@ -249,40 +216,8 @@ class FederatedGaussianMixture(FederatedClusterer):
 
     algorithms: ClassVar = ("gaussian_mixture",)
 
-    def __init__(
-        self,
-        n_clusters: int | Sequence[int] = 8,
-        *,
-        protocol: str = "mixture",
-        covariance_type: Literal["full", "tied", "diag", "spherical"] = "full",
-        layout: LayoutSpec | None = None,
-        n_init: int | None = None,
-        max_iter: int | None = None,
-        params: Mapping[str, Any] | None = None,
-        choose: str | None = None,
-        id_column: IdColumns = None,
-        dictionary: Any = None,
-        preparation: Any = None,
-        choices: Mapping[str, Any] | None = None,
-        allow: Sequence[str] = (),
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            protocol=protocol,
-            layout=layout,
-            n_init=n_init,
-            max_iter=max_iter,
-            params=params,
-            choose=choose,
-            id_column=id_column,
-            dictionary=dictionary,
-            preparation=preparation,
-            choices=choices,
-            allow=allow,
-            random_state=random_state,
-        )
-        self.covariance_type = covariance_type
+    protocol: str | None = "mixture"
+    covariance_type: Literal["full", "tied", "diag", "spherical"] = "full"
 
     def _own(self, model: type[Params]) -> dict[str, Any]:
         names = {"covariance_type"} & model.model_fields.keys()
@@ -383,10 +318,10 @@ class FederatedCoClustering(FederatedClusterer):
         whole = session.whole
         self.memberships_ = of_tables(session, "memberships", whole.memberships)
         parts = [result.item_memberships for result in session.results]
-        known = [part for part in parts if part is not None]
-        if known:
-            self.item_memberships_ = np.empty((len(known[0]), len(whole.columns)))
-            self.item_memberships_[:, whole.order] = np.hstack(known)
+        memberships = [part for part in parts if part is not None]
+        if memberships:
+            self.item_memberships_ = np.empty((len(memberships[0]), len(whole.columns)))
+            self.item_memberships_[:, whole.order] = np.hstack(memberships)
             labels: IntArray = self.item_memberships_.argmax(axis=0)
             self.column_labels_ = labels
 

@@ -14,32 +14,32 @@ _MISLEADING = {
 
 
 def mistaken(url: str) -> str:
-    """Return what to write instead of an address, as a sentence; empty if it is one.
+    """Return how to correct an address; empty if it is valid.
 
     Nobody guesses http: it is taken from who writes it.
     """
     if "#coterie-" in url:
         return "This is an invitation. Write only the address before its '#'."
-    scheme, found, rest = url.partition("://")
-    if not found:
-        scheme, rest = "", url
+    scheme, separator, address = url.partition("://")
+    if not separator:
+        scheme, address = "", url
     try:
-        parts = urlsplit(f"https://{rest}")
+        parts = urlsplit(f"https://{address}")
         host, _ = parts.hostname, parts.port  # a port that is no number raises
     except ValueError:
         host = None
     if not host or any(letter.isspace() for letter in url):
         return f"{url!r} is no address: write it like https://analyst.example."
-    if wrong := _find_deception(rest, host):
+    if wrong := _find_deception(address, host):
         return wrong
     if scheme.lower() in {"https", "http"}:
         return ""
-    return f"{url}: write https://{rest}."
+    return f"{url}: write https://{address}."
 
 
-def are_same(url: str, other: str) -> bool:
+def are_same(url: str, other_url: str) -> bool:
     """Return whether two addresses name one analyst, however they are written."""
-    return _place(url) == _place(other)
+    return _identity_of(url) == _identity_of(other_url)
 
 
 def host_of(url: str) -> str:
@@ -47,17 +47,17 @@ def host_of(url: str) -> str:
     return urlsplit(url).netloc
 
 
-def _place(url: str) -> tuple[str, str | None, int | None, str]:
+def _identity_of(url: str) -> tuple[str, str | None, int | None, str]:
     parts = urlsplit(url)
     port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     return parts.scheme, parts.hostname, port, parts.path.rstrip("/")
 
 
-def _find_deception(rest: str, host: str) -> str:
-    """Return what makes an address look like another one's; empty if nothing does."""
-    for sign, what in _MISLEADING.items():
-        if sign in rest:
-            return f"An address of an analyst has no {sign!r}; this one holds {what}."
+def _find_deception(address: str, host: str) -> str:
+    """Return why an address is misleading; empty if it is not."""
+    for sign, part in _MISLEADING.items():
+        if sign in address:
+            return f"An address of an analyst has no {sign!r}; this one holds {part}."
     if host.isascii():
         return ""
     try:

@@ -11,30 +11,29 @@ from clustering_protocols.common.errors import StorageFull
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether a disk, or the quota of its user, has no room left."""
+    """Return whether a disk or a quota is full."""
     return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
-def no_room(folder: Path | None, what: str) -> StorageFull:
-    """Return the error that this machine has no room left.
+def no_room(folder: Path | None, content: str) -> StorageFull:
+    """Return the error for a full disk.
 
     folder: where there is none, if that is known.
-    what: what was to be written: a sentence.
+    content: what was to be written: a sentence.
     """
-    place = f" in {folder}" if folder else ""
+    location = f" in {folder}" if folder else ""
     return StorageFull(
-        f"This machine has no room left{place}. {what}",
+        f"This machine has no room left{location}. {content}",
         remedy="Free space here, then run the same command again: nothing is lost. The "
         "analyst is another machine.",
     )
 
 
 @contextmanager
-def report_full_disk(folder: Path | None, what: str) -> Iterator[None]:
-    """Turn the error of a full disk into a sentence; others continue as they are.
+def report_full_disk(folder: Path | None, content: str) -> Iterator[None]:
+    """Turn the error of a full disk into StorageFull; let others pass.
 
     folder: where something is written; by default that of the error's file.
-    what: what was to be written: a sentence.
 
     Raises StorageFull if this machine has no room left.
     """
@@ -45,4 +44,4 @@ def report_full_disk(folder: Path | None, what: str) -> Iterator[None]:
             raise
         if folder is None and error.filename:
             folder = Path(error.filename).parent
-        raise no_room(folder, what) from None
+        raise no_room(folder, content) from None

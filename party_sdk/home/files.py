@@ -10,13 +10,13 @@ from typing import IO, Final
 from clustering_protocols.common.errors import InvalidParameters, StorageFull
 from party_sdk.home.disk_room import report_full_disk
 
-_KEPT: Final = "Keys and answers are kept there."
+_CONTENT: Final = "Keys and answers are kept there."
 
 
 def default_home() -> Path:
     """Return the folder for what coordinator and parties keep."""
-    given = os.environ.get("COTERIE_HOME")
-    return Path(given) if given else Path.home() / ".coterie"
+    setting = os.environ.get("COTERIE_HOME")
+    return Path(setting) if setting else Path.home() / ".coterie"
 
 
 def private_folder(path: Path) -> Path:
@@ -60,31 +60,24 @@ def write_private(path: Path, content: bytes) -> None:
     """
     fresh = path.with_name(f".{path.name}.new")
     try:
-        with report_full_disk(path.parent, _KEPT):
-            _write_synced(fresh, content)
+        with (
+            report_full_disk(path.parent, _CONTENT),
+            open(fresh, "wb", opener=lambda p, flags: os.open(p, flags, 0o600)) as file,
+        ):
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
     except (OSError, StorageFull):
         fresh.unlink(missing_ok=True)
         raise
     fresh.replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
     if os.name == "nt":  # which opens no folders
         return
-    folder = os.open(path, os.O_RDONLY)
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _write_synced(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def read_secret_variable(name: str) -> str:

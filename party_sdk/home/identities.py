@@ -28,10 +28,8 @@ class OwnIdentity:
     @property
     def stored(self) -> Institution | None:
         """Return it; None where none was made yet."""
-        found = self._store.row(
-            "SELECT content FROM secrets WHERE name = 'institution'"
-        )
-        return Institution.read(found[0]) if found else None
+        row = self._store.row("SELECT content FROM secrets WHERE name = 'institution'")
+        return Institution.read(row[0]) if row else None
 
     def load(self) -> Institution:
         """Return it; :class:`NotReady` where none was made."""
@@ -83,8 +81,6 @@ class OwnIdentity:
 def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> None:
     """Remember the key of an analyst the first time that a session is opened there.
 
-    is_new: whether it is known that the analyst has another key now.
-
     Raises GuardRefused if the address showed another key before.
     """
     store = store_of(home)
@@ -116,7 +112,7 @@ class TrustedInstitutions:
         return dict(self._store.rows(statement))
 
     def names(self) -> dict[str, str]:
-        """Return whose each public key is."""
+        """Return the name for each public key."""
         return {key: name for name, key in self.read().items()}
 
     def trust(self, card: Card) -> None:
@@ -147,11 +143,11 @@ class TrustedInstitutions:
         return self.names().get(key)
 
     def check(self, name: str, key: str) -> None:
-        """Refuse somebody who gives the name of an institution that has another key."""
-        for known, held in self.read().items():
-            if _alike(known) == _alike(name) and held != key:
+        """Refuse a known name with another key."""
+        for trusted_name, trusted_key in self.read().items():
+            if _alike(trusted_name) == _alike(name) and trusted_key != key:
                 raise GuardRefused(
-                    f"{name!r} is known here with the key {fingerprint(held)}, and shows "
+                    f"{name!r} is known here with the key {fingerprint(trusted_key)}, and shows "
                     f"{fingerprint(key)}. Ask them, on a way that you know; if the key is "
                     "new, coterie identity trust --forget and trust the new card."
                 )

@@ -71,15 +71,23 @@ class Policy:
         # not above: the help of the commands tells the defaults of a policy
         from clustering_protocols.session_terms import check_opening, check_terms
 
-        self._check_epsilon(check_terms(terms).epsilon_per_person)
+        epsilon = check_terms(terms).epsilon_per_person
+        for name in ("epsilon_limit", "epsilon_total"):
+            limit = getattr(self, name)
+            if limit is not None and epsilon > limit:
+                raise GuardRefused(
+                    f"The terms cost each person ε = {epsilon:.4g}"
+                    f"{', because answers carry no noise' * math.isinf(epsilon)}; "
+                    f"{name!r} is {limit:.4g}."
+                )
         check_opening(terms)
         name = terms.protocol.name
         if self.protocols is not None and name not in self.protocols:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
         self._check_weights(terms)
-        if left := self.not_accepted(terms):
+        if refused := self.not_accepted(terms):
             raise RiskNotAccepted(
-                " ".join(f"{code}: {risk.sentence}" for code, risk in left.items())
+                " ".join(f"{code}: {risk.sentence}" for code, risk in refused.items())
             )
 
     def _check_weights(self, terms: Terms) -> None:
@@ -93,47 +101,44 @@ class Policy:
             )
             for field in schema.clustered_part.fields
         }
-        name = max(weights, key=lambda each: weights[each])
-        least = min(weights.values())
-        if weights[name] > self.largest_weight * min(least, 1.0):
+        name = max(weights, key=lambda field_name: weights[field_name])
+        minimum = min(weights.values())
+        if weights[name] > self.largest_weight * min(minimum, 1.0):
             raise GuardRefused(
                 f"The terms give {name!r} the weight {weights[name]:g}, and another "
-                f"field {least:g}; 'largest_weight' is {self.largest_weight:g}."
+                f"field {minimum:g}; 'largest_weight' is {self.largest_weight:g}."
             )
 
     def check_inviter(
-        self, url: str, coordinator: str, known: Mapping[str, str]
+        self, url: str, coordinator: str, keys_by_name: Mapping[str, str]
     ) -> None:
         """Refuse an analyst or a coordinator who is not listed, before any is asked.
 
-        url: the analyst's address, as the invitation says.
-        coordinator: the public key that signed the invitation.
-        known: the public key of each name whose card was trusted.
+        keys_by_name: the public key of each name whose card was trusted.
 
         Raises GuardRefused.
         """
         if self.analysts is not None and not any(
-            are_same(url, listed) for listed in self.analysts
+            are_same(url, address) for address in self.analysts
         ):
             raise GuardRefused(
                 f"The analyst at {host_of(url)} is not on the list 'analysts'. Add its "
                 "address there, if your institution trusts it."
             )
-        self._check_coordinator(coordinator, known)
+        self._check_coordinator(coordinator, keys_by_name)
 
-    def _check_coordinator(self, coordinator: str, known: Mapping[str, str]) -> None:
-        """Refuse a coordinator who may not invite; :class:`GuardRefused`.
-
-        known: the public key of each name whose card was trusted.
-        """
+    def _check_coordinator(
+        self, coordinator: str, keys_by_name: Mapping[str, str]
+    ) -> None:
+        """Refuse a coordinator who may not invite; :class:`GuardRefused`."""
         if self.coordinators is None:
             return
-        allowed = {known.get(listed, listed) for listed in self.coordinators}
-        if coordinator not in allowed:
-            named = ", ".join(sorted(self.coordinators)) or "nobody"
+        keys = {keys_by_name.get(entry, entry) for entry in self.coordinators}
+        if coordinator not in keys:
+            names = ", ".join(sorted(self.coordinators)) or "nobody"
             raise GuardRefused(
                 "This invitation is signed by a coordinator who is not on the list "
-                f"'coordinators': {named}. A name counts once its card is trusted "
+                f"'coordinators': {names}. A name counts once its card is trusted "
                 "(coterie identity trust)."
             )
 
@@ -141,23 +146,12 @@ class Policy:
         """Return the risks of terms that this policy does not accept, worst first."""
         from clustering_protocols.session_terms import risks_in
 
-        found = risks_in(terms).items()
-        return {code: risk for code, risk in found if code not in self.accepted_risks}
+        risks = risks_in(terms).items()
+        return {code: risk for code, risk in risks if code not in self.accepted_risks}
 
     def accept_risks(self, codes: Iterable[str]) -> Policy:
         """Return this policy with further risks accepted."""
         return replace(self, accepted_risks=self.accepted_risks.union(codes))
-
-    def _check_epsilon(self, epsilon: float) -> None:
-        """Refuse what is too much for one session, whatever others have cost."""
-        for name in ("epsilon_limit", "epsilon_total"):
-            limit = getattr(self, name)
-            if limit is not None and epsilon > limit:
-                raise GuardRefused(
-                    f"The terms cost each person ε = {epsilon:.4g}"
-                    f"{', because answers carry no noise' * math.isinf(epsilon)}; "
-                    f"{name!r} is {limit:.4g}."
-                )
 
     def check_roster(self, agreement: bytes, slot: str) -> None:
         """Refuse to let another party test too many ids against this one's.
@@ -173,21 +167,21 @@ class Policy:
             return
         n_keys, own = len(params.linked_by), agreed.member(slot).n_rows
         for name in terms.layout.row_group(terms.layout.slot(slot).row):
-            brought = agreed.member(name).n_rows * max(n_keys, 1)
+            n_values = agreed.member(name).n_rows * max(n_keys, 1)
             excess = describe_excess(
-                name, brought, own, self.ids_per_row, are_keys=n_keys > 0
+                name, n_values, own, self.ids_per_row, are_keys=n_keys > 0
             )
             if name != slot and excess:
                 raise GuardRefused(excess)
 
     def check_members(
-        self, agreement: bytes, slot: str, known: Collection[str]
+        self, agreement: bytes, slot: str, trusted_keys: Collection[str]
     ) -> None:
-        """Refuse to sit with too few members that are known.
+        """Refuse a session with too few known members.
 
         A coordinator may invent institutions; those that are known here it cannot.
 
-        known: the public keys of the trusted cards, and of who read the safety number.
+        trusted_keys: public keys of trusted cards, and of who read the safety number.
 
         Raises GuardRefused: with how many are known.
         """
@@ -195,13 +189,16 @@ class Policy:
 
         agreed, _ = read_agreement(agreement)
         own = agreed.member(slot).identity
-        others = [m.identity for m in agreed.roster if m.identity != own]
-        least = _LEAST_KNOWN if self.least_known is None else self.least_known
-        needed, found = min(least, len(others)), len(set(others) & set(known))
-        if found < needed:
+        other_keys = [m.identity for m in agreed.roster if m.identity != own]
+        minimum = _LEAST_KNOWN if self.least_known is None else self.least_known
+        n_required, n_trusted = (
+            min(minimum, len(other_keys)),
+            len(set(other_keys) & set(trusted_keys)),
+        )
+        if n_trusted < n_required:
             raise GuardRefused(
-                f"You know {found} of the {len(others)} other members; 'least_known' is "
-                f"{needed}. Trust their cards (coterie identity trust), or have them read "
+                f"You know {n_trusted} of the {len(other_keys)} other members; 'least_known' is "
+                f"{n_required}. Trust their cards (coterie identity trust), or have them read "
                 "the safety number to you (--confirm-safety-number, and --confirmed-with "
                 "for each)."
             )
@@ -213,15 +210,15 @@ class Policy:
 
         ``are_linked``: to rows of others. How many is not told before it is accepted.
         """
-        needed = max(self.minimum_rows, terms.guards.minimum_rows)
-        if n_rows < needed:
-            found = "fewer" if are_linked else str(n_rows)
-            raise GuardRefused(f"'minimum_rows' is {needed}; {found} rows take part.")
+        minimum = max(self.minimum_rows, terms.guards.minimum_rows)
+        if n_rows < minimum:
+            count = "fewer" if are_linked else str(n_rows)
+            raise GuardRefused(f"'minimum_rows' is {minimum}; {count} rows take part.")
 
 
-def quota_option(brought: float) -> str:
+def quota_option(per_row: float) -> str:
     """Return the option that admits so many values for each own row, in tenths."""
-    return f"--guard ids_per_row={math.ceil(10 * brought) / 10:g}"
+    return f"--guard ids_per_row={math.ceil(10 * per_row) / 10:g}"
 
 
 def quota_options(n_keys: int, admitted: float = _USUAL_QUOTA) -> tuple[str, ...]:
@@ -230,38 +227,38 @@ def quota_options(n_keys: int, admitted: float = _USUAL_QUOTA) -> tuple[str, ...
 
 
 def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
-    """Return why a party needs the option, or nothing where it needs none."""
-    said = (
+    """Return why a party needs the option; empty if it does not."""
+    statement = (
         f"Another party of as many rows may bring {n_keys} values of match keys for each "
         "of yours"
     )
-    return _explain(said, n_keys, admitted)
+    return _explain(statement, n_keys, admitted)
 
 
 def describe_excess(
-    who: str, brought: int, own: int, admitted: float, *, are_keys: bool
+    party: str, n_values: int, own: int, admitted: float, *, are_keys: bool
 ) -> str:
-    """Return why a party is refused, or nothing where it brings no more than admitted.
+    """Return why a party is refused; empty if it is admitted.
 
-    brought, own: its values, and the own rows.
+    n_values, own: its values, and the own rows.
     """
-    what = "values of match keys" if are_keys else "ids"
-    said = f"{who!r} may bring {brought} {what} for your {own} rows"
-    return _explain(said, brought / own, admitted)
+    kind = "values of match keys" if are_keys else "ids"
+    statement = f"{party!r} may bring {n_values} {kind} for your {own} rows"
+    return _explain(statement, n_values / own, admitted)
 
 
-def _explain(said: str, brought: float, admitted: float) -> str:
-    """Return what is brought for each own row, and how to admit it; empty where it is."""
-    if brought <= admitted:
+def _explain(statement: str, per_row: float, admitted: float) -> str:
+    """Return the excess with its remedy; empty if it is admitted."""
+    if per_row <= admitted:
         return ""
     return (
-        f"{said}, and each may be a guess. 'ids_per_row' is {admitted:g}; to admit them: "
-        f"{quota_option(brought)}."
+        f"{statement}, and each may be a guess. 'ids_per_row' is {admitted:g}; to admit them: "
+        f"{quota_option(per_row)}."
     )
 
 
 def match_keys_at(terms: Terms, slot: str) -> int:
-    """Return by how many match keys rows of a slot are linked; 0 where ids name them."""
+    """Return the number of match keys of a slot; 0 if rows are linked by ids."""
     from clustering_protocols.session_terms import check_terms
     from clustering_protocols.shared_stages.row_selection import shares_rows
 

@@ -24,7 +24,7 @@ _PACKAGES: Final = "protocol_packages"
 
 
 class _Form(NamedTuple):
-    """What a key of the file may hold, in words, and how that is told."""
+    """The allowed values of a key, in words and as a test."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -100,56 +100,55 @@ def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _value(key, value, "--guard") for key, value in values.items()}
 
 
-def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None:
+def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> None:
     """Put accepted risks into a home's policy: they hold for later sessions too.
 
     Parties of one home that do so at the same time wait for each other.
 
     terms: the digest of the terms for which they were accepted.
-    at: when, with its time zone.
     """
-    wanted = set(codes)
-    if wanted <= read_policy(home).accepted_risks:
+    fresh_codes = set(codes)
+    if fresh_codes <= read_policy(home).accepted_risks:
         return
     store = store_of(home)
     with store.transaction(durable=False):
-        _append_consents(store, wanted, terms, at)
+        _append_consents(store, fresh_codes, terms, moment)
 
 
 def _append_consents(
-    store: HomeStore, codes: set[str], terms: str, at: datetime
+    store: HomeStore, codes: set[str], terms: str, moment: datetime
 ) -> None:
     path = policy_file(store.home)
     before = path.read_bytes() if path.exists() else b""
     fresh = sorted(codes - _policy(before, path).accepted_risks)
-    when = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    written = "".join(
+    when = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    tables = "".join(
         f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
         for code in fresh
     )
     gap = b"" if before.endswith(b"\n") or not before else b"\n"
-    content = before + gap + written.encode()
+    content = before + gap + tables.encode()
     _policy(content, path)  # nothing is written that could not be read again
     store.publish(path.name, content)
 
 
 def _policy(content: bytes, path: Path) -> Policy:
-    said = _values(content, path)
-    remembered = said.pop(_CONSENTS)
-    said.pop(_PACKAGES, None)  # what a process loads is no rule for a session
-    return Policy(**said).accept_risks(remembered)
+    values = _values(content, path)
+    remembered = values.pop(_CONSENTS)
+    values.pop(_PACKAGES, None)  # what a process loads is no rule for a session
+    return Policy(**values).accept_risks(remembered)
 
 
 def _values(content: bytes, path: Path) -> dict[str, Any]:
     """Return all keys of a policy but orders, as they are used."""
     try:
-        said = tomllib.loads(content.decode())
+        document = tomllib.loads(content.decode())
     except UnicodeDecodeError:
         raise InvalidParameters(f"{path.name}: it is no text in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidParameters(f"{path.name}: {error}.") from None
-    remembered = _consents(said.pop(_CONSENTS, []), path)
-    values = {key: _value(key, value, path.name) for key, value in said.items()}
+    remembered = _consents(document.pop(_CONSENTS, []), path)
+    values = {key: _value(key, value, path.name) for key, value in document.items()}
     return {**values, _CONSENTS: remembered}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class _LastStep:
-    """What is done at exit, behind all else; nothing, unless there is a status."""
+    """The last step at exit: end the process at once if there is a status."""
 
     status: int | None = None
 
@@ -31,7 +31,7 @@ class _LastStep:
 
 
 def run_to_the_end(command: Callable[[], Any]) -> None:
-    """Call what ends a process, and let it end without the interpreter's last round.
+    """Run a command, and end the process without the interpreter's finalisation.
 
     Looking at every object once more takes a party, which has read tables and loaded
     compiled passes, as long as twenty rounds. Threads are awaited and what was

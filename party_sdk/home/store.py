@@ -25,7 +25,7 @@ FILE: Final = "home.db"
 VERSION: Final = 1
 _STORED: Final = "Keys and answers are stored there."
 _WAIT_SECONDS: Final = 30.0  # for the transactions of other processes
-_EARLIER: Final = (
+_OLD_FILES: Final = (
     "parties",
     "sessions",
     "identity.json",
@@ -157,7 +157,7 @@ class HomeStore:
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Lend the database for writing: all of it is kept, or nothing.
+        """Open a transaction on the database.
 
         Within another transaction it is part of that one.
 
@@ -166,7 +166,7 @@ class HomeStore:
 
         Raises StorageFull if there is no room, NotReady if the home cannot be written.
         """
-        with self._mutex, self._telling():
+        with self._mutex, self._translate_errors():
             if self._depth:
                 if durable and not self._durable:
                     raise RuntimeError("This is part of what is not durable.")
@@ -189,8 +189,8 @@ class HomeStore:
                     database.execute("ROLLBACK")
 
     def rows(self, statement: str, *values: Any) -> list[Any]:
-        """Return what a query finds; of a home that is not there, nothing."""
-        with self._mutex, self._telling():
+        """Return the rows of a query; none if the home does not exist."""
+        with self._mutex, self._translate_errors():
             return self._open().execute(statement, values).fetchall()
 
     def row(self, statement: str, *values: Any) -> Any:
@@ -202,7 +202,7 @@ class HomeStore:
 
         Waits for other processes that read. What a backup holds is not reached.
         """
-        with self._mutex, self._telling():
+        with self._mutex, self._translate_errors():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def publish(self, name: str, content: bytes) -> Path:
@@ -214,14 +214,14 @@ class HomeStore:
     def check(self) -> str:
         """Return what is wrong with the database's file; empty if nothing is."""
         try:
-            [found] = self.rows("PRAGMA integrity_check(1)")[0]
+            [verdict] = self.rows("PRAGMA integrity_check(1)")[0]
         except CoterieError as error:
             return error.detail
-        return "" if found == "ok" else f"{self.path} is damaged: {found}"
+        return "" if verdict == "ok" else f"{self.path} is damaged: {verdict}"
 
     @contextmanager
     def lease(self, name: str, note: str = "") -> Iterator[None]:
-        """Hold a name that one process at a time may hold; a crash gives it back.
+        """Hold an exclusive lease on a name; a crash releases it.
 
         The lock on its own file shows that the holder is alive, in other containers too.
 
@@ -231,8 +231,8 @@ class HomeStore:
         token = secrets.token_hex(8)
         file = self._lock_file(token)
         try:
-            with os.fdopen(_create_private(file), "wb") as held:
-                lock(held)
+            with os.fdopen(_create_private(file), "wb") as lock_file:
+                lock(lock_file)
                 with self.transaction(durable=False) as database:
                     if self.holder(name) is not None:
                         raise NotReady(f"Another process is at work on {name}.")
@@ -251,14 +251,14 @@ class HomeStore:
 
     def holder(self, name: str) -> str | None:
         """Return the note of the process that holds a name; None if nobody does."""
-        found = self.row("SELECT holder, note FROM leases WHERE name = ?", name)
-        if found is None:
+        row = self.row("SELECT holder, note FROM leases WHERE name = ?", name)
+        if row is None:
             return None
-        file = self._lock_file(found[0])
+        file = self._lock_file(row[0])
         try:
-            with file.open("rb+") as held:
-                if not lock(held):
-                    return str(found[1])
+            with file.open("rb+") as lock_file:
+                if not lock(lock_file):
+                    return str(row[1])
         except FileNotFoundError:
             return None
         file.unlink(missing_ok=True)  # of a process that was killed
@@ -323,11 +323,11 @@ class HomeStore:
             except FileExistsError:
                 return
         finally:
-            for left in self.home.glob(f"{fresh.name}*"):
-                left.unlink()
+            for leftover in self.home.glob(f"{fresh.name}*"):
+                leftover.unlink()
 
     def _refuse_earlier(self) -> None:
-        for name in _EARLIER:
+        for name in _OLD_FILES:
             if (self.home / name).exists():
                 raise NotReady(
                     f"{self.home} was written by a version before 0.3.0, which this one "
@@ -335,14 +335,13 @@ class HomeStore:
                 )
 
     @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Turn the errors of SQLite into sentences."""
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as error:
-            raise self._sentence(error) from None
+            raise self._translate(error) from None
 
-    def _sentence(self, error: sqlite3.DatabaseError) -> CoterieError:
+    def _translate(self, error: sqlite3.DatabaseError) -> CoterieError:
         name = error.sqlite_errorname
         if name in {"SQLITE_FULL", "SQLITE_IOERR_WRITE"}:
             return no_room(self.home, _STORED)

@@ -24,7 +24,7 @@ _LOOK_SECONDS = 0.02
 
 
 class LocalAnalyst(NamedTuple):
-    """Where an analyst listens, and a coordinator's key for it."""
+    """The address of a local analyst, and a coordinator's key."""
 
     url: str
     key: str
@@ -38,7 +38,6 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     another analyst's.
 
     folder: for all that it stores, and its log.
-    identity: with whose key it signs.
 
     Raises InvalidParameters if the service is not installed.
     Raises Unavailable if it did not start; the last line of its log says why.
@@ -52,7 +51,11 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     with log.open("wb") as lines:
         process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             [*PROGRAM, str(port)],
-            env=_environment(folder),
+            env={
+                **{k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")},
+                "COTERIE_DATA_DIR": str(folder),
+                "COTERIE_PROTOCOL_PACKAGES": ",".join(named_packages()),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=lines,
@@ -68,27 +71,14 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
                 process.stdin.close()  # at which it ends
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    usual = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("COTERIE_")
-    }
-    own = {
-        "COTERIE_DATA_DIR": str(folder),
-        "COTERIE_PROTOCOL_PACKAGES": ",".join(named_packages()),
-    }
-    return usual | own
-
-
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     until = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < until:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(_LOOK_SECONDS)
-    told = log.read_text(errors="replace").strip().splitlines()
+    lines = log.read_text(errors="replace").strip().splitlines()
     raise Unavailable(
-        f"The analyst did not start: {told[-1] if told else 'nothing is in its log'}",
+        f"The analyst did not start: {lines[-1] if lines else 'nothing is in its log'}",
         remedy=f"Read its log: {log}",
     )

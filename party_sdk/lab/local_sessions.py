@@ -83,35 +83,27 @@ class LocalSession:
         Raises CoterieError: what stopped the first party that stopped; the session is
             cancelled then.
         """
+        from party_sdk.tables import ReadOptions
+
+        options = ReadOptions(id_column=id_column, columns=columns)
         own = self._of_slots(tables)
         with ThreadPoolExecutor(len(own)) as pool:
             try:
-                running = self._start_parties(pool, own, id_column, columns)
+                # a pool forgets a thread whose start is interrupted
+                with _interrupted_later():
+                    running = {
+                        slot: pool.submit(
+                            self._homes[slot].run,
+                            self.parties[slot],
+                            TableSpec(path=table, options=options),
+                            Outputs(),
+                        )
+                        for slot, table in own.items()
+                    }
                 wait(running.values(), return_when=FIRST_EXCEPTION)
             finally:
                 self.end()  # so that no party waits for one that does not come
         return _results(running)
-
-    def _start_parties(
-        self,
-        pool: ThreadPoolExecutor,
-        own: Mapping[str, Any],
-        id_column: IdColumns,
-        columns: list[str] | None,
-    ) -> dict[str, Future[Result]]:
-        from party_sdk.tables import ReadOptions
-
-        options = ReadOptions(id_column=id_column, columns=columns)
-        with _interrupted_later():  # a pool forgets a thread whose start is interrupted
-            return {
-                slot: pool.submit(
-                    self._homes[slot].run,
-                    self.parties[slot],
-                    TableSpec(path=table, options=options),
-                    Outputs(),
-                )
-                for slot, table in own.items()
-            }
 
     def end(self) -> None:
         """Cancel the session, unless it is over."""
@@ -121,23 +113,26 @@ class LocalSession:
 
     def _of_slots(self, tables: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
         names = list(self.parties)
-        if not isinstance(tables, Mapping):
-            if len(tables) != len(names):
-                raise InvalidParameters(
-                    f"The session has {len(names)} parties, and there are {len(tables)} "
-                    "tables."
-                )
-            return dict(zip(names, tables, strict=True))
-        if set(tables) != set(names):
+        if len(tables) != len(names) and not isinstance(tables, Mapping):
+            raise InvalidParameters(
+                f"The session has {len(names)} parties, and there are {len(tables)} "
+                "tables."
+            )
+        own = (
+            tables
+            if isinstance(tables, Mapping)
+            else dict(zip(names, tables, strict=True))
+        )
+        if set(own) != set(names):
             raise InvalidParameters(
                 f"Bring a table for each of {', '.join(names)}, and for nobody else."
             )
-        return {name: tables[name] for name in names}
+        return {name: own[name] for name in names}
 
 
 @contextmanager
 def _interrupted_later() -> Iterator[None]:
-    """Let Ctrl-C count only once what is inside is done."""
+    """Delay Ctrl-C until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield  # no other thread is ever interrupted
         return
@@ -152,12 +147,11 @@ def _interrupted_later() -> Iterator[None]:
 
 
 def _results(running: Mapping[str, Future[Result]]) -> list[Result]:
-    """Return all results; raise what stopped a party, rather than what stopped others."""
+    """Return all results, or raise the error of the party that stopped first."""
     errors = {slot: future.exception() for slot, future in running.items()}
     stopped = [(slot, error) for slot, error in errors.items() if error is not None]
-    first = [
-        each for each in stopped if not isinstance(each[1], Cancelled | SessionOver)
-    ]
+    followers = (Cancelled, SessionOver)
+    first = [entry for entry in stopped if not isinstance(entry[1], followers)]
     for slot, error in first or stopped:
         error.add_note(f"This stopped the party {slot!r}.")
         raise error

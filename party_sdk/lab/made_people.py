@@ -7,7 +7,7 @@ left empty. Measurements lie in three groups, some columns at each hospital.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -71,11 +71,15 @@ def make_register(n_people: int, rng: np.random.Generator) -> list[Cells]:
     surnames = list(rng.permutation(surnames))
     family = _draw(surnames, n_people, rng)
     female = rng.random(n_people) < 0.5
-    given = np.where(female, _draw(_FEMALE, n_people, rng), _draw(_MALE, n_people, rng))
+    given_names = np.where(
+        female, _draw(_FEMALE, n_people, rng), _draw(_MALE, n_people, rng)
+    )
     first = np.datetime64("1935-01-01")
     birth = first + rng.integers(0, 80 * 365, n_people)
     postcode = rng.choice(_POSTCODES, n_people)
-    rows = zip(given, family, birth, np.where(female, "f", "m"), postcode, strict=True)
+    rows = zip(
+        given_names, family, birth, np.where(female, "f", "m"), postcode, strict=True
+    )
     return [dict(zip(COLUMNS, map(str, row), strict=True)) for row in rows]
 
 
@@ -89,87 +93,66 @@ def make_hospitals(
     rng = np.random.default_rng(seed)
     n_common = round(common * n_rows)
     register = make_register(2 * n_rows - n_common, rng)
-    own = n_rows - n_common
-    left = rng.permutation(n_rows)
-    right = rng.permutation(np.r_[np.arange(n_common), n_rows + np.arange(own)])
+    n_own = n_rows - n_common
+    people = rng.permutation(n_rows)
+    other_people = rng.permutation(
+        np.r_[np.arange(n_common), n_rows + np.arange(n_own)]
+    )
     centres = 4.0 * rng.normal(size=(3, 6))
     X = centres[rng.integers(0, 3, len(register))]
     X += rng.normal(size=X.shape)
-    entered = [_enter(register[person], rng) for person in right]
+    entered = [_enter(register[person], rng) for person in other_people]
     return (
-        MadeHospital(left, [register[person] for person in left], X[left, :3]),
-        MadeHospital(right, entered, X[right, 3:]),
+        MadeHospital(people, [register[person] for person in people], X[people, :3]),
+        MadeHospital(other_people, entered, X[other_people, 3:]),
     )
 
 
 def _draw(words: Sequence[str], size: int, rng: np.random.Generator) -> list[str]:
     weights = 1 / np.arange(3, len(words) + 3)
-    found: list[str] = rng.choice(words, size, p=weights / weights.sum()).tolist()
-    return found
+    drawn_words: list[str] = rng.choice(words, size, p=weights / weights.sum()).tolist()
+    return drawn_words
 
 
 def _enter(person: Cells, rng: np.random.Generator) -> Cells:
-    """Return a person as another hospital has entered it."""
     cells = dict(person)
-    for name, share in _ERRORS.items():
+    for error, share in _ERRORS.items():
         if rng.random() < share:
-            _MISTAKES[name](cells, rng)
+            cells |= _misenter(error, cells, rng)
     return cells
 
 
-def _slip(cells: Cells, rng: np.random.Generator) -> None:
-    """Hit a wrong key once, in a name."""
-    column = COLUMNS[rng.integers(2)]
-    text = cells[column]
-    place, letter = rng.integers(1, len(text)), rng.choice(list(_LETTERS))
-    kind = rng.integers(4)
-    after = text[place + 1 :]
-    swapped = after[:1] + text[place] + after[1:]
-    ends = (letter + after, after, letter + text[place:], swapped)
-    cells[column] = text[:place] + ends[kind]
-
-
-def _spell(cells: Cells, rng: np.random.Generator) -> None:
-    """Spell both names as others do."""
-    del rng
-    for column in COLUMNS[:2]:
-        for one, other in _OTHER_SPELLINGS:
-            cells[column] = cells[column].replace(one, other)
-
-
-def _swap(cells: Cells, rng: np.random.Generator) -> None:
-    del rng
-    cells["given_name"], cells["surname"] = cells["surname"], cells["given_name"]
-
-
-def _rename(cells: Cells, rng: np.random.Generator) -> None:
-    cells["surname"] = str(rng.choice(_BEGINNINGS)) + str(rng.choice(_ENDINGS))
-
-
-def _move(cells: Cells, rng: np.random.Generator) -> None:
-    cells["postcode"] = str(rng.choice(_POSTCODES))
-
-
-def _misdate(cells: Cells, rng: np.random.Generator) -> None:
-    """Enter another day of the birth date, or the day and the month the wrong way."""
-    year, month, day = cells["birth_date"].split("-")
-    if rng.random() < 0.5 and int(day) <= 12:
-        month, day = day, month
-    else:
-        day = f"{rng.integers(1, 29):02}"
-    cells["birth_date"] = f"{year}-{month}-{day}"
-
-
-def _empty(cells: Cells, rng: np.random.Generator) -> None:
-    cells[COLUMNS[rng.integers(len(COLUMNS))]] = ""
-
-
-_MISTAKES: Final[Mapping[str, Callable[[Cells, np.random.Generator], None]]] = {
-    "slip": _slip,
-    "spelling": _spell,
-    "swapped": _swap,
-    "surname": _rename,
-    "moved": _move,
-    "birth": _misdate,
-    "empty": _empty,
-}
+def _misenter(error: str, cells: Cells, rng: np.random.Generator) -> Cells:
+    names = COLUMNS[:2]
+    if error == "slip":  # of the keyboard
+        column = names[rng.integers(2)]
+        text = cells[column]
+        cut, letter = rng.integers(1, len(text)), rng.choice(list(_LETTERS))
+        kind = rng.integers(4)
+        after = text[cut + 1 :]
+        swapped = after[:1] + text[cut] + after[1:]
+        ends = (letter + after, after, letter + text[cut:], swapped)
+        return {column: text[:cut] + ends[kind]}
+    if error == "spelling":
+        spellings = {column: cells[column] for column in names}
+        for spelling, variant in _OTHER_SPELLINGS:
+            spellings = {
+                c: text.replace(spelling, variant) for c, text in spellings.items()
+            }
+        return spellings
+    if error == "swapped":
+        return dict(
+            zip(names, (cells[column] for column in reversed(names)), strict=True)
+        )
+    if error == "surname":
+        return {"surname": str(rng.choice(_BEGINNINGS)) + str(rng.choice(_ENDINGS))}
+    if error == "moved":
+        return {"postcode": str(rng.choice(_POSTCODES))}
+    if error == "birth":
+        year, month, day = cells["birth_date"].split("-")
+        if rng.random() < 0.5 and int(day) <= 12:
+            month, day = day, month
+        else:
+            day = f"{rng.integers(1, 29):02}"
+        return {"birth_date": f"{year}-{month}-{day}"}
+    return {COLUMNS[rng.integers(len(COLUMNS))]: ""}

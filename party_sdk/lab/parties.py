@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations, pairwise
 from numbers import Integral
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Literal, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -24,7 +24,7 @@ from clustering_protocols.numerics.data_source import (
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
 from party_sdk.tables import IdColumns, Table, open_table
 
@@ -49,30 +49,30 @@ def regular(groups: Lattice) -> Layout:
 
 
 def usual_lattice(protocol: str, rows: int | None, columns: int | None) -> Lattice:
-    """Return numbers of row and column groups, where not both are said, to try a method.
+    """Complete the numbers of row and column groups for a trial.
 
     Three row groups, or column groups where the protocol takes no others: as many as all
     of them can do with.
     """
-    ways = catalogue.protocol(protocol).methods
-    can = {kind for way in ways for kind in way.partitionings}
-    by_rows = not can or "horizontal" in can
+    methods = catalogue.protocol(protocol).methods
+    partitionings = {kind for method in methods for kind in method.partitionings}
+    by_rows = not partitionings or "horizontal" in partitionings
     columns = columns or (1 if rows != 1 and (rows or by_rows) else 3)
     if rows is None:
-        rows = 3 if columns == 1 else 2 if "mixed" in can else 1
+        rows = 3 if columns == 1 else 2 if "mixed" in partitionings else 1
     return rows, columns
 
 
-def layout_of(said: LayoutSpec, n_tables: int) -> Layout:
-    """Return the layout of so many tables.
+def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
+    """Return the layout of a number of tables.
 
     Raises InvalidParameters if it is no layout, or of another number of parties.
     """
-    if isinstance(said, str):
-        if said not in {"rows", "columns"}:
-            raise InvalidParameters(f"{_FORMS}, not {said!r}.")
-        return regular((n_tables, 1) if said == "rows" else (1, n_tables))
-    layout = read_layout(said)
+    if isinstance(spec, str):
+        if spec not in {"rows", "columns"}:
+            raise InvalidParameters(f"{_FORMS}, not {spec!r}.")
+        return regular((n_tables, 1) if spec == "rows" else (1, n_tables))
+    layout = read_layout(spec)
     if len(layout.slots) != n_tables:
         raise InvalidParameters(
             f"The layout has {len(layout.slots)} slots, and there are {n_tables} tables: "
@@ -81,38 +81,34 @@ def layout_of(said: LayoutSpec, n_tables: int) -> Layout:
     return layout
 
 
-def layout_of_one(said: LayoutSpec | None) -> Layout:
+def layout_of_one(spec: LayoutSpec | None) -> Layout:
     """Return the layout to which one table is dealt out.
 
     Raises InvalidParameters if it does not say how many parties there are.
     """
-    if said is None or isinstance(said, str):
+    if spec is None or isinstance(spec, str):
         raise InvalidParameters(
             "One table is dealt out to parties: say to how many, as in layout=(3, 1) "
             "for three row groups. Tables that parties hold come in a list."
         )
-    return read_layout(said)
+    return read_layout(spec)
 
 
-def read_layout(said: Layout | Lattice) -> Layout:
+def read_layout(spec: Layout | Lattice) -> Layout:
     """Return a layout, or the regular one of a pair; :class:`InvalidParameters`."""
-    if isinstance(said, Layout):
-        return said
-    if _is_pair(said):
-        return regular((int(said[0]), int(said[1])))
-    raise InvalidParameters(f"{_FORMS}, not {said!r}.")
-
-
-def _is_pair(said: Any) -> TypeGuard[Lattice]:
-    """Return whether callers gave what the type says: numbers above 0, numpy's too."""
-    if not isinstance(said, tuple | list) or len(said) != 2:
-        return False
-    whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in said)
-    return all(whole) and all(n > 0 for n in said)
+    if isinstance(spec, Layout):
+        return spec
+    pair: Any = spec  # what callers gave may be anything
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        # numpy's numbers are integral, too
+        whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
+        if all(whole) and min(pair) > 0:
+            return regular((int(pair[0]), int(pair[1])))
+    raise InvalidParameters(f"{_FORMS}, not {spec!r}.")
 
 
 def infer_layout(sources: Sequence[DataSource]) -> Layout:
-    """Return the layout that tables show by themselves.
+    """Infer the layout from the tables.
 
     Tables with the same columns are split by rows; tables without a common column are
     split by columns. Matrices have no names: those of the same width and of other
@@ -129,8 +125,8 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
         by_columns = len(lengths) == 1 and len(widths) > 1
     else:
         names = [set(source.columns) for source in sources]
-        by_rows = all(each == names[0] for each in names)
-        by_columns = all(one.isdisjoint(other) for one, other in combinations(names, 2))
+        by_rows = all(columns == names[0] for columns in names)
+        by_columns = all(a.isdisjoint(b) for a, b in combinations(names, 2))
     if by_rows == by_columns:
         raise InvalidParameters(
             "The tables do not show whether parties hold other rows or other columns: "
@@ -139,29 +135,29 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
     return layout_of("rows" if by_rows else "columns", len(sources))
 
 
-Compared = Callable[[str], str]
+NormaliseId = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgreedFields:
-    """What the terms say of the fields of each column group, if they do."""
+    """Dictionary and preparation of each column group, if the terms have them."""
 
     dictionary: Sequence[Schema] | None = None
     preparation: Sequence[Preparation] | None = None
 
     def check(self, layout: Layout) -> None:
-        """Refuse another number than column groups; :class:`InvalidParameters`."""
+        """Raise InvalidParameters unless there is one of each per column group."""
         for name in ("dictionary", "preparation"):
-            given = getattr(self, name)
-            if given is not None and len(given) != layout.n_column_groups:
+            parts = getattr(self, name)
+            if parts is not None and len(parts) != layout.n_column_groups:
                 raise InvalidParameters(
                     f"{layout.n_column_groups} column groups need as many, and "
-                    f"{len(given)} came.",
+                    f"{len(parts)} came.",
                     field=name,
                 )
 
-    def of(self, column: int) -> tuple[Schema | None, Preparation | None]:
-        """Return what they say of the fields of one column group."""
+    def for_group(self, column: int) -> tuple[Schema | None, Preparation | None]:
+        """Return dictionary and preparation of one column group."""
         return (
             None if self.dictionary is None else self.dictionary[column],
             None if self.preparation is None else self.preparation[column],
@@ -170,10 +166,10 @@ class AgreedFields:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deal:
-    """Which rows and columns each party holds, and the whole of it as one matrix.
+    """The rows and columns of each party, and all of them as one matrix.
 
     columns: the names of the whole's columns.
-    named: whether the tables name them; of matrices they are ``x0 …``.
+    has_names: whether the tables name them; of matrices they are ``x0 …``.
     table: float64 (n, m); what was dealt out; None where parties brought their own.
     ids: of the rows of what was dealt out, where it names them.
     naming: the columns that hold them.
@@ -181,8 +177,8 @@ class Deal:
 
     parts: simulation.Split
     columns: Sequence[str]
-    named: bool
-    agreed: AgreedFields
+    has_names: bool
+    fields: AgreedFields
     table: FloatArray | None = field(default=None, repr=False)
     ids: Sequence[str] | None = field(default=None, repr=False)
     naming: tuple[str, ...] = ()
@@ -194,14 +190,14 @@ class Deal:
 
     @cached_property
     def pooled_values(self) -> FloatArray:
-        """Return all of it, (n, m); NaN where nobody holds a value."""
+        """Return all values, (n, m); NaN where nobody holds one."""
         if self.table is not None:
             return self.table
         parts = self.parts
         X = np.full((sum(map(len, parts.rows)), sum(map(len, parts.columns))), np.nan)
         for slot in self.layout.slots:
-            place = np.ix_(parts.held[slot.name], parts.columns[slot.column])
-            X[place] = matrix(parts.data[slot.name])
+            cells = np.ix_(parts.held[slot.name], parts.columns[slot.column])
+            X[cells] = matrix(parts.data[slot.name])
         return X
 
     def ids_of(self, slot: str) -> list[str]:
@@ -212,34 +208,36 @@ class Deal:
 
 def bring_tables(
     tables: Sequence[Any],
-    said: LayoutSpec | None,
+    layout_spec: LayoutSpec | None,
     *,
     id_column: IdColumns,
-    agreed: AgreedFields,
+    fields: AgreedFields,
     allow: Sequence[str],
-    compared: Compared,
+    normalise_id: NormaliseId,
 ) -> Deal:
     """Return the tables of parties, in the order of the slots.
 
     Tables of one column group that have the same columns in another order are read in
     that of the first.
 
-    compared: returns an id in the form in which parties of a row group compare it.
+    normalise_id: returns an id in the form in which parties of a row group compare it.
 
     Raises InvalidData if a table cannot be read; the sentence begins with which.
     Raises InvalidParameters if tables, layout and dictionaries do not fit each other.
     """
-    dictionary = agreed.dictionary
+    dictionary = fields.dictionary
     read = partial(_open_source, id_column=id_column, allow=allow)
-    if said is None and dictionary is None:
-        opened = [read(*each) for each in enumerate(tables, 1)]
+    if layout_spec is None and dictionary is None:
+        opened = [read(*entry) for entry in enumerate(tables, 1)]
         layout = infer_layout(opened)
     else:
         by_dictionary: LayoutSpec = "rows" if len(dictionary or ()) == 1 else "columns"
-        layout = layout_of(by_dictionary if said is None else said, len(tables))
-        agreed.check(layout)
+        layout = layout_of(
+            by_dictionary if layout_spec is None else layout_spec, len(tables)
+        )
+        fields.check(layout)
         opened = [
-            read(number, table, *agreed.of(slot.column))
+            read(number, table, *fields.for_group(slot.column))
             for number, (table, slot) in enumerate(
                 zip(tables, layout.slots, strict=True), 1
             )
@@ -254,19 +252,19 @@ def bring_tables(
             list(own.columns) != list(first) and sorted(own.columns) == sorted(first)
         ):
             data[slot.name] = read(
-                number, table, *agreed.of(slot.column), columns=list(first)
+                number, table, *fields.for_group(slot.column), columns=list(first)
             )
     names = [data[group[0]].columns for group in layout.column_groups]
     return Deal(
-        parts=_parts(layout, data, list(map(len, names)), compared),
+        parts=_parts(layout, data, list(map(len, names)), normalise_id),
         columns=[name for own in names for name in own],
-        named=all(map(has_names, data.values())),
-        agreed=agreed,
+        has_names=all(map(has_names, data.values())),
+        fields=fields,
     )
 
 
 def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
-    """Refuse tables of the same rows whose indexes say that their order differs.
+    """Refuse tables of the same rows whose indexes show different orders.
 
     A default index says nothing beside labels of another kind.
 
@@ -279,13 +277,15 @@ def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
             for slot in members
             if nw.dependencies.is_pandas_dataframe(tables[slot])
         }
-        for one, other in combinations(indexes, 2):
-            mine, yours = indexes[one], indexes[other]
-            is_default = _counts_rows(mine) or _counts_rows(yours)
-            if mine.equals(yours) or (is_default and set(mine).isdisjoint(yours)):
+        for slot, other_slot in combinations(indexes, 2):
+            index, other_index = indexes[slot], indexes[other_slot]
+            is_default = _counts_rows(index) or _counts_rows(other_index)
+            if index.equals(other_index) or (
+                is_default and set(index).isdisjoint(other_index)
+            ):
                 continue
             raise InvalidData(
-                f"Tables {numbers[one]} and {numbers[other]} hold the same rows, and "
+                f"Tables {numbers[slot]} and {numbers[other_slot]} hold the same rows, and "
                 "their indexes differ: name the column of ids, or the index, as "
                 "id_column; or take the indexes off with reset_index(drop=True) if row "
                 "n of one is row n of the other."
@@ -293,7 +293,6 @@ def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
 
 
 def _counts_rows(index: Any) -> bool:
-    """Return whether an index of pandas is the default one."""
     return bool(np.array_equal(index, np.arange(len(index))))
 
 
@@ -306,43 +305,42 @@ def _parts(
     layout: Layout,
     data: Mapping[str, DataSource],
     widths: Sequence[int],
-    compared: Compared,
+    normalise_id: NormaliseId,
 ) -> simulation.Split:
-    """Return which rows and columns of the whole each party holds."""
-    held: dict[str, IntArray] = {}
+    rows_by_slot: dict[str, IntArray] = {}
     rows: list[IntArray] = []
     begin = 0
     for members in layout.row_groups:
         own = {slot: data[slot] for slot in members}
-        group = _number_rows(own, compared)
+        group = _number_rows(own, normalise_id)
         end = begin + 1 + max(int(numbers.max()) for numbers in group.values())
-        held |= {slot: numbers + begin for slot, numbers in group.items()}
+        rows_by_slot |= {slot: numbers + begin for slot, numbers in group.items()}
         rows.append(np.arange(begin, end))
         begin = end
     columns = np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
     return simulation.Split(
-        layout=layout, rows=rows, held=held, columns=columns, data=data
+        layout=layout, rows=rows, held=rows_by_slot, columns=columns, data=data
     )
 
 
 def _number_rows(
-    group: Mapping[str, DataSource], compared: Compared
+    group: Mapping[str, DataSource], normalise_id: NormaliseId
 ) -> dict[str, IntArray]:
-    """Return which row of a row group each row of its members is."""
+    """Return the row numbers of each member of a row group."""
     if len(group) == 1 or any(source.ids is None for source in group.values()):
         return {slot: np.arange(source.n_rows) for slot, source in group.items()}
-    known: dict[str | tuple[str, int], int] = {}
-    found: dict[str, IntArray] = {}
+    numbers_by_id: dict[str | tuple[str, int], int] = {}
+    rows_by_slot: dict[str, IntArray] = {}
     for slot, source in group.items():
-        seen: set[str] = set()
+        ids: set[str] = set()
         numbers = []
-        for place, name in enumerate(map(compared, source.ids or ())):
+        for row, name in enumerate(map(normalise_id, source.ids or ())):
             # an id that a party has twice stands for its first row
-            key = (slot, place) if name in seen else name
-            seen.add(name)
-            numbers.append(known.setdefault(key, len(known)))
-        found[slot] = np.array(numbers, dtype=np.int64)
-    return found
+            key = (slot, row) if name in ids else name
+            ids.add(name)
+            numbers.append(numbers_by_id.setdefault(key, len(numbers_by_id)))
+        rows_by_slot[slot] = np.array(numbers, dtype=np.int64)
+    return rows_by_slot
 
 
 def _open_source(
@@ -371,26 +369,28 @@ def _open_source(
 def deal(
     X: FloatArray,
     columns: Sequence[str],
-    said: AgreedFields,
+    fields: AgreedFields,
     layout: Layout,
     seed: int,
     *,
-    named: bool = True,
+    has_names: bool = True,
     ids: Sequence[str] | None = None,
     naming: tuple[str, ...] = (),
 ) -> Deal:
-    """Deal a table out, rows and columns shuffled by the seed; fields in their order.
+    """Distribute a table to parties; the seed shuffles rows and columns.
 
-    said: at most one dictionary and one preparation, of the whole table.
+    fields: at most one dictionary and one preparation, of the whole table.
 
     Raises InvalidParameters if there are more groups than rows or columns.
     """
-    agreed = fields_of_groups(X.shape, columns, said, layout)
+    group_fields = fields_of_groups(X.shape, columns, fields, layout)
     return Deal(
-        parts=simulation.split(X, layout, seed, columns, dictionary=agreed.dictionary),
+        parts=simulation.split(
+            X, layout, seed, columns, dictionary=group_fields.dictionary
+        ),
         columns=columns,
-        named=named,
-        agreed=agreed,
+        has_names=has_names,
+        fields=group_fields,
         table=X,
         ids=ids,
         naming=naming,
@@ -398,21 +398,21 @@ def deal(
 
 
 def fields_of_groups(
-    shape: Sequence[int], columns: Sequence[str], said: AgreedFields, layout: Layout
+    shape: Sequence[int], columns: Sequence[str], agreed: AgreedFields, layout: Layout
 ) -> AgreedFields:
-    """Return dictionary and preparation of each column group, where there are any.
+    """Split dictionary and preparation by column group.
 
     The fields are dealt out to the groups in their order.
 
     Raises InvalidParameters if there are more groups than rows or columns.
     """
     groups = (layout.n_row_groups, layout.n_column_groups)
-    for size, wanted, what in zip(shape, groups, ("row", "column"), strict=True):
-        if size < wanted:
+    for size, n_groups, axis in zip(shape, groups, ("row", "column"), strict=True):
+        if size < n_groups:
             raise InvalidParameters(
-                f"{size} {what}s do not make {wanted} {what} groups."
+                f"{size} {axis}s do not make {n_groups} {axis} groups."
             )
-    schema, preparation = said.of(0)
+    schema, preparation = agreed.for_group(0)
     if schema is None:
         return AgreedFields()
     fields = [schema.field(name) for name in columns]
@@ -430,11 +430,15 @@ def fields_of_groups(
         dictionary=[schema.model_copy(update={"fields": part}) for part in parts],
         preparation=None
         if preparation is None
-        else [_of(preparation, part) for part in parts],
+        else [
+            Preparation(
+                missing=preparation.missing,
+                fields=tuple(
+                    treatment
+                    for treatment in preparation.fields
+                    if treatment.name in {field.name for field in part}
+                ),
+            )
+            for part in parts
+        ],
     )
-
-
-def _of(said: Preparation, fields: Sequence[Field]) -> Preparation:
-    names = {field.name for field in fields}
-    own = tuple(each for each in said.fields if each.name in names)
-    return Preparation(missing=said.missing, fields=own)

@@ -36,15 +36,15 @@ def rehearse(
 ) -> Rehearsal:
     """Play a session of these terms in this process; return what would be sent.
 
-    data: the own table, read by the terms' dictionary.
-
     Raises CoterieError: with what the own party, or the protocol, would refuse.
     """
     played = _PlayedSession(terms, slot, data, choices or {})
     played.to_the_end()
-    found = [
-        Inspection.of(each.contribution, each.notes, each.question, each.records)
-        for each in played.answers
+    answers = [
+        Inspection.of(
+            outcome.contribution, outcome.notes, outcome.question, outcome.records
+        )
+        for outcome in played.answers
     ]
     return Rehearsal(
         session=terms.session,
@@ -52,17 +52,19 @@ def rehearse(
         protocol=terms.protocol.name,
         n_rows=played.data[slot].n_rows,
         rounds=0 if played.last is None else played.last.round,
-        n_bytes=sum(each.n_bytes for each in found),
+        n_bytes=sum(outcome.n_bytes for outcome in answers),
         seconds=played.costs[slot].seconds,
         # contributions of one kind and form that follow each other are one
-        left=tuple(_one(list(group)) for _, group in groupby(found, _form)),
-        notes={name: value for each in found for name, value in each.notes.items()},
-        asks=tuple(each.asks for each in found if each.asks),
+        left=tuple(_merge_rounds(list(group)) for _, group in groupby(answers, _form)),
+        notes={
+            name: value for outcome in answers for name, value in outcome.notes.items()
+        },
+        asks=tuple(outcome.asks for outcome in answers if outcome.asks),
     )
 
 
 class _PlayedSession(simulation.Session):
-    """A session that keeps what one of its parties answers."""
+    """A session that records the answers of one party."""
 
     def __init__(
         self, terms: Terms, slot: str, data: DataSource, choices: Mapping[str, Any]
@@ -91,9 +93,8 @@ class _PlayedSession(simulation.Session):
 
 
 def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
-    """Return the own table, and made-up ones of the others."""
     rng = np.random.default_rng(_SEED)
-    values, place = matrix(data), terms.layout.slot(own)
+    values, own_slot = matrix(data), terms.layout.slot(own)
     params = session_terms.check_terms(terms)
     tables: dict[str, DataSource] = {}
     for slot in terms.layout.slots:
@@ -101,22 +102,22 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             tables[own] = data
             continue
         names: Sequence[str] = data.columns
-        drawn = rng.permuted(values, axis=0)  # no value more often than in the table
-        if slot.column != place.column:
+        cells = rng.permuted(values, axis=0)  # no value more often than in the table
+        if slot.column != own_slot.column:
             schema = terms.dictionary_of(slot.name)
             if schema is None:
                 names = [f"made_up_{number}" for number in range(1, len(names) + 1)]
             else:
                 names = schema.names
-                drawn = np.column_stack(
-                    [_field(each, len(values), rng) for each in schema.fields]
+                cells = np.column_stack(
+                    [_field(field, len(values), rng) for field in schema.fields]
                 )
         ids = data.ids
-        if ids is not None and slot.row != place.row:  # other people
-            made = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
+        if ids is not None and slot.row != own_slot.row:  # other people
+            people = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
             n_parts = len(params.match_columns)
-            ids = [join([name] * n_parts) if n_parts else name for name in made]
-        tables[slot.name] = MatrixSource(drawn, names, ids, gaps=True)
+            ids = [join([name] * n_parts) if n_parts else name for name in people]
+        tables[slot.name] = MatrixSource(cells, names, ids, gaps=True)
     return tables
 
 
@@ -126,26 +127,26 @@ def _field(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
     if not np.isfinite(low) or not np.isfinite(high):
         middle = low if np.isfinite(low) else high if np.isfinite(high) else 0.0
         spread = 50.0 if field.type in {"integer", "date"} else 1.0
-        drawn = middle + spread * np.abs(rng.normal(size=n_rows))
-        drawn = np.clip(
-            drawn if not np.isfinite(high) else 2 * middle - drawn, low, high
+        values = middle + spread * np.abs(rng.normal(size=n_rows))
+        values = np.clip(
+            values if not np.isfinite(high) else 2 * middle - values, low, high
         )
     else:
-        drawn = rng.uniform(low, high, n_rows)
-    return drawn if field.type == "number" else np.clip(np.round(drawn), low, high)
+        values = rng.uniform(low, high, n_rows)
+    return values if field.type == "number" else np.clip(np.round(values), low, high)
 
 
-def _one(group: Sequence[Inspection]) -> RehearsedRound:
+def _merge_rounds(group: Sequence[Inspection]) -> RehearsedRound:
     return RehearsedRound(
         first=group[0].round,
         last=group[-1].round,
         n=len(group),
         example=group[0],
-        n_bytes=sum(each.n_bytes for each in group),
+        n_bytes=sum(inspection.n_bytes for inspection in group),
     )
 
 
-def _form(found: Inspection) -> Any:
-    arrays = [(each.name, each.shape, each.dtype) for each in found.arrays]
-    envelopes = [(each.receiver, each.kind) for each in found.envelopes]
-    return found.stage, found.kind, arrays, envelopes, sorted(found.values)
+def _form(answer: Inspection) -> Any:
+    arrays = [(array.name, array.shape, array.dtype) for array in answer.arrays]
+    envelopes = [(envelope.receiver, envelope.kind) for envelope in answer.envelopes]
+    return answer.stage, answer.kind, arrays, envelopes, sorted(answer.values)

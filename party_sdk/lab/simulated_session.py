@@ -51,7 +51,7 @@ _SAME_CLUSTERS = 0.8
 
 
 class SimulatedRun(NamedTuple):
-    """One run: how many clusters were asked for, and what they are like where known."""
+    """One run: the requested number of clusters, and its figures."""
 
     n_clusters: int | None
     figures: Figures | None
@@ -59,7 +59,7 @@ class SimulatedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulatedSession:
-    """How a simulated session went.
+    """The result of a simulated session.
 
     params: of the run that counts, as the session settled them.
     results: what each party gets, in the order of the slots.
@@ -178,7 +178,7 @@ def simulate(
     # what simulations have where nothing is named
     usual = catalogue.protocol_of(params).in_simulations
     unnamed = usual.keys() - params.model_fields_set
-    params, dealt = _open_tables(
+    params, split = _open_tables(
         params.model_copy(update={name: usual[name] for name in unnamed}),
         tables,
         layout,
@@ -189,7 +189,7 @@ def simulate(
         seed=seed,
     )
     played = play(
-        dealt,
+        split,
         params,
         seed,
         choices=choices,
@@ -213,20 +213,24 @@ def _open_tables(
     allow: Sequence[str],
     seed: int,
 ) -> tuple[_P, Deal]:
-    """Return what each party holds, and by which parameters its rows are aligned."""
-    fields = None if dictionary is None else [s.used for s in as_list(dictionary) or ()]
-    agreed = AgreedFields(dictionary=fields, preparation=prepare(preparation, fields))
+    """Open the tables; return parameters with their alignment, and the split."""
+    dictionaries = (
+        None if dictionary is None else [s.used for s in as_list(dictionary) or ()]
+    )
+    agreed = AgreedFields(
+        dictionary=dictionaries, preparation=prepare(preparation, dictionaries)
+    )
     if isinstance(tables, list | tuple):
-        held = bring_tables(
+        split = bring_tables(
             tables,
             layout,
             id_column=id_column,
-            agreed=agreed,
+            fields=agreed,
             allow=allow,
-            compared=lambda name: params.normalise_id(name, shared=True),
+            normalise_id=lambda name: params.normalise_id(name, shared=True),
         )
-        return _by_position(params, held.parts.data), held
-    schema, prepared = agreed.of(0)
+        return _by_position(params, split.parts.data), split
+    schema, prepared = agreed.for_group(0)
     source = open_table(
         tables, id_column=id_column, schema=schema, preparation=prepared, allow=allow
     )
@@ -236,7 +240,7 @@ def _open_tables(
         agreed,
         layout_of_one(layout),
         seed,
-        named=has_names(source),
+        has_names=has_names(source),
         ids=source.ids,
         naming=naming_of(source),
     )
@@ -256,7 +260,7 @@ def _by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
 
 
 def play(
-    held: Deal,
+    deal: Deal,
     params: Params,
     seed: int,
     *,
@@ -265,7 +269,7 @@ def play(
     manifest: bool = False,
     **sections: Any,
 ) -> SimulatedSession:
-    """Play all roles over what the parties hold; measure what came of it.
+    """Play all roles on the split table, and measure the result.
 
     choices: what every party decides alone.
     evaluation, manifest, **sections: as for :func:`simulate`; also ``session`` and
@@ -273,55 +277,55 @@ def play(
 
     Raises CoterieError: with what a session of these parties would end with.
     """
-    names = held.layout.names
+    names = deal.layout.names
     simulated = simulation.run(
         params,
-        held.layout,
-        held.parts.data,
+        deal.layout,
+        deal.parts.data,
         seed,
         choices=dict.fromkeys(names, choices or {}),
         timer=time.perf_counter,
-        dictionary=held.agreed.dictionary,
-        preparation=held.agreed.preparation,
+        dictionary=deal.fields.dictionary,
+        preparation=deal.fields.preparation,
         evaluation=evaluation,
         **sections,
     )
-    whole = (simulated, held.pooled_values, held.parts)
+    whole = (simulated, deal.pooled_values, deal.parts)
     measured = simulation.measure(*whole)
     objectives = simulation.compare_objectives(*whole)
-    pooled = simulation.can_be_pooled(held.pooled_values, held.parts)
+    pooled = simulation.can_be_pooled(deal.pooled_values, deal.parts)
     fidelity = measured.fidelity if pooled and not params.describes else None
     runs = session_terms.runs_of(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
-    results = tuple(_result(held, simulated, slot) for slot in names)
-    sites = _rows_of_sites(held.layout, results)
+    results = tuple(_result(deal, simulated, slot) for slot in names)
+    sites = _rows_of_sites(deal.layout, results)
     # of one run some protocols tell the coordinator alone, to fewer digits
-    told = results[0].figures or simulated.figures or (None,) * len(numbers)
+    run_figures = results[0].figures or simulated.figures or (None,) * len(numbers)
     terms = simulated.trace.session.terms
     played = SimulatedSession(
-        layout=held.layout,
+        layout=deal.layout,
         params=simulated.trace.session.params,
         results=results,
         labels=[result.labels for result in results]
-        if held.table is None
+        if deal.table is None
         else measured.labels,
         n_clusters=numbers[simulated.chosen],
         figures=simulated.figures[simulated.chosen] if simulated.figures else None,
         quality=_tabulate(numbers, simulated.figures),
-        runs=tuple(map(SimulatedRun, numbers, told)),
+        runs=tuple(map(SimulatedRun, numbers, run_figures)),
         chosen=simulated.chosen,
         fidelity=fidelity,
         objectives=objectives,
         site_agreement=site_agreement(sites),
         rounds=simulated.rounds,
         costs=simulated.costs,
-        whole=put_together(held, simulated, measured),
+        whole=put_together(deal, simulated, measured),
         warnings=tuple(
             dict.fromkeys(
                 [
                     *site_effects(sites),
                     *chain.from_iterable(
-                        row_warnings(terms, slot, held.parts.data[slot])
+                        row_warnings(terms, slot, deal.parts.data[slot])
                         for slot in names
                     ),
                     *_cautions(simulated, fidelity),
@@ -332,17 +336,17 @@ def play(
     )
     if not manifest:
         return played
-    built = build_manifest(played, held, simulated, seed, choices or {})
-    return replace(played, manifest=built)
+    record = build_manifest(played, deal, simulated, seed, choices or {})
+    return replace(played, manifest=record)
 
 
-def _result(held: Deal, simulated: SimulationResult, slot: str) -> Result:
-    data = held.parts.data[slot]
-    own = held.agreed.of(held.layout.slot(slot).column)
+def _result(deal: Deal, simulated: SimulationResult, slot: str) -> Result:
+    data = deal.parts.data[slot]
+    own = deal.fields.for_group(deal.layout.slot(slot).column)
     result = Result.of(simulated.outcomes[slot], data, data.columns, *own)
-    if held.table is None:
+    if deal.table is None:
         return result
-    return replace(result, ids=held.ids_of(slot), naming=held.naming)
+    return replace(result, ids=deal.ids_of(slot), naming=deal.naming)
 
 
 def _tabulate(
@@ -350,28 +354,28 @@ def _tabulate(
 ) -> Mapping[str, Any]:
     """Return the figures of runs as columns; see ``SimulatedSession.quality``."""
     table: dict[str, Any] = {"n_clusters": np.array(numbers)}
-    told = [each.values for each in figures]
-    for name in told[0] if told else ():
-        column = [run[name] for run in told]
-        known = [value is not None for value in column]
-        if any(known):
-            called = "clusters_with_rows" if name == "n_clusters" else name
-            kind = None if all(known) else np.float64
-            table[called] = np.array(column, dtype=kind)
+    values_by_run = [run.values for run in figures]
+    for name in values_by_run[0] if values_by_run else ():
+        column = [run[name] for run in values_by_run]
+        has_value = [value is not None for value in column]
+        if any(has_value):
+            column_name = "clusters_with_rows" if name == "n_clusters" else name
+            kind = None if all(has_value) else np.float64
+            table[column_name] = np.array(column, dtype=kind)
     return table
 
 
 def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:
-    """Yield sentences on what may have spoilt a session.
+    """Yield warnings about the session.
 
     What its terms let expect is said where fidelity shows it, or is not known.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
     if fidelity is None or fidelity < _LOSSLESS:
-        here = "" if fidelity is None else f" Here it is {fidelity:.2f}."
-        for said in result_warnings.of_session(run, layout, session.column_widths):
-            yield f"{said}{here}"
+        fidelity_note = "" if fidelity is None else f" Here it is {fidelity:.2f}."
+        for sentence in result_warnings.of_session(run, layout, session.column_widths):
+            yield f"{sentence}{fidelity_note}"
     for outcome in simulated.outcomes.values():
         sizes = outcome.cluster_sizes
         yield from result_warnings.of_result(
@@ -394,7 +398,7 @@ def _rows_of_sites(layout: Layout, results: Sequence[Result]) -> IntArray:
 
 
 def _of_objectives(compared: Objectives | None) -> Iterator[str]:
-    """Yield sentences where the pooled method finds better clusters, or others."""
+    """Yield a warning if the pooled method finds better or different clusters."""
     if compared is None or compared.ratio is None:
         return
     ratio, same_rules = compared.ratio, compared.ratio_same_rules
@@ -420,10 +424,10 @@ def _of_objectives(compared: Objectives | None) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Whole:
-    """What nobody sees in a session that is no simulation: all rows beside their labels.
+    """All rows with their labels, which nobody sees in a real session.
 
     X: float64 (n, m); NaN where nobody holds a value.
-    named: whether the tables name them; of matrices they are ``x0 …``.
+    has_names: whether the tables name them; of matrices they are ``x0 …``.
     order: int64 (m,); these columns as parties hold them, column group by column group.
     numbers: bool (m,); which columns are numbers, not places of levels.
     labels, pooled: int64 (n,); of the session, and of the same clustering of the pooled
@@ -434,7 +438,7 @@ class Whole:
 
     X: FloatArray
     columns: Sequence[str]
-    named: bool
+    has_names: bool
     order: IntArray
     numbers: Any
     labels: IntArray
@@ -443,61 +447,60 @@ class Whole:
 
 
 def put_together(
-    held: Deal, simulated: SimulationResult, measured: SessionEvaluation
+    deal: Deal, simulated: SimulationResult, measured: SessionEvaluation
 ) -> Whole:
     """Return the rows of all parties beside the labels of a simulated session."""
-    parts = held.parts
+    parts = deal.parts
     order = np.concatenate(list(parts.columns))
     numbers = np.ones(len(order), dtype=bool)
-    for group, schema in zip(parts.columns, held.agreed.dictionary or (), strict=False):
+    for group, schema in zip(parts.columns, deal.fields.dictionary or (), strict=False):
         numbers[group] = [
             not field.is_category and field.role == "cluster" for field in schema.fields
         ]
     return Whole(
-        X=held.pooled_values,
-        columns=held.columns,
-        named=held.named,
+        X=deal.pooled_values,
+        columns=deal.columns,
+        has_names=deal.has_names,
         order=order,
         numbers=numbers,
         labels=measured.labels,
         pooled=measured.pooled,
-        memberships=_memberships(held, simulated),
+        memberships=_memberships(deal, simulated),
     )
 
 
-def _memberships(held: Deal, simulated: SimulationResult) -> FloatArray | None:
-    """Return those of all rows; zeros of rows that did not take part."""
-    found: FloatArray | None = None
+def _memberships(deal: Deal, simulated: SimulationResult) -> FloatArray | None:
+    """Return memberships of all rows; zeros for rows that did not take part."""
+    memberships: FloatArray | None = None
     for slot, outcome in simulated.outcomes.items():
         if outcome.memberships is None:
             return None
-        if found is None:
-            found = np.zeros((len(held.pooled_values), outcome.memberships.shape[1]))
-        found[held.parts.held[slot]] = np.nan_to_num(outcome.memberships)
-    return found
+        if memberships is None:
+            memberships = np.zeros(
+                (len(deal.pooled_values), outcome.memberships.shape[1])
+            )
+        memberships[deal.parts.held[slot]] = np.nan_to_num(outcome.memberships)
+    return memberships
 
 
 def build_manifest(
     played: SimulatedSession,
-    held: Deal,
+    deal: Deal,
     simulated: SimulationResult,
     seed: int,
     choices: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return terms, seeds, versions, digests and the result, as JSON values.
-
-    choices: what every party decided alone.
-    """
+    """Return terms, seeds, versions, digests and the result, as JSON values."""
     session, labels = simulated.trace.session, played.whole.labels
     figures = played.figures
     return {
         "kind": "simulation-manifest",
         **describe_session(session.terms, session.agreement_digest),
         "seed": seed,
-        "dealt_by_seed": held.table is not None,
+        "dealt_by_seed": deal.table is not None,
         "choices": dict(choices),
         "tables": {
-            slot: describe_table(data) for slot, data in held.parts.data.items()
+            slot: describe_table(data) for slot, data in deal.parts.data.items()
         },
         "result": {
             "n_clusters": played.n_clusters,

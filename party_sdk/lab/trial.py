@@ -23,7 +23,7 @@ from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.coordinator.option_parsing import read_runs
 from party_sdk.lab.parties import AgreedFields, deal, regular
 from party_sdk.lab.simulated_session import SimulatedSession, play
-from party_sdk.reports.run_reports import told_of
+from party_sdk.reports.run_reports import result_details
 from party_sdk.results.plots import principal_axes
 from party_sdk.tables import DEFAULTS, ReadOptions, Table, open_as
 from party_sdk.tables.drafts import FirstLook, look
@@ -40,7 +40,7 @@ _SMALLEST: Final = 10
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """What a table gives without a question.
+    """The result of trying a table without any question.
 
     suggested: how the method and the number of clusters were found, as a sentence.
     """
@@ -55,33 +55,35 @@ class Trial:
 
 
 def try_table(path: Path, options: ReadOptions = DEFAULTS, seed: int = 0) -> Trial:
-    """Return what a table gives: columns, method and number of clusters are suggested.
+    """Try a table with suggested columns, method and number of clusters.
 
     Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
     Raises CoterieError with the reason of the last way if no way works.
     """
-    found = look(path, options)
-    preparation = build_imputation(found.schema, "mean")
-    source = open_as(path, replace(found.options, preparation=preparation))
-    agreed = AgreedFields(dictionary=[found.schema.used], preparation=[preparation])
+    first_look = look(path, options)
+    preparation = build_imputation(first_look.schema, "mean")
+    source = open_as(path, replace(first_look.options, preparation=preparation))
+    fields = AgreedFields(
+        dictionary=[first_look.schema.used], preparation=[preparation]
+    )
     X = matrix(source)
     rows = np.sort(np.random.default_rng(seed).permutation(len(X))[:_MOST_ROWS])
-    drawn = matrix(keep_rows(source, rows.astype(np.int64)))
-    params, evaluation, session = _choose(drawn, source, agreed, seed)
-    protocol, tried = catalogue.name_of(params), session
-    if len(drawn) < len(X):
+    sample = matrix(keep_rows(source, rows.astype(np.int64)))
+    params, evaluation, session = _choose(sample, source, fields, seed)
+    protocol, suggestion = catalogue.name_of(params), session
+    if len(sample) < len(X):
         values = _values(protocol, session.n_clusters)
         params, evaluation = catalogue.parse_params(protocol, values), None
-        session = play(deal(X, source.columns, agreed, _LAYOUT, seed), params, seed)
+        session = play(deal(X, source.columns, fields, _LAYOUT, seed), params, seed)
     return Trial(
         file=path.name,
-        look=found,
+        look=first_look,
         source=source,
         protocol=protocol,
         session=session,
-        suggested=_describe(protocol, tried, len(drawn)),
+        suggested=_describe(protocol, suggestion, len(sample)),
         report=_report(
-            path.stem, found, source, session, params, evaluation, preparation
+            path.stem, first_look, source, session, params, evaluation, preparation
         ),
     )
 
@@ -91,18 +93,18 @@ def _values(protocol: str, n_clusters: Any) -> dict[str, Any]:
 
 
 def _choose(
-    X: FloatArray, source: Table, agreed: AgreedFields, seed: int
+    X: FloatArray, source: Table, fields: AgreedFields, seed: int
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
-    """Return the first way that works: fewer numbers of clusters suit small tables."""
-    dealt = deal(X, source.columns, agreed, _LAYOUT, seed)
-    ways = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
-    for protocol, numbers in ways:
-        given, evaluation = read_runs(_values(protocol, numbers), None)
-        params = catalogue.parse_params(protocol, given)
+    """Return the first combination that works: small tables take fewer clusters."""
+    split = deal(X, source.columns, fields, _LAYOUT, seed)
+    choices = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
+    for protocol, numbers in choices:
+        values, evaluation = read_runs(_values(protocol, numbers), None)
+        params = catalogue.parse_params(protocol, values)
         try:
-            return params, evaluation, play(dealt, params, seed, evaluation=evaluation)
+            return params, evaluation, play(split, params, seed, evaluation=evaluation)
         except CoterieError:
-            if (protocol, numbers) == ways[-1]:
+            if (protocol, numbers) == choices[-1]:
                 raise
     raise AssertionError("there are ways")
 
@@ -118,38 +120,39 @@ def _describe(protocol: str, session: SimulatedSession, n_rows: int) -> str:
 
 def _report(
     title: str,
-    found: FirstLook,
+    first_look: FirstLook,
     source: Table,
     session: SimulatedSession,
     params: Params,
     evaluation: Evaluation | None,
     preparation: Preparation,
 ) -> RunReport:
-    """Return the report that a party with the whole table would read."""
     request = session_terms.build_request(
         params,
         _LAYOUT,
         about={"title": title},
         seed=0,
         evaluation=evaluation,
-        dictionary=[found.schema.used],
+        dictionary=[first_look.schema.used],
         preparation=[preparation],
     )
     text = session_terms.draw_up(SIMULATION, request, simulated=True)
     terms, labels = read_terms(text), session.whole.labels
     X = matrix(source)
-    shown = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
     axes = principal_axes(
-        MatrixSource(shown, source.columns), labels, most=_MOST_POINTS
+        MatrixSource(filled, source.columns), labels, limit=_MOST_POINTS
     )
     sizes = tuple(np.bincount(labels[labels >= 0]).tolist())
-    told = {
-        **told_of(terms, session.results[0]),
+    result_parts = {
+        **result_details(terms, session.results[0]),
         "sizes": sizes,
         "own_sizes": sizes,
         "without": int(np.count_nonzero(labels < 0)),
         "odd": session.warnings,
-        "profiles": (own_profile(found.schema.used, source, labels, 0, _SMALLEST),),
+        "profiles": (
+            own_profile(first_look.schema.used, source, labels, 0, _SMALLEST),
+        ),
     }
     return RunReport(
         session=terms.session,
@@ -161,5 +164,5 @@ def _report(
         n_rows=source.n_rows,
         points=axes.to_points(len(labels)),
         versions=versions_of(terms),
-        **told,
+        **result_parts,
     )

@@ -231,7 +231,7 @@ class Party:
     def _check_history(self, data: DataSource) -> None:
         """Refuse rows that earlier sessions have shown too much of; linked ones later."""
         terms, stored, history = self.terms, self.stored, self.stored.history
-        use = Use.of(terms, stored.attempt, stored.slot, data.columns)
+        use = Use.from_terms(terms, stored.attempt, stored.slot, data.columns)
         if not use.shows:
             return
         rows, cost = history.rows_of(data), check_terms(terms).epsilon_per_person
@@ -240,7 +240,7 @@ class Party:
             history.check(self._intersection, rows, self._policy)
             update["sums"] = False  # who is in them follows from the ids
         use, allowed = use.model_copy(update=update), self._allows_shown_together
-        history.check(use, rows, self._policy, allowed=allowed)
+        history.check(use, rows, self._policy, is_agreed=allowed)
 
     @property
     def _intersection(self) -> Use | None:

@@ -217,14 +217,16 @@ class Responder:
             update["epsilon"] = math.inf if spent.epsilon is None else spent.epsilon
         if not shows and not summed.n_sums and not any(update.values()):
             return self._recorded
-        self._use = self._use or Use.of(terms, self._attempt, slot, data.columns)
+        self._use = self._use or Use.from_terms(
+            terms, self._attempt, slot, data.columns
+        )
         use = self._use.model_copy(update=update)
         if self._recorded != (use, summed.n_sums):
             history = self.stored.history
             if self._rows is None or len(self._rows.marks) != n_rows:
                 self._rows = history.rows_of(data, chosen)
             history.record(
-                use, self._rows, self.policy, summed, allowed=self.shown_together
+                use, self._rows, self.policy, summed, is_agreed=self.shown_together
             )
         return use, summed.n_sums
 

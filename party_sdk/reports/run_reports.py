@@ -42,7 +42,7 @@ _MOST_POINTS = 3_000
 
 
 def run_manifest(member: Party) -> dict[str, Any]:
-    """Return what a paper says of a session, as JSON values.
+    """Return the manifest of a session for a paper, as JSON values.
 
     Terms, public seed, digests and versions. Of the own table and its mapping there are
     digests under a key of the home: the institution can show later which they were, and
@@ -61,7 +61,7 @@ def run_manifest(member: Party) -> dict[str, Any]:
         else {
             "chosen": result.chosen,
             "sizes": None if sizes is None else sizes.tolist(),
-            "runs": [each.model_dump(mode="json") for each in result.figures or ()],
+            "runs": [run.model_dump(mode="json") for run in result.figures or ()],
         },
     }
 
@@ -77,9 +77,8 @@ def run_report(
     *,
     data: DataSource | None = None,
 ) -> RunReport:
-    """Return what a party may say of its run, as far as it has come.
+    """Return the report of a party's run so far.
 
-    home: whose trusted institutions count.
     data: the party's own table, to draw its rows on two axes, and to say what they are
         like beside a profile of all parties.
 
@@ -91,16 +90,16 @@ def run_report(
     """
     terms, slot, stored = member.terms, member.invitation.slot, member.stored
     identity, agreement = stored.load_identity(), stored.agreement
-    known, line = TrustedInstitutions(home), identity.member
-    roster = None if agreement is None else Roster.of(agreement, known, slot)
+    institutions, line = TrustedInstitutions(home), identity.member
+    roster = None if agreement is None else Roster.of(agreement, institutions, slot)
     result = _result(member)
-    told = {} if result is None else dict(told_of(terms, result))
+    details = {} if result is None else dict(result_details(terms, result))
     if result is not None and data is not None:
-        told["profiles"] = pair_profiles(member, result, data)
+        details["profiles"] = pair_profiles(member, result, data)
     described = result is not None and result.is_description
     points = None if data is None or described else _points(member, result, data)
-    told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
-    way, measured = find_agreement(terms)
+    details["outcomes"] = outcomes_in(terms, details.get("profiles", ()))
+    method, measured = find_agreement(terms)
     seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))
     return RunReport(
         session=terms.session,
@@ -109,7 +108,7 @@ def run_report(
         sheet=sheet_of(
             identity.terms.encode(),
             terms,
-            known.names(),
+            institutions.names(),
             url=member.invitation.url,
             slot=slot,
             you=None if line is None else own_line(line.institution, line.identity),
@@ -117,7 +116,7 @@ def run_report(
         agreement="" if agreement is None else digest(agreement),
         seats=seats,
         safety_number="" if roster is None else roster.safety_number,
-        way=way,
+        way=method,
         measured=measured,
         versions=versions_of(terms),
         slot=slot,
@@ -130,8 +129,8 @@ def run_report(
         accepted=terms.risks,
         mapping=stored.ledger.mapping_digest,
         counts_linked=session_terms.check_terms(terms).counts_linked,
-        left=tuple(left_of(stored.ledger)),
-        **told,
+        left=tuple(sent_lines(stored.ledger)),
+        **details,
     )
 
 
@@ -153,7 +152,7 @@ def linked_rows(terms: Terms, slot: str, result: Result) -> str:
     return str(result.report.get(TOOK_PART, f"{n} of {n}"))
 
 
-def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
+def result_details(terms: Terms, result: Result) -> Mapping[str, Any]:
     """Return what a report says of a result."""
     own, sizes = tuple(result.own_sizes.tolist()), sizes_of(result.cluster_sizes)
     return {
@@ -173,17 +172,14 @@ def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
 
 def runs_of(terms: Terms, result: Result) -> Iterator[RunLine]:
     """Yield each run with its figures, the chosen one marked."""
-    asked = terms.evaluation
-    numbers = (
-        [each.n_clusters for each in result.figures]
-        if asked is None
-        else asked.n_clusters
-    )
-    for number, (k, each) in enumerate(zip(numbers, result.figures, strict=True)):
-        yield RunLine(n_clusters=k, figures=each.values, chosen=number == result.chosen)
+    for number, figures in enumerate(result.figures):
+        runs = terms.evaluation
+        k = figures.n_clusters if runs is None else runs.n_clusters[number]
+        chosen = number == result.chosen
+        yield RunLine(n_clusters=k, figures=figures.values, chosen=chosen)
 
 
-def left_of(ledger: Ledger) -> Iterator[SentLine]:
+def sent_lines(ledger: Ledger) -> Iterator[SentLine]:
     """Yield the lines of a party's log, after checking its chain."""
     for entry in ledger.read():
         yield SentLine(
@@ -203,7 +199,7 @@ def left_of(ledger: Ledger) -> Iterator[SentLine]:
 def pair_profiles(
     member: Party, result: Result, data: DataSource
 ) -> tuple[Profile, ...]:
-    """Return the profiles, that of the own rows behind that of all over these fields.
+    """Return the profiles, each pooled one followed by that of the own rows.
 
     It is made here, of the own table; what the terms let nobody read of all parties
     has nothing beside it.
@@ -212,14 +208,14 @@ def pair_profiles(
 
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     for profile in result.profiles:
-        found.append(profile)
+        profiles.append(profile)
         pooled = not profile.own and not profile.rounded and profile.column == column
         if pooled and schema is not None and terms.release is not None:
             smallest = terms.release.min_cluster_rows
-            found.append(own_profile(schema, data, result.labels, column, smallest))
-    return tuple(found)
+            profiles.append(own_profile(schema, data, result.labels, column, smallest))
+    return tuple(profiles)
 
 
 def _points(member: Party, result: Result | None, data: DataSource) -> Points:
@@ -234,15 +230,15 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
         )
     check_own_table(member, data)
     rows, labels = member.select_clustered(data, result.labels)
-    found = principal_axes(
+    axes = principal_axes(
         rows,
         labels,
         units=member.units(rows),
-        most=_MOST_POINTS,
+        limit=_MOST_POINTS,
         means=result.centroids,
         covariances=result.covariances,
     )
-    return found.to_points(len(result.labels))
+    return axes.to_points(len(result.labels))
 
 
 def check_own_table(member: Party, data: DataSource) -> None:
@@ -255,7 +251,7 @@ def check_own_table(member: Party, data: DataSource) -> None:
 
 
 def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntry]:
-    """Yield who sits at each slot, as the agreement says; ``own`` is the reader's."""
+    """Yield the institution at each slot; ``own`` is the reader's slot."""
     for seat in roster.seats:
         slot = layout.slot(seat.slot)
         yield SlotEntry(
@@ -278,8 +274,10 @@ def find_agreement(terms: Terms) -> tuple[str, tuple[float, float] | None]:
     None where it was not measured.
     """
     name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
-    way = way_of(name, session_terms.check_terms(terms), partitioning)
-    return ("", None) if way is None else (way.name, way.agreement.get(partitioning))
+    method = method_of(name, session_terms.check_terms(terms), partitioning)
+    if method is None:
+        return "", None
+    return method.name, method.agreement.get(partitioning)
 
 
 def partitioning_of(layout: Layout) -> Partitioning:
@@ -289,15 +287,12 @@ def partitioning_of(layout: Layout) -> Partitioning:
     return "vertical" if layout.n_row_groups == 1 else "mixed"
 
 
-def way_of(name: str, params: Params, partitioning: Partitioning) -> Method | None:
-    """Return the way of a protocol whose algorithm the parameters ask for."""
-    asked = params.model_dump(mode="json").get("algorithm")
+def method_of(name: str, params: Params, partitioning: Partitioning) -> Method | None:
+    """Return the protocol's method with the algorithm of the parameters."""
+    algorithm = params.model_dump(mode="json").get("algorithm")
     usual = catalogue.defaults(type(params)).get("algorithm")
-    ways = [
-        way
-        for way in catalogue.protocol(name).methods
-        if partitioning in way.partitionings
-    ]
-    return next(
-        (way for way in ways if way.params.get("algorithm", usual) == asked), None
-    )
+    for method in catalogue.protocol(name).methods:
+        has_algorithm = method.params.get("algorithm", usual) == algorithm
+        if has_algorithm and partitioning in method.partitionings:
+            return method
+    return None

@@ -41,8 +41,8 @@ def audited_report(
     Raises what :func:`session_report` and :meth:`CoordinatedSession.audit` do.
     """
     log = opened.audit()
-    known = coordinator.trusted_institutions
-    return session_report(opened, status, log, log.entries(), known), log
+    institutions = coordinator.trusted_institutions
+    return session_report(opened, status, log, log.entries(), institutions), log
 
 
 def session_report(
@@ -52,7 +52,7 @@ def session_report(
     entries: Sequence[Mapping[str, Any]],
     trusted_institutions: TrustedInstitutions,
 ) -> SessionReport:
-    """Return what a coordinator may say of a session, as far as it has come.
+    """Return a coordinator's report of a session so far.
 
     Terms, members and result are there where the session was opened: only there can they
     be checked.
@@ -88,14 +88,14 @@ def _checked_here(
     status: SessionStatus,
     trusted_institutions: TrustedInstitutions,
 ) -> dict[str, Any]:
-    """Return what can be held against what was signed on this machine."""
-    terms, known = opened.terms, trusted_institutions.names()
+    """Return the parts that can be verified on this machine."""
+    terms, names_by_key = opened.terms, trusted_institutions.names()
     if terms.identities.coordinator is not None:  # it was signed on this machine
-        known.setdefault(terms.identities.coordinator, "you")
-    way, measured = find_agreement(terms)
-    said: dict[str, Any] = {
-        "sheet": sheet_of(opened.terms_text, terms, known, url=opened.url),
-        "way": way,
+        names_by_key.setdefault(terms.identities.coordinator, "you")
+    method, measured = find_agreement(terms)
+    parts: dict[str, Any] = {
+        "sheet": sheet_of(opened.terms_text, terms, names_by_key, url=opened.url),
+        "way": method,
         "measured": measured,
         "versions": versions_of(terms),
         "counts_linked": session_terms.check_terms(terms).counts_linked,
@@ -103,12 +103,12 @@ def _checked_here(
     }
     if status.all_joined:
         roster = opened.roster()
-        said["seats"] = tuple(seats_of(roster, terms.layout))
-        said["safety_number"] = roster.safety_number
-        said["agreement"] = digest(opened.agreement())
+        parts["seats"] = tuple(seats_of(roster, terms.layout))
+        parts["safety_number"] = roster.safety_number
+        parts["agreement"] = digest(opened.agreement())
     if status.state is SessionState.COMPLETED:
-        said |= result_of(opened.summary(), n_clusters_of(terms, status))
-    return said
+        parts |= result_of(opened.summary(), n_clusters_of(terms, status))
+    return parts
 
 
 def archive(
@@ -141,11 +141,11 @@ def archive(
             lines = (",".join(map(str, row)) for row in time.table)
             name = f"survival-{profile.column + 1}-{number}.csv"
             files[name] = "\n".join([f"# {time.name}, event {time.event}", *lines, ""])
-    written = BytesIO()
-    with ZipFile(written, "w", ZIP_DEFLATED) as archived:
+    buffer = BytesIO()
+    with ZipFile(buffer, "w", ZIP_DEFLATED) as archived:
         for name, content in sorted(files.items()):
             archived.writestr(_entry(f"{opened.id}/{name}"), content)
-    return written.getvalue()
+    return buffer.getvalue()
 
 
 def summary_document(summary: Record) -> dict[str, Any]:

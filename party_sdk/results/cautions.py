@@ -40,8 +40,8 @@ def site_agreement(counts: IntArray) -> float | None:
     if min(n_sites, k) < 2 or n <= k:
         return None
     total = 1 - np.square(counts.sum(axis=1) / n).sum()
-    within = 1 - (np.square(counts) / counts.sum(axis=0)).sum() / n
-    return float(1 - within / total * (n - 1) / (n - k))
+    unexplained = 1 - (np.square(counts) / counts.sum(axis=0)).sum() / n
+    return float(1 - unexplained / total * (n - 1) / (n - k))
 
 
 def site_effects(counts: IntArray) -> Iterator[str]:
@@ -79,21 +79,21 @@ def oddities(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
     out at random would look like that less than once in a million times: (1 - q)^n or
     q^n, of n rows of which a share q is own.
     """
-    total, mine = sum(sizes), sum(own)
-    if not 0 < mine < total:
+    total, n_own = sum(sizes), sum(own)
+    if not 0 < n_own < total:
         return
-    others = np.maximum(np.subtract(sizes, own), 0)
-    yield from site_effects(np.array([own, others]))
-    share = mine / total
-    for cluster, (here, all_) in enumerate(zip(own, sizes, strict=True)):
-        if here == 0 and all_ * math.log1p(-share) < math.log(_BY_CHANCE):
+    other_sizes = np.maximum(np.subtract(sizes, own), 0)
+    yield from site_effects(np.array([own, other_sizes]))
+    share = n_own / total
+    for cluster, (n_own_here, n_rows) in enumerate(zip(own, sizes, strict=True)):
+        if n_own_here == 0 and n_rows * math.log1p(-share) < math.log(_BY_CHANCE):
             yield (
-                f"Cluster {cluster} holds {all_} rows, and none of yours: ask whether "
+                f"Cluster {cluster} holds {n_rows} rows, and none of yours: ask whether "
                 "the others measure in your units, and code as you do."
             )
-        elif here == all_ and all_ * math.log(share) < math.log(_BY_CHANCE):
+        elif n_own_here == n_rows and n_rows * math.log(share) < math.log(_BY_CHANCE):
             yield (
-                f"Cluster {cluster} holds {all_} rows, all of them yours: are your "
+                f"Cluster {cluster} holds {n_rows} rows, all of them yours: are your "
                 "columns in the units of the others?"
             )
 

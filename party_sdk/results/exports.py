@@ -52,20 +52,22 @@ class ExportColumn:
         """Return the column for text, sheets and Parquet: words where it has levels."""
         if not isinstance(self.values, np.ndarray):
             return self.values
-        missing = np.isnan(self.values)
+        is_missing = np.isnan(self.values)
         if self.is_date:
-            return pa.array(self._days(), mask=missing)
+            return pa.array(self._days(), mask=is_missing)
         if self.levels:
             codes = sorted(self.levels)
-            places = np.searchsorted(codes, np.where(missing, codes[0], self.values))
+            indices = np.searchsorted(
+                codes, np.where(is_missing, codes[0], self.values)
+            )
             return pa.DictionaryArray.from_arrays(
-                pa.array(places.astype(np.int32), mask=missing),
+                pa.array(indices.astype(np.int32), mask=is_missing),
                 pa.array([self.levels[code] for code in codes], pa.string()),
             )
-        given = self.values[~missing]
-        if (given == np.rint(given)).all() and (np.abs(given) < 2**53).all():
-            whole = np.where(missing, 0, self.values).astype(np.int64)
-            return pa.array(whole, mask=missing)
+        values = self.values[~is_missing]
+        if (values == np.rint(values)).all() and (np.abs(values) < 2**53).all():
+            whole = np.where(is_missing, 0, self.values).astype(np.int64)
+            return pa.array(whole, mask=is_missing)
         return pa.array(self.values, from_pandas=True)
 
     def for_statistics(self) -> Any:
@@ -74,12 +76,12 @@ class ExportColumn:
 
         if not isinstance(self.values, np.ndarray):
             return self.values.to_pylist()
-        missing = np.isnan(self.values)
+        is_missing = np.isnan(self.values)
         if self.is_date:
             days = self._days().astype(object)
-            days[missing] = None
+            days[is_missing] = None
             return pd.Series(days, dtype=object)
-        if self.levels and not missing.any():
+        if self.levels and not is_missing.any():
             return self.values.astype(np.int32)
         return self.values
 
@@ -105,11 +107,11 @@ def export_columns(
         ExportColumn(name=name, values=values, levels={})
         for name, values in id_columns(labels, table.ids, table.naming).items()
     ]
-    taken = {column.name for column in columns}
+    names_in_use = {column.name for column in columns}
 
     def add(name: str, values: FloatArray, title: str, **more: Any) -> None:
-        free = free_name(name, taken)
-        taken.add(free)
+        free = free_name(name, names_in_use)
+        names_in_use.add(free)
         more.setdefault("levels", {})
         columns.append(ExportColumn(name=free, values=values, title=title, **more))
 
@@ -135,7 +137,7 @@ def export_columns(
 
 
 def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
-    """Write a table as the ending of a path says: whole, or not at all.
+    """Write a table atomically, in the format of the path's ending.
 
     Raises InvalidParameters if the ending is none of :data:`FORMATS`, or what writes such
         a file is not installed.
@@ -170,40 +172,45 @@ def _arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:
 
 
 def _plain_text(text: str) -> str:
-    """Return a text of others that no spreadsheet works out."""
+    """Protect a text from being read as a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _write_statistics(path: Path, ending: str, columns: Sequence[ExportColumn]) -> None:
-    """Write a file of SPSS or Stata: numbers with value labels, and variable labels."""
     require_extra(
         "statistics", "Files of SPSS and Stata are written by pyreadstat", "pyreadstat"
     )
     import pandas as pd
     import pyreadstat
 
-    names = list(_valid_names([each.name for each in columns], _LONGEST_NAME[ending]))
-    named = dict(zip(names, columns, strict=True))
-    frame = pd.DataFrame({name: each.for_statistics() for name, each in named.items()})
+    names = list(
+        _valid_names([column.name for column in columns], _LONGEST_NAME[ending])
+    )
+    columns_by_name = dict(zip(names, columns, strict=True))
+    frame = pd.DataFrame(
+        {name: column.for_statistics() for name, column in columns_by_name.items()}
+    )
     labels: dict[str, dict[int | float, str]] = {
-        name: {code: each.levels[code] for code in each.levels}
-        for name, each in named.items()
-        if each.levels
+        name: {code: column.levels[code] for code in column.levels}
+        for name, column in columns_by_name.items()
+        if column.levels
     }
-    titles: list[str | None] = [(each.title or each.name)[:80] for each in columns]
+    titles: list[str | None] = [
+        (column.title or column.name)[:80] for column in columns
+    ]
     write = pyreadstat.write_sav if ending == ".sav" else pyreadstat.write_dta
     write(frame, str(path), column_labels=titles, variable_value_labels=labels)
 
 
 def _valid_names(names: Sequence[str], longest: int) -> Iterator[str]:
     """Yield names that SPSS and Stata take; the old name is the variable's label."""
-    taken: set[str] = set()
+    names_in_use: set[str] = set()
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", name).strip("_")[: longest - 3] or "v"
         if not plain[0].isalpha():
             plain = f"v_{plain}"
         fresh, number = plain, 2
-        while fresh.lower() in taken:
+        while fresh.lower() in names_in_use:
             fresh, number = f"{plain}{number}", number + 1
-        taken.add(fresh.lower())
+        names_in_use.add(fresh.lower())
         yield fresh

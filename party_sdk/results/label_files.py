@@ -43,9 +43,9 @@ def write_labels(
     The file is there as a whole or not at all; a link is replaced, not followed. What is
     not a number stays empty.
     """
-    table = _build_table(labels, ids, naming, more)
+    content = encode_labels(path.suffix.lower(), labels, ids, naming, more)
     with replacing(path) as fresh:
-        write_arrow(table, fresh, path.suffix.lower())
+        fresh.write_bytes(content)
     return path
 
 
@@ -57,27 +57,18 @@ def encode_labels(
     more: Mapping[str, FloatArray],
 ) -> bytes:
     """Return what :func:`write_labels` writes into a file with this ending."""
-    content = BytesIO()
-    write_arrow(_build_table(labels, ids, naming, more), content, ending)
-    return content.getvalue()
-
-
-def _build_table(
-    labels: IntArray,
-    ids: Sequence[str] | None,
-    naming: Sequence[str],
-    more: Mapping[str, FloatArray],
-) -> pa.Table:
     columns = id_columns(labels, ids, naming)
     for name, values in {"label": labels, **more}.items():
         columns[free_name(name, columns)] = pa.array(values, from_pandas=True)
-    return pa.table(columns)
+    content = BytesIO()
+    write_arrow(pa.table(columns), content, ending)
+    return content.getvalue()
 
 
 def id_columns(
     labels: IntArray, ids: Sequence[str] | None, naming: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what names the rows, by column: ids, or row numbers from 0."""
+    """Return the id columns, or row numbers from 0."""
     if ids is None:
         return {"id": pa.array(range(len(labels)))}
     if len(naming) < 2:
@@ -118,8 +109,8 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
     book = workbook(target)
     sheet = book.add_worksheet("labels")
     sheet.write_row(0, 0, table.column_names)
-    for place, column in enumerate(table.columns):
-        sheet.write_column(1, place, column.to_pylist())
+    for index, column in enumerate(table.columns):
+        sheet.write_column(1, index, column.to_pylist())
     book.close()
 
 
@@ -162,11 +153,11 @@ def check_ids(
     if isinstance(table, np.ndarray) or is_sparse(table):
         return  # which has no ids
     if isinstance(table, DataSource):
-        found = table.ids
+        table_ids = table.ids
     else:
         options = ReadOptions(id_column=naming, columns=columns[:1], mapping=mapping)
-        found = read_table(table, options).ids
-    if found is not None and list(found) != list(ids):
+        table_ids = read_table(table, options).ids
+    if table_ids is not None and list(table_ids) != list(ids):
         raise InvalidData(
             "The ids of the table are not those of the result, in the same order. Use "
             "the rows that took part, in the order in which they did."
@@ -188,19 +179,19 @@ def append_columns(table: Any, more: Mapping[str, FloatArray | IntArray]) -> Any
         raise InvalidData(
             f"{type(table).__name__} is no table of pandas, polars or pyarrow."
         ) from None
-    taken = {str(name) for name in frame.columns}
+    names = {str(name) for name in frame.columns}
     fresh = []
     for name, values in more.items():
         check_size(len(frame), len(values))
-        free = free_name(name, taken)
-        taken.add(free)
+        free = free_name(name, names)
+        names.add(free)
         fresh.append(nw.new_series(free, values, backend=frame.implementation))
     return frame.with_columns(*fresh).to_native()
 
 
-def free_name(name: str, taken: Mapping[str, Any] | set[str]) -> str:
-    """Return a name that is not taken."""
-    while name in taken:
+def free_name(name: str, names: Mapping[str, Any] | set[str]) -> str:
+    """Append underscores to a name until it is unused."""
+    while name in names:
         name += "_"
     return name
 
@@ -265,14 +256,13 @@ def _count(texts: pa.Array) -> int:
 
     begins = compute.match_substring_regex(texts, _BEGINS)
     is_number = compute.match_substring_regex(texts, _NUMBER)
-    found = compute.and_not(begins, is_number)
-    return int(compute.sum(found, min_count=0).as_py())
+    is_formula = compute.and_not(begins, is_number)
+    return int(compute.sum(is_formula, min_count=0).as_py())
 
 
 def formula_note(path: Path) -> str:
-    """Return what to do about such cells; empty where there are none."""
-    n_cells = formula_cells(path)
-    if n_cells == 0:
+    """Return the advice about formula-like cells; empty without any."""
+    if (n_cells := formula_cells(path)) == 0:
         return ""
     begin = "1 cell begins" if n_cells == 1 else f"{n_cells} cells begin"
     return (

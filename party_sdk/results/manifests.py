@@ -66,9 +66,9 @@ def digest_matrix(X: FloatArray | IntArray) -> str:
     words = np.ascontiguousarray(X, dtype=kind)
     if kind == "<f8" and np.isnan(words).any():
         words = np.where(np.isnan(words), np.nan, words)
-    found = sha256(",".join(map(str, X.shape)).encode() + b":")
-    found.update(words.tobytes())
-    return found.hexdigest()
+    hasher = sha256(",".join(map(str, X.shape)).encode() + b":")
+    hasher.update(words.tobytes())
+    return hasher.hexdigest()
 
 
 @cache

@@ -35,7 +35,7 @@ from party_sdk.results.label_files import encode_labels, naming_of, write_labels
 
 
 class VariableMoments(Record):
-    """Memory: the own rows as the table has them, before they were prepared.
+    """Memory: moments of the own rows before preparation.
 
     counts: how many rows have a value.
     mean, deviations, minimum, maximum: of these, in the units of the table; 0 where
@@ -63,11 +63,11 @@ def measure_variables(rows: DataSource) -> VariableMoments:
     counts, total = np.zeros(width, dtype=np.int64), np.zeros(width)
     low, high = np.full(width, np.inf), np.full(width, -np.inf)
     for batch in rows.batches():
-        known = ~np.isnan(batch)
-        counts += known.sum(axis=0)
-        total += np.where(known, batch, 0.0).sum(axis=0)
-        low = np.minimum(low, np.where(known, batch, np.inf).min(axis=0))
-        high = np.maximum(high, np.where(known, batch, -np.inf).max(axis=0))
+        is_value = ~np.isnan(batch)
+        counts += is_value.sum(axis=0)
+        total += np.where(is_value, batch, 0.0).sum(axis=0)
+        low = np.minimum(low, np.where(is_value, batch, np.inf).min(axis=0))
+        high = np.maximum(high, np.where(is_value, batch, -np.inf).max(axis=0))
     has_some = counts > 0
     mean = total / np.maximum(counts, 1)
     deviations = np.zeros(width)
@@ -88,7 +88,7 @@ _MOST_LISTED: Final = 200
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
-    """New rows beside what a home keeps of the trained ones.
+    """New rows compared with the trained rows of a home.
 
     trained: moments and ranges of the own rows, as they were clustered.
     variables: the same rows as the table had them; None where nothing was prepared.
@@ -109,14 +109,14 @@ class Comparison:
 
     @cached_property
     def doubt(self) -> str:
-        """Return which columns look like other units than those of the session."""
+        """Return a question if columns seem to have other units than the session's."""
         plan, dictionary = self.terms.plan(self.slot), self._dictionary
         columns = columns_of(self.rows.columns, plan, dictionary)
         session, new = map(Distribution.of, (self.trained, self._moments))
         return question(columns, new, session, "the session's rows")
 
     def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:
-        """Return the share of columns outside of each row, and what is said of all."""
+        """Return the share of columns out of range per row, and the summary."""
         n_rows, width = len(self.numbers), len(self.rows.columns)
         of_rows, of_columns = self._count_outside()
         columns = sorted(
@@ -150,9 +150,9 @@ class Comparison:
         outside: float64 (m,); share of rows outside the trained range.
         """
         plan, dictionary = self.terms.plan(self.slot), self._dictionary
-        then, now = self.trained, self._moments
+        trained, current = self.trained, self._moments
         shifts = np.full(len(outside), np.nan)
-        moved, spread = now.mean - then.mean, then.spread
+        moved, spread = current.mean - trained.mean, trained.spread
         np.divide(moved, spread, out=shifts, where=spread > 0)
         numbers: dict[str, int] = {}
         before = after = None
@@ -163,14 +163,14 @@ class Comparison:
             before, after = self.variables, measure_variables(rows)
             names = () if dictionary is None else dictionary.names
             numbers = {name: number for number, name in enumerate(names)}
-        for place, name in enumerate(self.rows.columns):
-            number = place if plan is None else numbers[plan.sources[place]]
-            in_units = plan is not None and bool(plan.in_units[place])
+        for index, name in enumerate(self.rows.columns):
+            number = index if plan is None else numbers[plan.sources[index]]
+            in_units = plan is not None and bool(plan.in_units[index])
             figures: dict[str, Any] = {}
             if plan is None or in_units:
-                unit = float(plan.bounds.high[place]) if plan is not None else 1.0
-                figures["then"] = float(then.mean[place]) / unit
-                figures["now"] = float(now.mean[place]) / unit
+                unit = float(plan.bounds.high[index]) if plan is not None else 1.0
+                figures["then"] = float(trained.mean[index]) / unit
+                figures["now"] = float(current.mean[index]) / unit
             else:
                 figures["then"] = _observed_mean(before, number)
                 figures["now"] = _observed_mean(after, number)
@@ -183,8 +183,8 @@ class Comparison:
             yield VariableDrift(
                 name=name,
                 is_share=in_units,
-                shift=None if np.isnan(shifts[place]) else float(shifts[place]),
-                outside=float(outside[place]),
+                shift=None if np.isnan(shifts[index]) else float(shifts[index]),
+                outside=float(outside[index]),
                 **figures,
             )
 
@@ -222,7 +222,6 @@ def _observed_mean(variables: VariableMoments | None, number: int) -> float | No
 
 
 def _compare_clusters(before: IntArray, labels: IntArray) -> Iterator[ClusterDrift]:
-    """Yield the share of rows in each cluster then and now."""
     sizes = np.bincount(labels, minlength=len(before))
     before = np.pad(before, (0, len(sizes) - len(before)))
     n_before, n_now = int(before.sum()), int(sizes.sum())
@@ -265,10 +264,10 @@ class NewRows:
     naming: tuple[str, ...]
 
     @classmethod
-    def of(
+    def from_placement(
         cls, placement: Placement, data: DataSource, review: Comparison | None
     ) -> NewRows:
-        """Return new rows as they were placed, beside the trained ones."""
+        """Return placed rows with their comparison to the trained rows."""
         outside = summary = None
         if review is not None:
             outside, summary = review.summarise(placement)
@@ -297,9 +296,9 @@ class NewRows:
     @property
     def _columns(self) -> Mapping[str, FloatArray]:
         """Return what stands beside the labels; what is not known has no column."""
-        known = {
+        columns = {
             "distance": self.distances,
             "uncertainty": self.uncertainty,
             "outside": self.outside,
         }
-        return {name: values for name, values in known.items() if values is not None}
+        return {name: values for name, values in columns.items() if values is not None}

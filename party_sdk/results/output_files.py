@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from hashlib import sha256
+from contextlib import contextmanager, suppress
+from hashlib import file_digest
 from pathlib import Path
 from typing import Protocol
 
@@ -16,7 +16,7 @@ _PIXELS = frozenset({".png", ".pdf", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"})
 
 
 class WritingSession(Protocol):
-    """What remembers which files were written for a session."""
+    """A record of the files written for a session."""
 
     @property
     def written_files(self) -> Mapping[str, str]:
@@ -38,10 +38,12 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
             continue
         if path.is_dir() or not path.parent.is_dir():
             raise InvalidParameters(f"{path.name!r} cannot be written: no such folder.")
-        if not force and _same(path, source):
-            raise GuardRefused(
-                f"{path.name!r} is the table that is read: name another file, or --force."
-            )
+        with suppress(OSError):
+            if not force and path.exists() and path.samefile(source):
+                raise GuardRefused(
+                    f"{path.name!r} is the table that is read: name another file, or "
+                    "--force."
+                )
         if path.suffix.lower() == ".xlsx":
             # not above: nothing is written by anyone who only reads
             from party_sdk.results.label_files import require_excel
@@ -71,12 +73,12 @@ def keep_others(
     paths: Iterable[Path | None], session: WritingSession | None, *, force: bool
 ) -> None:
     """Refuse to replace files, unless they are what this session wrote."""
-    written = {} if session is None else session.written_files
+    digests = {} if session is None else session.written_files
     for path in paths:
         if path is None or force or not (path.exists() or path.is_symlink()):
             continue
-        known = written.get(str(path.resolve()))
-        if path.is_symlink() or known not in {_digest(path), _BEING_WRITTEN}:
+        digest = digests.get(str(path.resolve()))
+        if path.is_symlink() or digest not in {_digest(path), _BEING_WRITTEN}:
             stranger = (
                 "" if session is None else ", and is nothing that this session wrote"
             )
@@ -102,22 +104,12 @@ def remember_outputs(
 
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
-        digest = sha256()
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
-
-
-def _same(path: Path, source: Path) -> bool:
-    try:
-        return path.exists() and path.samefile(source)
-    except OSError:
-        return False
+        return file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Lend a file that takes the place of another in one step; a link is not followed.
+    """Yield a path whose file replaces another atomically; links are not followed.
 
     Raises StorageFull if there is no room: what was there stays.
     """

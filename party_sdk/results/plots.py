@@ -69,7 +69,7 @@ def draw(
             _borders(result.labels[rows]),
             _borders(result.item_memberships.argmax(axis=0)[columns]),
         )
-        drawn = svg.blocks(
+        picture = svg.blocks(
             "matrix", "Objects and items by cluster", cells.tolist(), borders
         )
     else:
@@ -77,13 +77,13 @@ def draw(
             data,
             result.labels,
             units=units,
-            most=_MOST_POINTS,
+            limit=_MOST_POINTS,
             means=result.centroids,
             covariances=result.covariances,
         )
         points = axes.to_points(data.n_rows)
-        drawn = svg.scatter("rows", "Your rows on two axes", points)
-    return Picture(svg.standalone(drawn))
+        picture = svg.scatter("rows", "Your rows on two axes", points)
+    return Picture(svg.standalone(picture))
 
 
 def block_order(result: Result) -> tuple[IntArray, IntArray]:
@@ -101,14 +101,14 @@ def block_order(result: Result) -> tuple[IntArray, IntArray]:
 
 
 def _bins(n: int) -> csr_array:
-    """Return what takes the means of n lines that follow each other, few of them."""
+    """Return the matrix that averages n lines in consecutive bins."""
     bins = np.arange(n) * min(n, _MOST_CELLS) // n
     shares = 1.0 / np.bincount(bins)[bins]
     return csr_array((shares, (bins, np.arange(n))))
 
 
 def _borders(labels: IntArray) -> list[float]:
-    """Return after which share of sorted lines another cluster begins."""
+    """Return the shares of the sorted lines at which clusters begin."""
     after = (np.flatnonzero(np.diff(labels)) + 1) / len(labels)
     return [float(share) for share in after]
 
@@ -129,7 +129,7 @@ class Axes(NamedTuple):
     outlines: FloatArray
 
     def to_points(self, n_rows: int) -> Points:
-        """Return what is drawn of a table of so many rows, to four digits."""
+        """Return the points to draw, to four digits."""
         return Points(
             x=tuple(self.positions[:, 0].round(4).tolist()),
             y=tuple(self.positions[:, 1].round(4).tolist()),
@@ -148,7 +148,7 @@ def principal_axes(
     labels: IntArray,
     *,
     units: FloatArray | None = None,
-    most: int,
+    limit: int,
     means: FloatArray | None = None,
     covariances: FloatArray | None = None,
 ) -> Axes:
@@ -156,10 +156,10 @@ def principal_axes(
 
     units: float64 (m,); by what each column is divided; its own standard deviation by
         default.
-    most: of larger tables so many rows at most, evenly spread over the table.
+    limit: of larger tables so many rows at most, evenly spread over the table.
     means, covariances: float64 (k, m), (k, m, m); of a mixture.
     """
-    X, shown = _some_rows(data, labels, most)
+    X, sample_labels = _some_rows(data, labels, limit)
     units = X.std(axis=0) if units is None else units
     units = np.where(units > 0, units, 1.0)
     Z = (X - X.mean(axis=0)) / units
@@ -187,13 +187,15 @@ def principal_axes(
         )
         centres = (means - X.mean(axis=0)) @ across
         outlines = centres[:, None] + circle @ directions.swapaxes(1, 2)
-    return Axes(positions, shown, (float(shares[0]), float(shares[1])), outlines)
+    return Axes(
+        positions, sample_labels, (float(shares[0]), float(shares[1])), outlines
+    )
 
 
 def _some_rows(
-    data: DataSource, labels: IntArray, most: int
+    data: DataSource, labels: IntArray, limit: int
 ) -> tuple[FloatArray, IntArray]:
-    step = max(1, -(-data.n_rows // most))
+    step = max(1, -(-data.n_rows // limit))
     parts, begin = [], 0
     for batch in data.batches():
         parts.append(batch[(-begin) % step :: step])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,21 +100,17 @@ class Result:
         need no variable that is only described.
         """
         described = frozenset(() if schema is None else schema.described_names)
+        parts = {f.name for f in fields(outcome)} & {f.name for f in fields(cls)}
+        shared = {name: getattr(outcome, name) for name in parts}
+        shared |= {
+            "figures": tuple(outcome.figures),
+            "profiles": tuple(outcome.profiles),
+        }
         return cls(
-            labels=outcome.labels,
-            cluster_sizes=outcome.cluster_sizes,
-            centroids=outcome.centroids,
-            covariances=outcome.covariances,
-            coordinates=outcome.coordinates,
-            memberships=outcome.memberships,
-            item_memberships=outcome.item_memberships,
+            **shared,
             ids=None if data is None else data.ids,
             naming=naming_of(data),
             columns=tuple(name for name in columns if name not in described),
-            figures=tuple(outcome.figures),
-            chosen=outcome.chosen,
-            profiles=tuple(outcome.profiles),
-            report=outcome.report,
             _predict=outcome.predict,
             _schema=None if schema is None else schema.clustered_part,
             _preparation=preparation,
@@ -145,13 +141,13 @@ class Result:
         """
         from party_sdk.results.new_rows import NewRows
 
-        place = self.check_labels_new_rows()
+        place_rows = self.check_labels_new_rows()
         data = self._open(table, id_column, mapping)
         review = None if self._compare is None else self._compare(data, self.own_sizes)
         doubt = "" if review is None else review.doubt
         if doubt and not (agree is not None and agree(doubt)):
             raise GuardRefused(doubt)
-        return NewRows.of(place(data), data, review)
+        return NewRows.from_placement(place_rows(data), data, review)
 
     @property
     def labels_new_rows(self) -> bool:
@@ -173,16 +169,15 @@ class Result:
     def _open(
         self, table: Any, id_column: IdColumns, mapping: TableMapping | None
     ) -> DataSource:
-        """Return new rows with the columns of the session, in its order."""
         is_matrix = isinstance(table, np.ndarray | DataSource) or is_sparse(table)
-        kept = self._mapping and self._mapping.for_new_rows()
+        session_mapping = self._mapping and self._mapping.for_new_rows()
         data = open_table(
             table,
             id_column=id_column,
             columns=None if is_matrix or not self.columns else self.columns,
             schema=self._schema,
             preparation=self._preparation,
-            mapping=None if is_matrix else mapping or kept,
+            mapping=None if is_matrix else mapping or session_mapping,
         )
         if isinstance(table, Table) and data.columns != self.columns:
             raise InvalidData(
@@ -194,9 +189,9 @@ class Result:
     @property
     def own_sizes(self) -> IntArray:
         """Return how many of the party's rows are in each cluster."""
-        known = 0 if self.cluster_sizes is None else len(self.cluster_sizes)
+        n_clusters = 0 if self.cluster_sizes is None else len(self.cluster_sizes)
         clustered = self.labels[self.labels >= 0]
-        counts: IntArray = np.bincount(clustered, minlength=known).astype(np.int64)
+        counts: IntArray = np.bincount(clustered, minlength=n_clusters).astype(np.int64)
         return counts
 
     def to_frame(self, table: Any) -> Any:
@@ -251,15 +246,15 @@ class Result:
             ]
             for k, n in enumerate(own)
         ]
-        if left := len(self.labels) - sum(own):
-            sizes.append(["no cluster", text.number(left), ""])
+        if n_unassigned := len(self.labels) - sum(own):
+            sizes.append(["no cluster", text.number(n_unassigned), ""])
         runs = [
             RunLine(
-                n_clusters=each.n_clusters,
-                figures=each.values,
+                n_clusters=figures.n_clusters,
+                figures=figures.values,
                 chosen=number == self.chosen,
             )
-            for number, each in enumerate(self.figures)
+            for number, figures in enumerate(self.figures)
         ]
         names = text.shown_figures(runs)
         lines = [
@@ -277,7 +272,6 @@ class Result:
         )
 
     def _by_cluster(self) -> dict[str, FloatArray]:
-        """Return the memberships of each cluster by their name in files and frames."""
         columns = [] if self.memberships is None else list(self.memberships.T)
         return {f"membership_{k}": column for k, column in enumerate(columns)}
 
@@ -298,8 +292,8 @@ class Result:
             memberships nor centres.
         """
         if self.memberships is not None:
-            left: FloatArray = 1.0 - self.memberships.max(axis=1)
-            return left
+            uncertainty: FloatArray = 1.0 - self.memberships.max(axis=1)
+            return uncertainty
         return None if self._predict is None else self._predict(rows).uncertainty
 
     def save(self, path: str | Path, uncertainty: FloatArray | None = None) -> Path:

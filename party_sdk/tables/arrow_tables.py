@@ -35,14 +35,14 @@ from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
 from party_sdk.tables.source import Batch, RowLocations, Source
-from party_sdk.tables.unpacking import Unpacked, unusable
+from party_sdk.tables.unpacking import Unpacked, answer_error
 
 _SAMPLE: Final = 1_000
 """Texts of a column by which it is judged how they are written."""
 
 
 class ArrowSource(Source):
-    """Columns of Arrow, of which each row is read.
+    """An Arrow table as a source: every row is read.
 
     names, kinds: of all columns.
     table: those that may be asked for.
@@ -56,50 +56,52 @@ class ArrowSource(Source):
         names: Names,
         kinds: Sequence[Kind],
         table: pa.Table,
-        places: Mapping[int, int],
+        positions: Mapping[int, int],
         dialect: Dialect,
         unpacked: Unpacked = Unpacked(),  # noqa: B008  frozen
     ) -> None:
         self.names, self.kinds = names, kinds
-        self._table, self._places, self._unpacked = table, places, unpacked
+        self._table, self._positions, self._unpacked = table, positions, unpacked
         self._signs = SignWatches()
         samples = [
-            texts(table.column(places[place]).slice(0, _SAMPLE).combine_chunks())
-            if kind == "words" and place in places
+            texts(table.column(positions[index]).slice(0, _SAMPLE).combine_chunks())
+            if kind == "words" and index in positions
             else pa.nulls(0)
-            for place, kind in enumerate(kinds)
+            for index, kind in enumerate(kinds)
         ]
-        written = [sample.drop_null().to_pylist() for sample in samples]
+        sample_cells = [sample.drop_null().to_pylist() for sample in samples]
         numeric, mixed = {*unpacked.numeric}, {*unpacked.mixed}
-        judged = [
-            [] if place in numeric - mixed else cells
-            for place, cells in enumerate(written)
+        judged_cells = [
+            [] if index in numeric - mixed else cells
+            for index, cells in enumerate(sample_cells)
         ]
         self.forms = [
             replace(PLAIN, codes=form.codes)
-            if place in numeric - mixed
-            else replace(form, has_numbers=place in mixed)
-            for place, form in enumerate(find_forms(judged, dialect))
+            if index in numeric - mixed
+            else replace(form, has_numbers=index in mixed)
+            for index, form in enumerate(find_forms(judged_cells, dialect))
         ]
         self._dialect = settle(dialect, self.forms)
         self._warnings = list(unpacked.warnings)
         if unpacked.is_text:
             self.kinds = [
                 guess(cells, form) if kind == "words" else kind
-                for kind, cells, form in zip(kinds, written, self.forms, strict=True)
+                for kind, cells, form in zip(
+                    kinds, sample_cells, self.forms, strict=True
+                )
             ]
             self._warnings += column_warnings(
-                names.all, self.kinds, written, self.forms
+                names.all, self.kinds, sample_cells, self.forms
             )
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return what was guessed."""
+        """Return warnings about what was guessed."""
         return [*self._warnings, *self._signs.warnings()]
 
     @property
     def locations(self) -> RowLocations:
-        """Return how rows are counted."""
+        """Return the row numbers of the table."""
         first, empty = self._unpacked.first, np.array(self._unpacked.empty, np.int64)
         end = first + len(self._table) + len(empty)
         return RowLocations(
@@ -109,7 +111,7 @@ class ArrowSource(Source):
 
     @property
     def format_description(self) -> dict[str, Any]:
-        """Return what was chosen in a file, and how its texts are written."""
+        """Return the sheet or part that was read, and how its texts are written."""
         dialect = self._dialect
         decimal = {"decimal": dialect.decimal} if dialect.decimal != "." else {}
         dates = {"dates": dialect.dates} if dialect.dates else {}
@@ -118,23 +120,25 @@ class ArrowSource(Source):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield cells as Arrow has them."""
-        named = [*(column.name for column in columns), *naming]
-        places = [self._places[self.names.position(name)] for name in named]
+        """Yield the cells in their Arrow types."""
+        columns_read = [*(column.name for column in columns), *naming]
+        positions = [
+            self._positions[self.names.position(name)] for name in columns_read
+        ]
         forms = [self.forms[self.names.position(column.name)] for column in columns]
         self._signs, n_rows = SignWatches(columns, forms), 0
-        size = batch_rows(len(places))
-        for batch in self._table.select(places).to_batches(size):
+        size = batch_rows(len(positions))
+        for batch in self._table.select(positions).to_batches(size):
             cells = batch.columns[: len(columns)]
             self._signs.see(cells, n_rows)
             yield Batch(cells, batch.columns[len(columns) :])
             n_rows += len(batch)
 
-    def tell(self, findings: Findings) -> None:
-        """Add columns of texts whose numbers have two readings: every row was read."""
+    def add_findings(self, findings: Findings) -> None:
+        """Add the columns of text whose numbers have two readings."""
         for problem in self._unpacked.problems:
             findings.add(problem)
-        self._signs.tell(findings, self.locations)
+        self._signs.add_findings(findings, self.locations)
 
 
 def frame_source(
@@ -164,21 +168,21 @@ def frame_source(
         raise InvalidData("Two columns have the same name.") from None
     names = Names(str(name) for name in frame.columns)
     # an index of pandas comes as columns behind the others
-    places = list(range(len(frame.columns)))
+    positions = list(range(len(frame.columns)))
     try:
-        arrow: pa.Table = frame.to_arrow().select(places)
+        arrow: pa.Table = frame.to_arrow().select(positions)
     except (pa.ArrowException, TypeError, ValueError):
         raise InvalidData(_explain_unknown_kind(frame)) from None
     arrow = pa.table(
         [_in_own_zone(column, column.type) for column in arrow.columns],
-        [str(place) for place in places],
+        [str(position) for position in positions],
     )
     kinds = [kind_of(kind) for kind in arrow.schema.types]
-    return ArrowSource(names, kinds, arrow, dict(enumerate(places)), dialect)
+    return ArrowSource(names, kinds, arrow, dict(enumerate(positions)), dialect)
 
 
 def _in_own_zone(cells: Any, kind: pa.DataType) -> Any:
-    """Return timestamps as clocks of their zone show them; other cells as they are.
+    """Convert timestamps to the local time of their zone; leave other cells as they are.
 
     cells: instants are counted in UTC where ``kind`` alone has the zone.
     """
@@ -194,7 +198,6 @@ def _in_own_zone(cells: Any, kind: pa.DataType) -> Any:
 
 
 def _explain_unknown_kind(frame: Any) -> str:
-    """Return which column cannot be read, as far as one alone cannot."""
     for name in frame.columns:
         try:
             frame.select(name).to_arrow()
@@ -209,7 +212,7 @@ def _explain_unknown_kind(frame: Any) -> str:
 def copied_source(
     path: Path, unpacked: Unpacked, copy: Path, dialect: Dialect
 ) -> ArrowSource:
-    """Return a file as a source, given the copy of its columns.
+    """Return the copied columns of a file as a source.
 
     Raises InvalidData if the copy is none of such columns.
     """
@@ -220,13 +223,13 @@ def copied_source(
             table = stream.read_all()
         table.validate(full=True)
     except (FileNotFoundError, pa.ArrowException, ValueError):
-        raise unusable(path) from None
+        raise answer_error(path) from None
     names = Names(unpacked.names)
-    n_chosen = len(unpacked.chosen)
+    n_chosen = len(unpacked.columns)
     if table.num_columns != n_chosen or len(unpacked.kinds) != len(names.all):
-        raise unusable(path)
-    places = dict(zip(unpacked.chosen, range(n_chosen), strict=True))
-    return ArrowSource(names, unpacked.kinds, table, places, dialect, unpacked)
+        raise answer_error(path)
+    positions = dict(zip(unpacked.columns, range(n_chosen), strict=True))
+    return ArrowSource(names, unpacked.kinds, table, positions, dialect, unpacked)
 
 
 def write_rows(
@@ -237,21 +240,20 @@ def write_rows(
     mixed: Collection[int] = (),
     first: int = 1,
 ) -> Unpacked:
-    """Write rows as an Arrow stream, numbers as such and other cells as texts.
+    """Write rows as an Arrow stream: numbers as numbers, all other cells as text.
 
     Rows that hold nothing are left out.
 
     numeric: places of columns of which every cell is a number, or empty.
     mixed: places of columns whose numbers are written without a decimal sign, as texts
         beside them have signs of their own.
-    first: the number of the first row.
 
     Raises InvalidData if a cell is too long.
     """
     width, empty, is_whole = len(names), list[int](), dict.fromkeys(numeric, True)
     kinds = [
-        pa.float64() if place in numeric else pa.large_string()
-        for place in range(width)
+        pa.float64() if index in numeric else pa.large_string()
+        for index in range(width)
     ]
     schema = pa.schema(list(zip(map(str, range(width)), kinds, strict=True)))
 
@@ -259,51 +261,45 @@ def write_rows(
         begin, every = first, iter(rows)
         while piece := list(islice(every, batch_rows(width))):
             columns = [
-                _numbers(cells) if place in numeric else _texts(cells, place in mixed)
-                for place, cells in enumerate(zip(*piece, strict=True))
+                _to_arrow(cells, index in numeric, index in mixed)
+                for index, cells in enumerate(zip(*piece, strict=True))
             ]
-            for place in numeric:
-                values = columns[place].drop_null().to_numpy()
-                is_whole[place] &= bool(
+            for index in numeric:
+                values = columns[index].drop_null().to_numpy()
+                is_whole[index] &= bool(
                     ((values == np.trunc(values)) & (np.abs(values) < 2**53)).all()
                 )
             is_filled = reduce(compute.or_, map(compute.is_valid, columns))
-            places = np.flatnonzero(~is_filled.to_numpy(zero_copy_only=False))
-            empty.extend((begin + places).tolist())
+            indices = np.flatnonzero(~is_filled.to_numpy(zero_copy_only=False))
+            empty.extend((begin + indices).tolist())
             begin += len(piece)
             yield pa.record_batch(columns, schema).filter(is_filled)
 
     write_stream(batches(), schema, copy)
     number_kinds: dict[int, Kind] = {
-        place: "integer" if whole else "number" for place, whole in is_whole.items()
+        index: "integer" if whole else "number" for index, whole in is_whole.items()
     }
     return Unpacked(
         names=tuple(names),
-        kinds=tuple(number_kinds.get(place, "words") for place in range(width)),
-        chosen=tuple(range(width)),
+        kinds=tuple(number_kinds.get(index, "words") for index in range(width)),
+        columns=tuple(range(width)),
         is_text=True,
         first=first,
         empty=tuple(empty),
     )
 
 
-def _numbers(cells: Sequence[Any]) -> pa.Array:
-    values = [None if cell == "" else cell for cell in cells]
-    return pa.array(values, pa.float64(), from_pandas=True)
-
-
-def _texts(cells: Sequence[Any], is_mixed: bool) -> pa.Array:  # noqa: FBT001  of its place
-    write = _without_sign if is_mixed else as_text
-    return pa.array([write(cell) or None for cell in cells], pa.large_string())
-
-
-def _without_sign(value: Any) -> str:
-    """Return a value as text: 5.125 as 5125e-3, which has one reading alone."""
-    text = as_text(value)
-    if not isinstance(value, float) or "." not in text:
-        return text
-    _, digits, exponent = Decimal(text).as_tuple()
-    return f"{'-' * (value < 0)}{''.join(map(str, digits))}e{exponent}"
+def _to_arrow(cells: Sequence[Any], is_numeric: bool, is_mixed: bool) -> pa.Array:  # noqa: FBT001  of its index
+    if is_numeric:
+        values = [None if cell == "" else cell for cell in cells]
+        return pa.array(values, pa.float64(), from_pandas=True)
+    words = [as_text(cell) for cell in cells]
+    for row, (cell, text) in enumerate(zip(cells, words, strict=True)):
+        if is_mixed and isinstance(cell, float) and "." in text:
+            # 5.125 as 5125e-3, which has one reading alone
+            _, digits, exponent = Decimal(text).as_tuple()
+            words[row] = f"{'-' * (cell < 0)}{''.join(map(str, digits))}e{exponent}"
+    return pa.array([text or None for text in words], pa.large_string())
 
 
 def write_stream(
@@ -338,15 +334,15 @@ def unpack_parquet(
         with pa.OSFile(str(path)) as opened, parquet.ParquetFile(opened) as file:
             schema = file.schema_arrow
             names = Names(schema.names).all
-            chosen = [
-                place
-                for place, name in enumerate(names)
+            positions = [
+                position
+                for position, name in enumerate(names)
                 if columns is None or name in columns
             ]
-            fields = [schema.field(place) for place in chosen]
+            fields = [schema.field(position) for position in positions]
             _check_size(file, fields, limits)
             stored = [field.name for field in fields]
-            batches = file.iter_batches(batch_rows(len(chosen)), columns=stored)
+            batches = file.iter_batches(batch_rows(len(positions)), columns=stored)
             copied = pa.schema(
                 [(field.name, _stored_type(field.type)) for field in fields]
             )
@@ -356,7 +352,7 @@ def unpack_parquet(
                         [*map(_stored_cells, batch.select(stored), copied.types)],
                         copied,
                     )
-                    for batch in (batches if chosen else ())
+                    for batch in (batches if positions else ())
                 ),
                 copied,
                 copy,
@@ -368,7 +364,7 @@ def unpack_parquet(
     return Unpacked(
         names=tuple(schema.names),
         kinds=tuple(kind_of(_plain_type(kind)) for kind in schema.types),
-        chosen=tuple(chosen),
+        columns=tuple(positions),
         warnings=tuple(
             f"{field.name!r}: the days of its timestamps are those of UTC."
             for field in fields
@@ -378,7 +374,6 @@ def unpack_parquet(
 
 
 def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
-    """Refuse columns that take too much, as rows or as their pages say."""
     names = {field.name for field in fields}
     leaves = [file.schema.column(i).path for i in range(len(file.schema))]
     pages = [
@@ -399,12 +394,11 @@ def _check_size(file: Any, fields: Sequence[pa.Field], limits: Limits) -> None:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of a column's values, also where these are coded."""
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
-    """Return as which type a column is copied: in its own zone, and words as texts."""
+    """Return the type of a copied column: local timestamps, and words as text."""
     kind = _plain_type(kind)
     if types.is_timestamp(kind):
         return pa.timestamp(kind.unit)

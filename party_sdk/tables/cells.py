@@ -40,7 +40,7 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a text file is written; what is None is found in the file.
+    """How a text file is written. A value of None is detected from the file.
 
     encoding: a name that Python knows, for example utf-8, cp1252 or utf-16.
     delimiter, quote, decimal: one character each.
@@ -65,38 +65,36 @@ class Dialect:
     percent: str | None = None
 
     @classmethod
-    def parse(cls, given: Iterable[str]) -> Self:
-        """Return what texts such as ``delimiter=;`` and ``decimal=,`` say.
+    def parse(cls, texts: Iterable[str]) -> Self:
+        """Parse texts such as ``delimiter=;`` and ``decimal=,``.
 
         Raises InvalidParameters if a name is not known, or a value cannot be.
         """
-        said: dict[str, Any] = {}
-        for text in given:
-            name, found, value = text.partition("=")
-            if not found or name not in {each.name for each in fields(cls)}:
-                known = ", ".join(each.name for each in fields(cls))
-                raise InvalidParameters(f"--csv takes NAME=VALUE; names are {known}.")
+        values: dict[str, Any] = {}
+        for text in texts:
+            name, equals, value = text.partition("=")
+            if not equals or name not in {field.name for field in fields(cls)}:
+                names = ", ".join(field.name for field in fields(cls))
+                raise InvalidParameters(f"--csv takes NAME=VALUE; names are {names}.")
             if name == "missing":
-                said["missing"] = (*said.get("missing", ()), value)
+                values["missing"] = (*values.get("missing", ()), value)
             else:
-                said[name] = _read(name, value)
-        return cls(**said)
+                values[name] = _read(name, value)
+        return cls(**values)
 
     def describe(self) -> dict[str, Any]:
-        """Return what was found or said, for people."""
-        told = {
-            name: value for name, value in asdict(self).items() if value is not None
-        }
-        return {name: value for name, value in told.items() if value not in (0, ())}
+        """Return the parts that are set, for people."""
+        parts = asdict(self).items()
+        return {name: value for name, value in parts if value not in (None, 0, ())}
 
     def words(self) -> Iterator[str]:
-        """Yield texts that :meth:`parse` reads as this dialect."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.name == "missing":
+        """Yield the texts from which :meth:`parse` reads this dialect."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "missing":
                 yield from (f"missing={code}" for code in value)
-            elif value != each.default:
-                yield f"{each.name}={value}"
+            elif value != field.default:
+                yield f"{field.name}={value}"
 
     @property
     def codes(self) -> frozenset[str]:
@@ -124,13 +122,13 @@ def _read(name: str, value: str) -> Any:
     return value
 
 
-def from_mapping(given: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
-    """Return a dialect from what a caller names it by."""
-    if given is None or isinstance(given, Dialect):
-        return given or Dialect()
-    if isinstance(given, Mapping):
-        given = [f"{name}={value}" for name, value in given.items()]
-    return Dialect.parse(given)
+def from_mapping(spec: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
+    """Return the dialect that a caller describes."""
+    if spec is None or isinstance(spec, Dialect):
+        return spec or Dialect()
+    if isinstance(spec, Mapping):
+        spec = [f"{name}={value}" for name, value in spec.items()]
+    return Dialect.parse(spec)
 
 
 Kind: TypeAlias = Literal["number", "integer", "boolean", "date", "words", "nothing"]
@@ -158,7 +156,7 @@ BOOLEANS: Final = {
 """Spellings that are yes or no in any column."""
 _SPACES: Final = " \u00a0\u2009\u202f"
 _SIGNS: Final = {" ": f"[{_SPACES}]", "'": "['\u2019]", ".": r"\.", ",": ","}
-_OTHER: Final = {".": ",", ",": "."}
+_OPPOSITE_SIGN: Final = {".": ",", ",": "."}
 _LIMIT: Final = re.compile(r"([<>\u2264\u2265]=?)\s*(\S.*)")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?:[ T].*)?")
 _SHORT_DATE: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T].*)?")
@@ -170,24 +168,24 @@ _EXCEL_LEAPS: Final = 61
 
 
 def guess(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
-    """Return the kind of most cells: single ones that differ are for the operator."""
+    """Return the kind of most cells; the operator decides about exceptions."""
     values = [cell.strip() for cell in cells]
     codes = dialect.codes
-    given = [value for value in values if value not in codes]
-    if not given:
+    present = [value for value in values if value not in codes]
+    if not present:
         return "nothing"
-    if all(value.lower() in BOOLEANS for value in given):
+    if all(value.lower() in BOOLEANS for value in present):
         return "boolean"
     number = _NUMBERS["[.,]"]  # another sign than the column's is for the operator, too
     numbers = [
         value
-        for value in given
+        for value in present
         if number.fullmatch(value) or _INFINITE.fullmatch(value) or read_minus(value)
     ]
-    if 2 * len(numbers) > len(given) or (numbers and len(given) < 3):
+    if 2 * len(numbers) > len(present) or (numbers and len(present) < 3):
         whole = all(_INTEGER.fullmatch(value) for value in numbers)
         return "integer" if whole else "number"
-    if 2 * sum(map(is_date, given)) > len(given):
+    if 2 * sum(map(is_date, present)) > len(present):
         return "date"
     return "words"
 
@@ -198,26 +196,28 @@ def column_warnings(
     cells: Sequence[Sequence[str]],
     forms: Sequence[CellForm],
 ) -> Iterator[str]:
-    """Yield what an operator should know of words that look like numbers, and of codes."""
+    """Yield warnings about words that look like numbers, and about codes."""
     for name, kind, column, dialect in zip(names, kinds, cells, forms, strict=True):
         if kind == "integer" and any(_CODE.fullmatch(cell.strip()) for cell in column):
             yield f"{name!r}: numbers that begin with 0, perhaps codes: read as numbers."
         if kind != "words":
             continue
         values = [value for c in column if (value := c.strip()) not in dialect.codes]
-        begun = [value for value in values if _BEGINS.match(value)]
+        number_like = [value for value in values if _BEGINS.match(value)]
         if values and all(
             is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value)
             for value in values
         ):
             yield f"{name!r}: {SEPARATED}; a mapping reads them (thousands = …)."
-        elif 2 * len(begun) > len(values):
-            what = "is neither a number nor a date such as 2026-01-31"
-            yield f"{name!r}: {form(begun[0])!r} {what}."
+        elif 2 * len(number_like) > len(values):
+            yield (
+                f"{name!r}: {form(number_like[0])!r} is neither a number nor a date such "
+                "as 2026-01-31."
+            )
 
 
 def number_of(text: str) -> float | None:
-    """Return the number that a text with a decimal point is; None if it is none."""
+    """Return the number that a text with a decimal point stands for, or None."""
     try:
         return None if "_" in text else float(text)
     except ValueError:
@@ -257,7 +257,7 @@ _THOUSANDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CellForm:
-    """How the texts of a column are written; by default as any program reads them.
+    """How the texts of a column are written; by default in the form any program reads.
 
     decimal: the decimal sign.
     dates: the order of dates; None where nothing says whether the day or month is first.
@@ -275,13 +275,11 @@ class CellForm:
     has_numbers: bool = False
 
 
-def find_forms(columns: Sequence[Sequence[str]], given: Dialect) -> list[CellForm]:
-    """Return how each column writes numbers and dates, as far as cells decide it.
+def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellForm]:
+    """Return the form of numbers and dates in each column, as far as its cells decide it.
 
     A column that shows no decimal sign has that of the others, if they agree. The same
     holds for the order of dates with one separator.
-
-    given: what the operator says, which stays.
     """
     signs = [_count_signs(cells) for cells in columns]
     every = {sign for own in signs for sign in own}
@@ -290,10 +288,10 @@ def find_forms(columns: Sequence[Sequence[str]], given: Dialect) -> list[CellFor
     orders = [_find_orders(cells) for cells in columns]
     return [
         CellForm(
-            decimal=given.decimal or max(own, key=lambda s: own[s], default=common),
-            dates=given.dates or _decide_order(own_orders, orders),
-            codes=given.codes,
-            is_decided=bool(given.decimal or own),
+            decimal=dialect.decimal or max(own, key=lambda s: own[s], default=common),
+            dates=dialect.dates or _decide_order(own_orders, orders),
+            codes=dialect.codes,
+            is_decided=bool(dialect.decimal or own),
             is_shown=is_shown,
         )
         for own, own_orders in zip(signs, orders, strict=True)
@@ -301,7 +299,7 @@ def find_forms(columns: Sequence[Sequence[str]], given: Dialect) -> list[CellFor
 
 
 def settle(dialect: Dialect, forms: Sequence[CellForm]) -> Dialect:
-    """Return a dialect with the signs that most columns have, and their order of dates."""
+    """Return the dialect with the decimal sign and date order of most columns."""
     signs = Counter(form.decimal for form in forms if form.is_decided)
     dates = {form.dates for form in forms} - {"year-first"}
     return replace(
@@ -312,7 +310,7 @@ def settle(dialect: Dialect, forms: Sequence[CellForm]) -> Dialect:
 
 
 def describe_readings(number: str) -> str:
-    """Return both readings of a number such as 9.370, and what in a mapping decides."""
+    """Return both readings of a number such as 9.370, and the mapping that decides."""
     sign = "." if "." in number else ","
     return (
         f"{number!r} is {number.replace(sign, '')} or {number.replace(sign, '.')}, and no "
@@ -321,42 +319,41 @@ def describe_readings(number: str) -> str:
 
 
 def _count_signs(cells: Iterable[str]) -> Counter[str]:
-    """Return how many cells have which decimal sign, where they have no other reading."""
     counts: Counter[str] = Counter()
     for cell in map(str.strip, cells):
         if match := _THOUSANDS.fullmatch(cell):
-            counts[_OTHER[match[1]]] += 1
+            counts[_OPPOSITE_SIGN[match[1]]] += 1
         elif _DECIDING.fullmatch(cell):
             counts.update(sign for sign in ".," if sign in cell)
     return counts
 
 
 def _find_orders(cells: Iterable[str]) -> dict[str, set[str]]:
-    """Return by the separator of dates such as 1/2/2026 which orders its dates show.
+    """Return the orders of dates such as 1/2/2026 that the cells show, by separator.
 
     1.2.2026 is the first of February wherever points are used; of 1/2/2026 nobody knows.
     """
-    found: dict[str, set[str]] = {}
+    orders_by_separator: dict[str, set[str]] = {}
     for cell in cells:
         if match := _SHORT_DATE.fullmatch(cell.strip()):
-            shown = found.setdefault(match[2], set())
+            orders = orders_by_separator.setdefault(match[2], set())
             if match[2] == "." or int(match[1]) > 12:
-                shown.add("day-first")
+                orders.add("day-first")
             elif int(match[3]) > 12:
-                shown.add("month-first")
-    return found
+                orders.add("month-first")
+    return orders_by_separator
 
 
 def _decide_order(
-    own: Mapping[str, set[str]], every: Sequence[Mapping[str, set[str]]]
+    own_orders: Mapping[str, set[str]], columns: Sequence[Mapping[str, set[str]]]
 ) -> str | None:
-    """Return the one order of a column's dates; None where nothing says it."""
-    if not own:
+    """Return the date order of a column, or None if it is undecided."""
+    if not own_orders:
         return "year-first"
     orders: set[str] = set()
-    for separator, shown in own.items():
-        others = set().union(*(each.get(separator, ()) for each in every))
-        orders |= shown or others or {""}
+    for separator, own in own_orders.items():
+        elsewhere = set().union(*(column.get(separator, ()) for column in columns))
+        orders |= own or elsewhere or {""}
     return orders.pop() or None if len(orders) == 1 else None
 
 
@@ -364,7 +361,7 @@ def _decide_order(
 
 
 class LimitCell(NamedTuple):
-    """A value of which only a limit is known.
+    """A value below or above a limit of detection.
 
     is_below: whether the value lies below it, and not above.
     limit: the limit as it is written.
@@ -382,38 +379,38 @@ _OTHER_MINUS: Final = re.compile(
 
 
 def read_minus(text: str) -> str | None:
-    """Return a number whose minus is written otherwise with '-' in front; None of others.
+    """Return a number with an unusual minus sign in the form -1, or None.
 
     The sign is another one, stands behind the number, or is a pair of brackets.
     """
-    found = _OTHER_MINUS.fullmatch(text.strip())
-    if found is None or not reads_as_number(number := found[found.lastgroup or 0]):
+    match = _OTHER_MINUS.fullmatch(text.strip())
+    if match is None or not reads_as_number(number := match[match.lastgroup or 0]):
         return None
     return f"-{number}"
 
 
 def reads_as_number(text: str) -> bool:
-    """Return whether a text is a number without its minus, by some of the known signs."""
+    """Return whether a text is an unsigned number with some thousands separator."""
     return any(read_number(text, None, sign) is not None for sign in _SIGNS)
 
 
 def split_limit(text: str) -> LimitCell | None:
-    """Return what a cell such as ``<0.1`` says; None of any other."""
-    found = _LIMIT.fullmatch(text.strip())
-    if found is None:
+    """Parse a cell such as ``<0.1``; None for other cells."""
+    match = _LIMIT.fullmatch(text.strip())
+    if match is None:
         return None
-    return LimitCell(found[1][0] in "<\u2264", found[2].strip())
+    return LimitCell(match[1][0] in "<\u2264", match[2].strip())
 
 
 def read_number(text: str, decimal: str | None, thousands: str | None) -> str | None:
-    """Return a number with a point and without separators; None if it is written else.
+    """Return a number with a decimal point and without separators, or None.
 
     decimal: by default what ``thousands`` leaves; a point or a comma beside blanks.
     """
-    found = _number_form(decimal, thousands).fullmatch(text.strip())
-    if found is None:
+    match = _number_form(decimal, thousands).fullmatch(text.strip())
+    if match is None:
         return None
-    sign, whole, fraction, power = found.groups()
+    sign, whole, fraction, power = match.groups()
     digits = re.sub(r"\D", "", whole)
     return f"{sign}{digits}{f'.{fraction}' if fraction else ''}{power or ''}"
 
@@ -423,8 +420,8 @@ def _number_form(decimal: str | None, thousands: str | None) -> re.Pattern[str]:
     point = "[.,]"
     if decimal is not None:
         point = _SIGNS[decimal]
-    elif thousands in _OTHER:
-        point = _SIGNS[_OTHER[thousands]]
+    elif thousands in _OPPOSITE_SIGN:
+        point = _SIGNS[_OPPOSITE_SIGN[thousands]]
     whole = r"\d+"
     if thousands is not None:
         whole = rf"\d{{1,3}}(?:{_SIGNS[thousands]}\d{{3}})+|\d+"
@@ -432,13 +429,9 @@ def _number_form(decimal: str | None, thousands: str | None) -> re.Pattern[str]:
 
 
 def read_date(text: str, orders: Sequence[str]) -> str | None:
-    """Return a date with the year first; None if it is written in no such order."""
-    clean = text.strip()
-    for order in orders:
-        found = _in_order(clean, order)
-        if found is not None:
-            return found
-    return None
+    """Return a date in ISO 8601, or None if it has none of the orders."""
+    dates = (_in_order(text.strip(), order) for order in orders)
+    return next((day for day in dates if day is not None), None)
 
 
 def _in_order(text: str, order: str) -> str | None:
@@ -448,14 +441,14 @@ def _in_order(text: str, order: str) -> str | None:
         if days < _EXCEL_LEAPS or days > 2_958_465:  # 9999-12-31
             return None
         return (_EXCEL_BEGINS + timedelta(days=days)).isoformat()
-    found = (_YEAR_FIRST if order == "year-first" else _SHORT_DATE).fullmatch(text)
-    if found is None:
+    match = (_YEAR_FIRST if order == "year-first" else _SHORT_DATE).fullmatch(text)
+    if match is None:
         return None
     if order == "year-first":
-        year, month, day = found[1], found[3], found[4]
+        year, month, day = match[1], match[3], match[4]
     else:
-        year = found[4]
-        day, month = (found[1], found[3])[:: 1 if order == "day-first" else -1]
+        year = match[4]
+        day, month = (match[1], match[3])[:: 1 if order == "day-first" else -1]
     try:
         return date(int(year), int(month), int(day)).isoformat()
     except ValueError:
@@ -468,18 +461,20 @@ _MOST_TITLES: Final = 30
 _DECIMALS: Final = (Dialect(decimal="."), Dialect(decimal=","))
 
 
-def detect(text: str, given: Dialect) -> tuple[Dialect, list[str]]:
-    """Return how a text is written, and sentences on rows that were read as titles.
-
-    text: whole lines from the beginning of a file.
-    given: what the operator says, which stays.
-    """
+def detect(text: str, operator: Dialect) -> tuple[Dialect, list[str]]:
+    """Detect the dialect of a text; return it with warnings about title rows."""
     lines = [line.rstrip("\n") for line in _lines(text)]
-    skip = _lines_before(lines) if given.skip is None else given.skip
-    delimiter = given.delimiter or _sep_line(lines)
-    delimiter = delimiter or _find_delimiter(lines[skip:], given.quote)
-    dialect = replace(given, skip=skip, delimiter=delimiter)
-    if given.skip is not None:
+    # a first line 'sep=;' names the delimiter, as Excel writes it
+    first = lines[0] if lines else ""
+    is_sep = len(first) == 5 and first.startswith("sep=")
+    skip = operator.skip
+    if skip is None:
+        filled = (n for n, line in enumerate(lines) if line and line[0] != "#")
+        skip = 1 if is_sep else next(filled, 0)
+    delimiter = operator.delimiter or (first[4] if is_sep else "")
+    delimiter = delimiter or _find_delimiter(lines[skip:], operator.quote)
+    dialect = replace(operator, skip=skip, delimiter=delimiter)
+    if operator.skip is not None:
         return dialect, []
     head = list(islice(_records(text, dialect), HEAD_ROWS))
     n = count_titles([cells for _, cells in head])
@@ -490,12 +485,12 @@ def detect(text: str, given: Dialect) -> tuple[Dialect, list[str]]:
 
 
 def records(text: str, dialect: Dialect) -> list[list[str]]:
-    """Return the cells of a text's lines, the names of columns first."""
+    """Return the rows of a text; the first holds the column names."""
     return [cells for _, cells in _records(text, dialect) if cells]
 
 
 def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    """Yield cells with the number of lines up to their end.
+    """Yield rows with the number of the line where each ends.
 
     They end before a huge field: the reader of the whole file names its line.
     """
@@ -512,23 +507,7 @@ def split_lines(lines: Iterable[str], dialect: Dialect) -> Any:
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a text, whichever way they end."""
     return list(io.StringIO(text, newline=None))
-
-
-def _sep_line(lines: Sequence[str]) -> str | None:
-    """Return the delimiter that a first line 'sep=;' names, as Excel writes it."""
-    first = lines[0] if lines else ""
-    return first[4] if len(first) == 5 and first.startswith("sep=") else None
-
-
-def _lines_before(lines: Sequence[str]) -> int:
-    if _sep_line(lines):
-        return 1
-    for number, line in enumerate(lines):
-        if line and not line.startswith("#"):
-            return number
-    return 0
 
 
 def _find_delimiter(lines: Sequence[str], quote: str) -> str:
@@ -560,7 +539,7 @@ def _find_delimiter(lines: Sequence[str], quote: str) -> str:
 
 
 def count_titles(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows stand above the one with the names of columns.
+    """Return the number of title rows above the column names.
 
     A title fills at most half as many cells as the rows usually do. The names are the
     first row that fills more, and none of them is a number or a date; if one is, nothing
@@ -570,20 +549,19 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
     """
     filled = [sum(bool(cell.strip()) for cell in cells) for cells in rows[:HEAD_ROWS]]
     usual = median([count for count in filled if count] or [0])
-    for place, count in enumerate(filled[: _MOST_TITLES + 1]):
+    for index, count in enumerate(filled[: _MOST_TITLES + 1]):
         if 2 * count > usual:
-            has_value = any(is_date(cell) or has_number(cell) for cell in rows[place])
-            return 0 if has_value else place
+            has_value = any(is_date(cell) or has_number(cell) for cell in rows[index])
+            return 0 if has_value else index
     return 0
 
 
 def title_warning(n: int, word: str) -> str:
-    """Return the sentence on lines or rows that were read as titles."""
-    which = (
-        f"{word.capitalize()} 1 is" if n == 1 else f"{word.capitalize()}s 1 to {n} are"
-    )
+    """Return the warning about lines or rows that were read as titles."""
+    numbers = " 1 is" if n == 1 else f"s 1 to {n} are"
     return (
-        f"{which} read as a title: the names of columns stand in {word} {n + 1} "
+        f"{word.capitalize()}{numbers} read as a title: the names of columns stand in "
+        f"{word} {n + 1} "
         f"(--csv skip={n})."
     )
 
@@ -594,7 +572,7 @@ def has_number(cell: str) -> bool:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as a text file has it: without loss, on one line."""
+    """Return a value as text on one line, without loss."""
     if value is None:
         return ""
     if isinstance(value, bool):

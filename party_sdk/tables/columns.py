@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +66,7 @@ class Column:
     form: CellForm = PLAIN
 
     @classmethod
-    def of(
+    def from_schema(
         cls,
         name: str,
         kind: Kind,
@@ -74,12 +74,14 @@ class Column:
         codes: frozenset[str],
         form: CellForm = PLAIN,
     ) -> Column:
-        """Return a column with what a dictionary says of it."""
+        """Return a column with its field in the dictionary."""
         if schema is None:
             return cls(name, kind, None, codes, form=form)
         field = schema.field(name)
-        said = codes | schema.missing_codes(field)
-        return cls(name, kind, field, said - frozenset(field.levels), form=form)
+        missing_codes = codes | schema.missing_codes(field)
+        return cls(
+            name, kind, field, missing_codes - frozenset(field.levels), form=form
+        )
 
     @property
     def type(self) -> str:
@@ -102,7 +104,7 @@ class Column:
 
     @property
     def is_described(self) -> bool:
-        """Return whether it is known what number each cell is."""
+        """Return whether each cell has a known number."""
         return self.field is not None or self.type not in {"words", "date"}
 
     def heads(self, text: str) -> bool:
@@ -111,7 +113,7 @@ class Column:
 
     @property
     def spellings(self) -> Mapping[str, float] | None:
-        """Return the number of each text that may stand here; None of numbers and dates."""
+        """Return the number of each allowed text; None for numbers and dates."""
         if self.field is not None and self.field.is_category:
             return {level: float(i) for i, level in enumerate(self.field.levels)}
         if self.type == "boolean":
@@ -119,16 +121,15 @@ class Column:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """A cell that cannot be read: row of its batch, and what is wrong."""
+class CellFault(NamedTuple):
+    """A cell that cannot be read: its row in the batch, and the problem."""
 
     row: int
-    what: str
+    problem: str
 
 
-def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
-    """Return the cells of a column as float64, NaN for none, and what cannot be read."""
+def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
+    """Return a column as float64 (NaN: no value) and the cells that cannot be read."""
     spellings = column.spellings
     if spellings is not None and not (
         types.is_boolean(cells.type) and column.type == "boolean"
@@ -139,31 +140,32 @@ def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     if column.is_date:
         return _days(column, cells)
     if not (is_numeric(cells.type) or types.is_boolean(cells.type)):
-        cells, bad = _parse_numbers(column, texts(cells))
+        cells, faults = _parse_numbers(column, texts(cells))
     else:
-        bad = []
-    found = _floats(cells)
+        faults = []
+    values = _floats(cells)
     if codes := _numeric(column.codes):
-        found = np.where(np.isin(found, codes), np.nan, found)
-    return found, bad
+        values = np.where(np.isin(values, codes), np.nan, values)
+    return values, faults
 
 
 def count_codes(column: Column, cells: pa.Array) -> Counter[str]:
-    """Return in how many cells each code stands for no value, by the dictionary."""
+    """Count the cells of each code that the dictionary calls missing."""
     codes = column.codes - {""}
     if not codes or column.field is None:
         return Counter()
-    said = compute.utf8_trim_whitespace(texts(cells)).fill_null("")
+    cell_texts = compute.utf8_trim_whitespace(texts(cells)).fill_null("")
     is_code = {
-        code: compute.equal(said, code).to_numpy(zero_copy_only=False) for code in codes
+        code: compute.equal(cell_texts, code).to_numpy(zero_copy_only=False)
+        for code in codes
     }
     if column.is_numeric or column.is_date:
         values, _ = numbers(replace(column, codes=frozenset({""})), cells)
         read = _day if column.is_date else number_of
         is_code = {
-            code: found | (values == read(code)) for code, found in is_code.items()
+            code: mask | (values == read(code)) for code, mask in is_code.items()
         }
-    return Counter({code: int(found.sum()) for code, found in is_code.items()})
+    return Counter({code: int(mask.sum()) for code, mask in is_code.items()})
 
 
 def is_numeric(kind: pa.DataType) -> bool:
@@ -187,35 +189,34 @@ def kind_of(kind: pa.DataType) -> Kind:
 
 
 def texts(cells: pa.Array) -> pa.Array:
-    """Return cells as texts: whole numbers without a fraction, days without a time."""
+    """Return cells as text: whole numbers without a fraction, days without a time."""
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if types.is_floating(cells.type):
         return _plain(cells)
     if types.is_timestamp(cells.type):
-        said = compute.cast(cells, pa.large_string())
-        said = compute.replace_substring_regex(said, r"\.0+(Z?)$", r"\1")
-        return compute.replace_substring_regex(said, r" 00:00:00Z?$", "")
+        formatted = compute.cast(cells, pa.large_string())
+        formatted = compute.replace_substring_regex(formatted, r"\.0+(Z?)$", r"\1")
+        return compute.replace_substring_regex(formatted, r" 00:00:00Z?$", "")
     try:
         return compute.cast(cells, pa.large_string())
     except pa.ArrowInvalid:
         return pa.array([str(value) for value in cells.to_pylist()], pa.large_string())
     except pa.ArrowNotImplementedError:  # nested: it is there, and that is all
-        shown = [None if value is None else "…" for value in cells.to_pylist()]
-        return pa.array(shown, pa.large_string())
+        presence = [None if value is None else "…" for value in cells.to_pylist()]
+        return pa.array(presence, pa.large_string())
 
 
 def _plain(cells: pa.Array) -> pa.Array:
-    """Return numbers as texts, each by itself; whole ones as whole ones are written."""
     values = _floats(cells)
     whole = (values == np.trunc(values)) & (np.abs(values) < 2**53)
     integers = pa.array(np.where(whole, values, 0).astype(np.int64))
-    said = compute.if_else(
+    formatted = compute.if_else(
         pa.array(whole),
         compute.cast(integers, pa.large_string()),
         compute.cast(pa.array(values), pa.large_string()),
     )
-    return compute.if_else(pa.array(np.isnan(values)), None, said)
+    return compute.if_else(pa.array(np.isnan(values)), None, formatted)
 
 
 def _floats(cells: pa.Array) -> FloatArray:
@@ -226,42 +227,47 @@ def _floats(cells: pa.Array) -> FloatArray:
     values = pa.Array.from_buffers(
         pa.float64(), len(cells), content, offset=cells.offset
     )
-    found = np.asarray(np.from_dlpack(values), dtype=np.float64)
+    floats = np.asarray(np.from_dlpack(values), dtype=np.float64)
     if cells.null_count:
         absent = compute.cast(compute.is_null(cells), pa.uint8())
-        found = np.where(np.from_dlpack(absent), np.nan, found)
-    return found
+        floats = np.where(np.from_dlpack(absent), np.nan, floats)
+    return floats
 
 
-def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
-    """Return dates as days since 1970-01-01, of texts too that begin with the year."""
+def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
+    """Return dates, or texts in ISO order, as days since 1970-01-01."""
     if types.is_date(cells.type) or types.is_timestamp(cells.type):
         days = _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
-        bad: list[Bad] = []
+        faults: list[CellFault] = []
     else:
-        days, bad = _parse_days(column, texts(cells))
+        days, faults = _parse_days(column, texts(cells))
     # a code of no value may be a date itself
     days = np.where(np.isin(days, [*map(_day, column.codes)]), np.nan, days)
     # a reader of dates takes 05/03/16 for a day of the year 5
     early = days < _FIRST_DAY
     rows = np.flatnonzero(early).tolist()
-    return np.where(early, np.nan, days), [*bad, *(Bad(row, EARLY) for row in rows)]
+    return np.where(early, np.nan, days), [
+        *faults,
+        *(CellFault(row, EARLY) for row in rows),
+    ]
 
 
-def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
+def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
     coded = plain_texts(column, cells).dictionary_encode()
-    said = [normal(text) for text in coded.dictionary.to_pylist()]
-    table = [_day(text) for text in said]
+    spellings = [normal(text) for text in coded.dictionary.to_pylist()]
+    table = [_day(text) for text in spellings]
     lookup = np.array([*table, math.nan])
-    places = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
+    indices = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
     wrong = [
-        place
-        for place, (text, day) in enumerate(zip(said, table, strict=True))
+        index
+        for index, (text, day) in enumerate(zip(spellings, table, strict=True))
         if math.isnan(day) and text not in column.codes
     ]
-    rows = np.flatnonzero(np.isin(places, wrong)).tolist()
-    bad = [Bad(row, _explain(column, said[int(places[row])])) for row in rows]
-    return lookup[places], bad
+    rows = np.flatnonzero(np.isin(indices, wrong)).tolist()
+    faults = [
+        CellFault(row, _explain(column, spellings[int(indices[row])])) for row in rows
+    ]
+    return lookup[indices], faults
 
 
 def _day(text: str) -> float:
@@ -272,34 +278,34 @@ def _day(text: str) -> float:
 
 
 def _presence(column: Column, cells: pa.Array) -> FloatArray:
-    """Return 0 for each value that is there, whatever it means."""
-    said = texts(cells)
-    absent = compute.is_null(said)
+    """Return 0 for each value and NaN for each gap."""
+    cell_texts = texts(cells)
+    absent = compute.is_null(cell_texts)
     if column.codes:
         codes = pa.array(sorted(column.codes), pa.large_string())
-        absent = compute.or_(absent, compute.is_in(said, value_set=codes))
-    found: FloatArray = np.where(absent.to_numpy(zero_copy_only=False), np.nan, 0.0)
-    return found
+        absent = compute.or_(absent, compute.is_in(cell_texts, value_set=codes))
+    presence: FloatArray = np.where(absent.to_numpy(zero_copy_only=False), np.nan, 0.0)
+    return presence
 
 
-def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
-    """Return texts as numbers, as the dictionary or the rest of the column says."""
+def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[CellFault]]:
+    """Parse texts in the form of their column."""
     with suppress(pa.ArrowInvalid):  # it does not suffice for commas and codes
         return compute.cast(cells, _USUAL[column.form.decimal == ","]), []
     plain = plain_texts(column, cells)
     with suppress(pa.ArrowInvalid):
         return compute.cast(plain, pa.float64()), []
     values = [None if t is None else number_of(t) for t in plain.to_pylist()]
-    bad = [
-        Bad(row, _explain(column, cells[row].as_py()))
+    faults = [
+        CellFault(row, _explain(column, cells[row].as_py()))
         for row, (text, value) in enumerate(zip(plain, values, strict=True))
         if text.is_valid and value is None
     ]
-    return pa.array(values, pa.float64()), bad
+    return pa.array(values, pa.float64()), faults
 
 
 def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
-    """Return texts of numbers with a point, of dates with the year first; null of codes.
+    """Return numbers with a decimal point, dates in ISO order, and null for codes.
 
     What is written otherwise stays, and is no number or date.
     """
@@ -307,66 +313,67 @@ def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
         return cells
     clean = compute.utf8_trim_whitespace(cells)
     codes = pa.array(sorted({"", *column.codes}), clean.type)
-    given = compute.if_else(compute.is_in(clean, value_set=codes), None, clean)
+    present = compute.if_else(compute.is_in(clean, value_set=codes), None, clean)
     if column.is_date:
         order = column.form.dates
         if order in {None, "year-first"}:
-            return given
-        coded = given.dictionary_encode()
+            return present
+        coded = present.dictionary_encode()
         dates = [read_date(t, [order]) or t for t in coded.dictionary.to_pylist()]
         return pa.array(dates, clean.type).take(coded.indices)
     if column.form.decimal != ",":
-        return given
+        return present
     # a point between thousands is no number: with '_' nothing else is one either
-    pointed = compute.replace_substring(given, ".", "_")
+    pointed = compute.replace_substring(present, ".", "_")
     return compute.replace_substring(pointed, ",", ".")
 
 
 def _look_up_spellings(
     column: Column, cells: pa.Array, spellings: Mapping[str, float]
-) -> tuple[FloatArray, list[Bad]]:
-    """Return the number of each spelling: looked up once for each that occurs."""
+) -> tuple[FloatArray, list[CellFault]]:
     is_coded = types.is_dictionary(cells.type)
     coded = cells if is_coded else texts(cells).dictionary_encode()
     table, unknown = [], {}
-    for place, text in enumerate(texts(coded.dictionary).to_pylist()):
+    for index, text in enumerate(texts(coded.dictionary).to_pylist()):
         if text is None:
             table.append(math.nan)
             continue
         clean = normal(text)
-        found = spellings.get(clean)
-        if found is None and column.type == "boolean":
-            found = spellings.get(clean.lower())
-        table.append(math.nan if found is None else found)
-        if found is None and clean not in column.codes:
-            unknown[place] = text
+        number = spellings.get(clean)
+        if number is None and column.type == "boolean":
+            number = spellings.get(clean.lower())
+        table.append(math.nan if number is None else number)
+        if number is None and clean not in column.codes:
+            unknown[index] = text
     lookup = np.array([*table, math.nan])
-    places = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
-    wrong = np.flatnonzero(np.isin(places, list(unknown))).tolist() if unknown else ()
-    bad = [Bad(row, _not_among(column, unknown[int(places[row])])) for row in wrong]
-    return lookup[places], bad
+    indices = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(np.isin(indices, list(unknown))).tolist() if unknown else ()
+    faults = [
+        CellFault(row, _not_among(column, unknown[int(indices[row])])) for row in wrong
+    ]
+    return lookup[indices], faults
 
 
 def _explain(column: Column, cell: str) -> str:
-    """Return what a cell is not, and what may help, with its form alone."""
+    """Return why a cell cannot be read, and a hint; its value is not shown."""
     if column.heads(cell):
         return HEADER
-    shape, written = form(cell.strip()), column.form
+    shape, own_form = form(cell.strip()), column.form
     if column.is_date:
         if SHORT_YEAR.fullmatch(cell.strip()):
             return EARLY
-        if written.dates is None and any(sign in cell for sign in "/-."):
+        if own_form.dates is None and any(sign in cell for sign in "/-."):
             return (
                 f"{shape!r}: is the day or the month first? --csv dates=day-first says"
             )
-        return f"{shape!r} is no date in the order {written.dates or 'year-first'}"
-    other = replace(written, decimal="." if written.decimal == "," else ",")
+        return f"{shape!r} is no date in the order {own_form.dates or 'year-first'}"
+    opposite = replace(own_form, decimal="." if own_form.decimal == "," else ",")
     hint = ""
-    if is_number(cell, other):
-        hint = f": the decimal sign here is {written.decimal!r} (--csv decimal=…)"
+    if is_number(cell, opposite):
+        hint = f": the decimal sign here is {own_form.decimal!r} (--csv decimal=…)"
     elif not any(character.isdigit() for character in cell):
         hint = " (if it stands for no value: --csv missing=…)"
-    elif is_number(cell.replace(",", "").replace(".", ""), written):
+    elif is_number(cell.replace(",", "").replace(".", ""), own_form):
         hint = f": {SEPARATED}"
     return f"{shape!r} is no number{hint}"
 
@@ -384,13 +391,12 @@ def _not_among(column: Column, text: str) -> str:
 
 @cache
 def _numeric(codes: frozenset[str]) -> tuple[float, ...]:
-    """Return the codes of no value that are numbers, such as -9."""
     values = [number_of(code) for code in codes]
     return tuple(v for v in values if v is not None and math.isfinite(v))
 
 
 def number_of_cell(text: str) -> float:
-    """Return the number that a cell is, or one that stands for its text."""
+    """Return the number in a cell, or a hash of its text as a number."""
     value = number_of(text)
     if value is not None:
         return value
@@ -399,25 +405,25 @@ def number_of_cell(text: str) -> float:
 
 
 def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
-    """Return cells as texts, empty where one stands for no value."""
-    said = texts(cells).fill_null("")
+    """Return cells as text, empty where a code stands for no value."""
+    cell_texts = texts(cells).fill_null("")
     if not codes:
-        return said
-    clean = compute.utf8_trim_whitespace(said)
+        return cell_texts
+    clean = compute.utf8_trim_whitespace(cell_texts)
     absent = compute.is_in(clean, value_set=pa.array(sorted(codes), pa.large_string()))
-    return compute.if_else(absent, "", said)
+    return compute.if_else(absent, "", cell_texts)
 
 
 def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
-    """Return ids of one or several columns as written, and a mask of rows without one."""
+    """Return the ids from one or several columns, and a mask of rows without an id."""
     from clustering_protocols.shared_stages.alignment.identifiers import join
 
-    named = [texts(part) for part in parts]
-    empty = np.zeros(len(named[0]), dtype=bool)
-    for part in named:
+    id_parts = [texts(part) for part in parts]
+    empty = np.zeros(len(id_parts[0]), dtype=bool)
+    for part in id_parts:
         lengths = _floats(compute.utf8_length(compute.utf8_trim_whitespace(part)))
         empty |= ~(lengths > 0)
-    if len(named) == 1:
-        return named[0], empty
-    rows = zip(*(part.fill_null("").to_pylist() for part in named), strict=True)
+    if len(id_parts) == 1:
+        return id_parts[0], empty
+    rows = zip(*(part.fill_null("").to_pylist() for part in id_parts), strict=True)
     return pa.array([join(row) for row in rows], pa.large_string()), empty

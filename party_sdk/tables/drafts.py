@@ -101,122 +101,115 @@ def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft
     """
     report, _ = examine(table, options)
     report.require_none()
-    about = codebook_of(table, options.mapping)
-    asked = [
+    codebook = codebook_of(table, options.mapping)
+    word_columns = [
         column.name
         for column in report.columns
-        if column.type == "words" or column.name in about.labels
+        if column.type == "words" or column.name in codebook.labels
     ]
-    computed = options.mapping or TableMapping()
-    rounded = [
+    mapping = options.mapping or TableMapping()
+    number_columns = [
         column.name
         for column in report.columns
-        if column.type == "number" and not computed.changes(column.name)
+        if column.type == "number" and not mapping.changes(column.name)
     ]
     sign = report.dialect.get("decimal", ".")
-    levels, decimals = _read_cells(table, options, asked, rounded, sign)
+    levels, decimals = _read_cells(table, options, word_columns, number_columns, sign)
     fields: list[Field] = []
     reasons: dict[str, str] = {}
     for column in report.columns:
-        title = about.titles.get(column.name, "")[:200]
-        found = levels.get(column.name, [])
-        labelled = _build_levels(found, about.labels.get(column.name, {}))
-        if column.type == "integer" and labelled:
-            described = Field(name=column.name, type="integer", categories=labelled)
-        elif column.type != "words":
-            kind: Any = "number" if column.type == "nothing" else column.type
-            digits = decimals.get(column.name)
-            described = Field(name=column.name, type=kind, decimals=digits)
-        elif len(found) <= MOST_LEVELS and confirm(column.name, found):
-            described = Field(name=column.name, type="string", categories=tuple(found))
+        name, kind, words = column.name, column.type, levels.get(column.name, [])
+        codes = _build_levels(words, codebook.labels.get(name, {}))
+        parts: dict[str, Any] = {"type": kind}
+        reason = ""
+        if kind == "integer" and codes:
+            parts["categories"] = codes
+        elif kind != "words":
+            parts["decimals"] = decimals.get(name)
+            parts["type"] = "number" if kind == "nothing" else kind
+        elif len(words) <= MOST_LEVELS and confirm(name, words):
+            parts |= {"type": "string", "categories": tuple(words)}
         else:
-            described = Field(name=column.name, type="string", role="leave-out")
-            reasons[column.name] = (
-                f"more than {MOST_LEVELS} different words: comments, or ids"
-                if len(found) > MOST_LEVELS
-                else "words without levels; --levels writes them, or you do"
-            )
-        why = ""
-        if column.type == "nothing" or column.missing == report.rows:
-            why = "no value in any row"
-        elif column.type == "integer" and column.least is None:
-            why = "whole numbers that rise row by row: they may name the rows"
-        if why:
-            described = described.model_copy(update={"role": "leave-out"})
-            reasons[column.name] = why
-        fields.append(described.model_copy(update={"title": title}))
+            parts |= {"type": "string", "role": "leave-out"}
+            reason = "words without levels; --levels writes them, or you do"
+            if len(words) > MOST_LEVELS:
+                reason = f"more than {MOST_LEVELS} different words: comments, or ids"
+        if kind == "nothing" or column.missing == report.rows:
+            reason = "no value in any row"
+        elif kind == "integer" and column.least is None:
+            reason = "whole numbers that rise row by row: they may name the rows"
+        changes = {"title": codebook.titles.get(name, "")[:200]}
+        if reason:
+            reasons[name] = reason
+            changes["role"] = "leave-out"
+        fields.append(Field(name=name, **parts).model_copy(update=changes))
     schema = Schema.model_construct(fields=tuple(fields))  # all may be left out yet
-    return replace(DictionaryDraft.of(schema), reasons=reasons)
+    return replace(DictionaryDraft.from_schema(schema), reasons=reasons)
 
 
 def _read_cells(
     table: Any,
     options: ReadOptions,
-    words: Sequence[str],
-    rounded: Sequence[str],
+    word_columns: Sequence[str],
+    number_columns: Sequence[str],
     sign: str,
 ) -> tuple[Mapping[str, list[str]], Mapping[str, int]]:
-    """Return the words of columns, sorted, and digits behind the point of others.
+    """Return the sorted words of some columns and the decimals of others.
 
     Of a column with too many words there are more than enough; one with too many digits
     is left out. The table is read once.
     """
-    found: dict[str, set[str]] = {name: set() for name in words}
-    most = dict.fromkeys(rounded, 0)
-    names = [*dict.fromkeys([*words, *rounded])]
+    words_by_column: dict[str, set[str]] = {name: set() for name in word_columns}
+    decimals = dict.fromkeys(number_columns, 0)
+    names = [*dict.fromkeys([*word_columns, *number_columns])]
     for pieces in read_cells(table, options, naming=names).batches if names else ():
         for name, piece in zip(names, pieces.columns, strict=True):
-            if name in most:
-                most[name] = max(most[name], _n_decimals(piece, sign))
-            if name in found and len(found[name]) <= MOST_LEVELS:
-                given = texts(piece).unique().to_pylist()
-                found[name] |= {
-                    normal(text) for text in given if text is not None
+            if name in decimals:
+                decimals[name] = max(decimals[name], _n_decimals(piece, sign))
+            if name in words_by_column and len(words_by_column[name]) <= MOST_LEVELS:
+                spellings = texts(piece).unique().to_pylist()
+                words_by_column[name] |= {
+                    normal(text) for text in spellings if text is not None
                 } - options.file_dialect.codes
     return (
-        {name: sorted(values) for name, values in found.items()},
-        {name: digits for name, digits in most.items() if digits <= MOST_DECIMALS},
+        {name: sorted(values) for name, values in words_by_column.items()},
+        {name: digits for name, digits in decimals.items() if digits <= MOST_DECIMALS},
     )
 
 
 def _n_decimals(cells: pa.Array, sign: str) -> int:
-    """Return how many digits behind the point the cells have, zeros at the end left out.
+    """Return the largest number of decimals, without trailing zeros.
 
     One more than is written anywhere, where a number has an exponent.
     """
-    said = compute.utf8_trim_whitespace(texts(cells))
-    if compute.any(compute.match_substring_regex(said, _EXPONENT)).as_py():
+    stripped = compute.utf8_trim_whitespace(texts(cells))
+    if compute.any(compute.match_substring_regex(stripped, _EXPONENT)).as_py():
         return MOST_DECIMALS + 1
-    split = compute.extract_regex(said, rf"^[+-]?\d*[{sign}](?P<digits>\d*?)0*$")
+    split = compute.extract_regex(stripped, rf"^[+-]?\d*[{sign}](?P<digits>\d*?)0*$")
     digits = compute.utf8_length(compute.struct_field(split, "digits"))
     return compute.max(digits).as_py() or 0
 
 
 def codebook_of(table: Any, mapping: TableMapping | None = None) -> Labels:
-    """Return what a statistics file says of its columns; nothing of another table.
+    """Return titles and value labels of a statistics file; empty for other tables.
 
     mapping: gives columns their names; labels of cells that it changes are none.
     """
-    found = read_labels(table)
+    codebook = read_labels(table)
     if mapping is None:
-        return found
-    named = {mapping.source_of(name): name for name in mapping.columns}
-    return Labels(
-        titles={named.get(name, name): title for name, title in found.titles.items()},
-        labels={
-            named.get(name, name): labels
-            for name, labels in found.labels.items()
-            if not mapping.changes(named.get(name, name))
-        },
-    )
+        return codebook
+    names = {mapping.source_of(name): name for name in mapping.columns}
+    titles = {names.get(name, name): text for name, text in codebook.titles.items()}
+    labels = {names.get(name, name): texts for name, texts in codebook.labels.items()}
+    labels = {name: own for name, own in labels.items() if not mapping.changes(name)}
+    return Labels(titles=titles, labels=labels)
 
 
 def _build_levels(
-    found: Sequence[str], labels: Mapping[float, str]
+    cells: Sequence[str], labels: Mapping[float, str]
 ) -> tuple[Level, ...]:
-    """Return the labels of integers as levels, if every value that occurs has one."""
     codes = {value: text for value, text in labels.items() if float(value).is_integer()}
-    if not codes or not {float(text) for text in found} <= set(codes):
+    if not codes or not {float(text) for text in cells} <= set(codes):
         return ()
     return tuple(
         Level(value=int(value), label=text[:200])
@@ -240,7 +233,7 @@ class _Part(BaseModel):
 
 
 class LevelProposal(_Part):
-    """What a text in a column may stand for; its operator's own screen alone shows it.
+    """The proposed meaning of a text. It is shown on the operator's own screen only.
 
     count: in how many rows it stands.
     level: of the dictionary; None where nobody knows yet, or it is no value.
@@ -261,7 +254,7 @@ class LevelProposal(_Part):
 
 
 class ColumnProposal(_Part):
-    """A column of the session, and where the table may have it.
+    """A column of the session, and the proposed source in the table.
 
     name, title, type, unit: as the dictionary says.
     levels: those of the dictionary, to choose from.
@@ -293,12 +286,12 @@ class ColumnProposal(_Part):
 
     @property
     def is_open(self) -> bool:
-        """Return whether something is left that a person has to say."""
+        """Return whether a person still has to decide something."""
         asks = any(cell.certainty is Certainty.OPEN for cell in self.cells)
         return self.source is None or asks or bool(self.two_readings)
 
     def to_mapping(self) -> ColumnMapping:
-        """Return what the mapping says of the column; nothing where nothing is to say."""
+        """Return the mapping of the column; an empty one if nothing changes."""
         if self.source is None:
             return ColumnMapping()
         return ColumnMapping(
@@ -317,7 +310,7 @@ class ColumnProposal(_Part):
 
 
 class Proposal(_Part):
-    """A draft of a mapping, with all that a person chooses from.
+    """A draft of a mapping, with the choices for a person.
 
     file: the table's name, without its folder.
     dialect: what is known of how it is written.
@@ -337,25 +330,23 @@ class Proposal(_Part):
 
     @property
     def n_open(self) -> int:
-        """Return of how many columns something is left to say."""
+        """Return the number of columns with open decisions."""
         return sum(column.is_open for column in self.columns)
 
     def to_mapping(self) -> TableMapping:
-        """Return the draft: what is certain, and what is a guess."""
-        pairs = ((each.name, each.to_mapping()) for each in self.columns)
+        """Return the mapping with certain and guessed parts."""
+        pairs = ((column.name, column.to_mapping()) for column in self.columns)
         return TableMapping(
             file=self.dialect,
-            columns={name: said for name, said in pairs if said != ColumnMapping()},
+            columns={
+                name: mapping for name, mapping in pairs if mapping != ColumnMapping()
+            },
             leave_out=OmittedRows(lines=self.copies, values=self.totals),
         )
 
 
 def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
-    """Return a draft of the mapping by which a table becomes what a dictionary says.
-
-    table: as for :func:`~party_sdk.tables.open_table`.
-    options: id columns, dialect, query and guards count.
-    schema: the dictionary of the session.
+    """Draft a mapping from a table to a dictionary.
 
     Raises InvalidData if the table cannot be read.
     """
@@ -376,12 +367,12 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
         for name in read_cells(table, plain).names
         if name not in ids and can_be_written(name)
     ]
-    about = codebook_of(table)
-    matches = _match_columns(schema.fields, free, about.titles)
+    codebook = codebook_of(table)
+    matches = _match_columns(schema.fields, free, codebook.titles)
     sources = _assign_columns(matches)
-    named = list(dict.fromkeys([*sources.values(), *ids, *free[:1]]))
-    excerpt = read_cells(table, plain, naming=named)
-    counts = dict(zip(named, _count_texts(excerpt.batches, len(named)), strict=True))
+    columns_read = list(dict.fromkeys([*sources.values(), *ids, *free[:1]]))
+    excerpt = read_cells(table, plain, naming=columns_read)
+    counts = _count_texts(excerpt.batches, columns_read)
     columns = []
     for field in schema.fields:
         near = matches[field.name]
@@ -396,51 +387,50 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
         )
         if source is not None:
             form = excerpt.forms[source]
-            found = _draft_cells(
-                field, source, counts[source], form, plain.dialect.codes, about
+            draft = _draft_cells(
+                field, source, counts[source], form, plain.dialect.codes, codebook
             )
-            found |= {"source": source, **near[source]._asdict()}
-            del found["score"]
-            column = column.model_copy(update=found)
+            draft |= {"source": source, **near[source]._asdict()}
+            del draft["score"]
+            column = column.model_copy(update=draft)
         columns.append(column)
     watched = dict.fromkeys([*ids, *free[:1]])
     totals = {name: tuple(filter(is_total, counts[name])) for name in watched}
-    shown = {n: v for n, v in report.dialect.items() if n in {"sheet", "skip"}}
+    layout = {n: v for n, v in report.dialect.items() if n in {"sheet", "skip"}}
     return Proposal(
         file=report.file,
         rows=sum(map(len, excerpt.batches)),
-        dialect=replace(plain.dialect, **shown),
+        dialect=replace(plain.dialect, **layout),
         columns=tuple(columns),
         unused=tuple(name for name in free if name not in sources.values()),
-        totals=dict([each for each in totals.items() if each[1]][:1]),
-        copies=_find_copies(excerpt, [named.index(name) for name in ids]),
+        totals=dict([item for item in totals.items() if item[1]][:1]),
+        copies=_find_copies(excerpt, [columns_read.index(name) for name in ids]),
     )
 
 
 def _count_texts(
-    batches: Sequence[pa.RecordBatch], n_columns: int
-) -> list[Counter[str]]:
-    """Return how often each text stands in each column; of very many only the first."""
-    found = [Counter[str]() for _ in range(n_columns)]
+    batches: Sequence[pa.RecordBatch], names: Sequence[str]
+) -> dict[str, Counter[str]]:
+    counters = {name: Counter[str]() for name in names}
     for batch in batches:
-        for counter, piece in zip(found, batch.columns, strict=True):
-            for each in compute.value_counts(texts(piece)).to_pylist():
-                if each["values"] is None:
+        for counter, piece in zip(counters.values(), batch.columns, strict=True):
+            for entry in compute.value_counts(texts(piece)).to_pylist():
+                if entry["values"] is None:
                     continue
-                text = normal(each["values"])
+                text = normal(entry["values"])
                 if text in counter or len(counter) < _MOST_TEXTS:
-                    counter[text] += each["counts"]
-    return found
+                    counter[text] += entry["counts"]
+    return counters
 
 
 def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
-    """Return the lines of rows that repeat an earlier one, its id and all that is read.
+    """Return the lines of rows that repeat an earlier row, including its id.
 
     Of larger tables none is looked for.
     """
     if not ids or sum(map(len, excerpt.batches)) > _MOST_COMPARED:
         return ()
-    seen: set[tuple[str | None, ...]] = set()
+    rows_so_far: set[tuple[str | None, ...]] = set()
     copies: list[int] = []
     rows = (
         row
@@ -448,9 +438,9 @@ def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
         for row in zip(*(texts(c).to_pylist() for c in batch.columns), strict=True)
     )
     for number, row in enumerate(rows):
-        if row in seen and any(row[place] for place in ids):
+        if row in rows_so_far and any(row[index] for index in ids):
             copies.append(number)
-        seen.add(row)
+        rows_so_far.add(row)
     return tuple(excerpt.locations.lookup(copies[:MOST_LINES]))
 
 
@@ -465,55 +455,50 @@ class _Match(NamedTuple):
 def _match_columns(
     fields: Sequence[Field], names: Sequence[str], titles: Mapping[str, str]
 ) -> dict[str, dict[str, _Match]]:
-    """Return how near each column is to each field; of very many only equal names."""
-    if len(names) * len(fields) > _MOST_PAIRS:
-        known = set(names)
-        return {
-            f.name: {f.name: _compare(f, f.name, "")} if f.name in known else {}
-            for f in fields
-        }
+    """Compare each column with each field; in large tables only equal names."""
+    every, is_large = dict.fromkeys(names), len(names) * len(fields) > _MOST_PAIRS
     return {
         field.name: {
-            name: _compare(field, name, titles.get(name, "")) for name in names
+            name: _compare(field, name, titles.get(name, ""))
+            for name in ({field.name} & every.keys() if is_large else every)
         }
         for field in fields
     }
 
 
 def _assign_columns(matches: Mapping[str, Mapping[str, _Match]]) -> dict[str, str]:
-    """Return the column of each field that has one; each is taken by its nearest field."""
     scored = [
-        (-match.score, place, field, name)
-        for place, (field, near) in enumerate(matches.items())
+        (-match.score, index, field, name)
+        for index, (field, near) in enumerate(matches.items())
         for name, match in near.items()
         if match.certainty is not Certainty.OPEN
     ]
-    found: dict[str, str] = {}
-    for _, _, field, name in sorted(scored, key=lambda each: each[:2]):
-        if field not in found and name not in found.values():
-            found[field] = name
-    return found
+    sources: dict[str, str] = {}
+    for _, _, field, name in sorted(scored, key=lambda entry: entry[:2]):
+        if field not in sources and name not in sources.values():
+            sources[field] = name
+    return sources
 
 
 def _compare(field: Field, name: str, title: str) -> _Match:
-    """Return how near a column of this name and title is to a field."""
-    own, other = fold(field.name), fold(name)
+    field_key, column_key = fold(field.name), fold(name)
     if name == field.name:
         return _Match(1.0, Certainty.CERTAIN, "the same name")
-    if own and own == other:
+    if field_key and field_key == column_key:
         why = "the same name but for case, accents and signs"
         return _Match(0.99, Certainty.CERTAIN, why)
-    if field.title and fold(field.title) in {other, fold(title)} - {""}:
+    if field.title and fold(field.title) in {column_key, fold(title)} - {""}:
         return _Match(0.98, Certainty.CERTAIN, "its title")
-    meant = meanings_of_column(field.name) | meanings_of_column(field.title)
-    if meant & meanings_of_column(name):
+    meanings = meanings_of_column(field.name) | meanings_of_column(field.title)
+    if meanings & meanings_of_column(name):
         return _Match(0.9, Certainty.GUESS, "the same word in another language")
-    dated = {f"{own}date", f"date{own}", f"{own}datum"}
-    if field.type == "date" and own and other in dated:
+    dated = {f"{field_key}date", f"date{field_key}", f"{field_key}datum"}
+    if field.type == "date" and field_key and column_key in dated:
         return _Match(0.9, Certainty.GUESS, "its name with 'date'")
-    if own and own in fold_words(title):
+    if field_key and field_key in fold_words(title):
         return _Match(0.85, Certainty.GUESS, "its title speaks of it")
-    near = max(_similarity(own, other), _similarity(fold(field.title), other))
+    keys = field_key, fold(field.title)
+    near = max(_similarity(key, column_key) for key in keys)
     if near >= _NEAR:
         return _Match(0.8 * near, Certainty.GUESS, "its spelling")
     if fold_words(field.title) & fold_words(name) - {"of", "at", "the", "in"}:
@@ -521,12 +506,12 @@ def _compare(field: Field, name: str, title: str) -> _Match:
     return _Match(0.5 * near, Certainty.OPEN, "")
 
 
-def _similarity(one: str, other: str) -> float:
-    if not one or not other:
+def _similarity(a: str, b: str) -> float:
+    if not a or not b:
         return 0.0
-    if min(len(one), len(other)) >= 4 and (one in other or other in one):
+    if min(len(a), len(b)) >= 4 and (a in b or b in a):
         return 0.8
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+    return SequenceMatcher(None, a, b, autojunk=False).ratio()
 
 
 def _draft_cells(
@@ -535,61 +520,56 @@ def _draft_cells(
     counts: Mapping[str, int],
     form: CellForm,
     codes: frozenset[str],
-    about: Labels,
+    codebook: Labels,
 ) -> dict[str, Any]:
-    """Return cells, unit and form of the column that a field comes from.
-
-    counts: of the texts of the column.
-    form: how it writes numbers and dates.
-    codes: texts of the whole file that stand for no value.
-    about: titles and labels of a file of a study.
-    """
-    shown = {
+    """Return the proposed cells, unit and form for a field."""
+    candidates = {
         text: count
         for text, count in counts.items()
         if text not in codes - set(field.levels)
         and not is_total(text)
         and can_be_written(text)
     }
-    found: dict[str, Any] = {}
+    draft: dict[str, Any] = {}
     if field.is_category or field.type == "boolean":
-        labels = about.labels.get(source, {})
-        ordered = sorted(shown.items(), key=lambda each: -each[1])
+        labels = codebook.labels.get(source, {})
+        ordered = sorted(candidates.items(), key=lambda item: -item[1])
         cells = _ask_contested(
-            field, [_match_level(field, *each, labels) for each in ordered]
+            field, [_match_level(field, *item, labels) for item in ordered]
         )
     elif field.type == "date":
-        found["dates"] = _find_orders(list(shown), form.dates or "year-first")
-        cells = [_missing(t, n) for t, n in shown.items() if means_nothing(t)]
+        draft["dates"] = _find_orders(list(candidates), form.dates or "year-first")
+        cells = [
+            _propose_missing(t, n) for t, n in candidates.items() if means_nothing(t)
+        ]
     else:
-        if any(map(read_minus, shown)):
-            found["minus"] = "any"
-            shown = {read_minus(text) or text: n for text, n in shown.items()}
+        if any(map(read_minus, candidates)):
+            draft["minus"] = "any"
+            candidates = {read_minus(text) or text: n for text, n in candidates.items()}
         watch = SignWatch(form)
         if not form.is_decided:
-            watch.see(pa.array(shown, pa.large_string()), 0)
+            watch.see(pa.array(candidates, pa.large_string()), 0)
         if watch.has_two_readings:
-            found["two_readings"] = watch.text
-            shown = {}
+            draft["two_readings"] = watch.text
+            candidates = {}
         else:
-            found["thousands"] = _find_thousands(shown, form)
-        cells = list(_match_numbers(shown, form, found.get("thousands")))
-    found["cells"] = tuple(cells[:_MOST_CELLS])
-    found["convert"] = _find_unit(field, source, about.titles.get(source, ""))
-    return found
+            draft["thousands"] = _find_thousands(candidates, form)
+        cells = list(_match_numbers(candidates, form, draft.get("thousands")))
+    draft["cells"] = tuple(cells[:_MOST_CELLS])
+    draft["convert"] = _find_unit(field, source, codebook.titles.get(source, ""))
+    return draft
 
 
 def _match_numbers(
     counts: Mapping[str, int], form: CellForm, thousands: str | None
 ) -> Iterator[LevelProposal]:
-    """Yield the texts of a column of numbers that are none, and codes among these."""
     values: dict[float, tuple[str, int]] = {}
     for text, count in counts.items():
         value = _number_in(text, form)
         if thousands is not None and (own := read_number(text, None, thousands)):
             value = number_of(own)
         if value is None and means_nothing(text):
-            yield _missing(text, count)
+            yield _propose_missing(text, count)
         elif value is None:
             yield LevelProposal(
                 text=text,
@@ -599,18 +579,18 @@ def _match_numbers(
             )
         elif np.isfinite(value):
             values[value] = text, count
-    seen = np.repeat(list(values), [min(count, 50) for _, count in values.values()])
-    for lone in lone_values(seen):
-        yield _missing(*values[lone.value])
+    sample = np.repeat(list(values), [min(count, 50) for _, count in values.values()])
+    for lone in lone_values(sample):
+        yield _propose_missing(*values[lone.value])
 
 
 def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | None:
-    """Return the sign between thousands that most texts show which are no numbers."""
+    """Return the thousands separator that explains most texts that are not numbers."""
     plain = [text for text in counts if split_limit(text) is None]
     wrong = [text for text in plain if _number_in(text, form) is None]
     for sign in _THOUSANDS:
         read = [read_number(text, None, sign) for text in wrong]
-        is_usual = sum(each is not None for each in read) > len(read) / 2
+        is_usual = sum(number is not None for number in read) > len(read) / 2
         if is_usual and sign != (form.decimal if form.decimal == "," else ""):
             return sign
     return None
@@ -620,7 +600,7 @@ def _number_in(text: str, form: CellForm) -> float | None:
     return number_of(text.replace(",", ".") if form.decimal == "," else text)
 
 
-def _missing(text: str, count: int) -> LevelProposal:
+def _propose_missing(text: str, count: int) -> LevelProposal:
     guess = Certainty.GUESS
     return LevelProposal(text=text, count=count, is_missing=True, certainty=guess)
 
@@ -628,7 +608,7 @@ def _missing(text: str, count: int) -> LevelProposal:
 def _match_level(
     field: Field, text: str, count: int, labels: Mapping[float, str]
 ) -> LevelProposal:
-    """Return the level that a text stands for; labels are of numbers in a study's file."""
+    """Return the level for a text; ``labels`` are value labels of a statistics file."""
     spellings = Column(field.name, "words", field).spellings or {}
     if text in spellings or (field.type == "boolean" and text.lower() in spellings):
         return LevelProposal(
@@ -642,12 +622,12 @@ def _match_level(
     word = text if value is None else labels.get(value, text)
     level, certainty = _find_level(_labels_of(field), word)
     if level is None and means_nothing(word):
-        return _missing(text, count)
+        return _propose_missing(text, count)
     return LevelProposal(text=text, count=count, level=level, certainty=certainty)
 
 
 def _ask_contested(field: Field, cells: Sequence[LevelProposal]) -> list[LevelProposal]:
-    """Return proposals of one column, letters open where these have another reading.
+    """Leave the letters of a column open if one of them has another reading.
 
     All of them are open then: whoever names one letter has named the other.
     """
@@ -663,21 +643,21 @@ def _ask_contested(field: Field, cells: Sequence[LevelProposal]) -> list[LevelPr
         for level, label in _labels_of(field).items()
         if (meaning := meaning_of_level(level) or meaning_of_level(label))
     }
-    meant = {
-        letter: {levels[meaning] for meaning in found}
-        for letter, found in readings_of_letters(letters, levels).items()
+    meanings = {
+        letter: {levels[meaning] for meaning in readings}
+        for letter, readings in readings_of_letters(letters, levels).items()
     }
     if not any(
-        cell.level is not None
-        and meant.get(letter, set()) - {levels.get(meaning_of_level(cell.level) or "")}
+        meanings.get(letter, set()) - {levels.get(meaning_of_level(cell.level) or "")}
         for letter, cell in letters.items()
+        if cell.level is not None
     ):
         return list(cells)
     return [
         LevelProposal(
             text=cell.text,
             count=cell.count,
-            perhaps=tuple(sorted(meant.get(fold(cell.text), ()))),
+            perhaps=tuple(sorted(meanings.get(fold(cell.text), ()))),
             certainty=Certainty.OPEN,
         )
         if cell in letters.values()
@@ -687,37 +667,37 @@ def _ask_contested(field: Field, cells: Sequence[LevelProposal]) -> list[LevelPr
 
 
 def _labels_of(field: Field) -> dict[str, str]:
-    """Return the levels of a field, and what they are called."""
-    known = dict(zip(field.levels, field.labels, strict=True))
-    return known or {"yes": "yes", "no": "no"}
+    labels = dict(zip(field.levels, field.labels, strict=True))
+    return labels or {"yes": "yes", "no": "no"}
 
 
 def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certainty]:
-    """Return the level that a text stands for, and how certain that is."""
     own = fold(text)
-    same = [
+    matches = [
         level
         for level, label in levels.items()
         if own and own in {fold(level), fold(label)}
     ]
-    if len(same) == 1:
-        return same[0], Certainty.CERTAIN
+    if len(matches) == 1:
+        return matches[0], Certainty.CERTAIN
     short = len(own) == 1
-    if (meant := meaning_of_level(text)) is not None:
-        same = [
+    if (meaning := meaning_of_level(text)) is not None:
+        matches = [
             level
             for level, label in levels.items()
-            if meant in {meaning_of_level(level), meaning_of_level(label)}
+            if meaning in {meaning_of_level(level), meaning_of_level(label)}
         ]
-        if len(same) == 1:
-            return same[0], Certainty.GUESS if short else Certainty.CERTAIN
+        if len(matches) == 1:
+            return matches[0], Certainty.GUESS if short else Certainty.CERTAIN
     if short:
-        same = [level for level in levels if fold(level).startswith(own)]
-        return (same[0], Certainty.GUESS) if len(same) == 1 else (None, Certainty.OPEN)
+        matches = [level for level in levels if fold(level).startswith(own)]
+        if len(matches) == 1:
+            return matches[0], Certainty.GUESS
+        return None, Certainty.OPEN
     near = {
         level: max(
-            SequenceMatcher(None, own, fold(each), autojunk=False).ratio()
-            for each in (level, label)
+            SequenceMatcher(None, own, fold(word), autojunk=False).ratio()
+            for word in (level, label)
         )
         for level, label in levels.items()
     }
@@ -727,37 +707,32 @@ def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certa
     return None, Certainty.OPEN
 
 
-def _find_orders(given: Sequence[str], order: str) -> tuple[DateOrder, ...]:
-    """Return the orders of dates that read most texts, if the file's does not read all."""
-    if not given or all(read_date(text, (order,)) for text in given):
+def _find_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
+    """Return date orders that read most texts, unless the file's order reads all."""
+    if not cells or all(read_date(text, (order,)) for text in cells):
         return ()
     for usual in _YEAR_LAST:
         orders: tuple[DateOrder, ...] = (usual, "year-first", "excel")
-        if sum(read_date(text, orders) is not None for text in given) > len(given) / 2:
-            return tuple(
-                order
-                for order in orders
-                if any(read_date(text, (order,)) for text in given)
-            )
+        if sum(read_date(text, orders) is not None for text in cells) > len(cells) / 2:
+            return tuple(o for o in orders if any(read_date(t, (o,)) for t in cells))
     return ()
 
 
 def _find_unit(field: Field, name: str, title: str) -> str:
-    """Return the conversion from the unit that a column names to the field's, if any."""
     if not field.is_measured:
         return ""
     brackets = re.findall(r"[(\[]([^()\[\]]+)[)\]]", field.title)
-    wanted = _fold_unit(field.unit or (brackets[-1] if brackets else ""))
-    here = f"{name} {title}"
-    for each in CONVERSIONS:
+    unit = _fold_unit(field.unit or (brackets[-1] if brackets else ""))
+    description = f"{name} {title}"
+    for conversion in CONVERSIONS:
         if (
-            each.quantity
-            and each.is_named(f"{here} {field.name} {field.title}")
-            and _fold_unit(each.second) == wanted
-            and _speaks_of(here, each.first)
-            and not _speaks_of(here, each.second)
+            conversion.quantity
+            and conversion.is_named(f"{description} {field.name} {field.title}")
+            and _fold_unit(conversion.second) == unit
+            and _speaks_of(description, conversion.first)
+            and not _speaks_of(description, conversion.second)
         ):
-            return each.name
+            return conversion.name
     return ""
 
 
@@ -770,9 +745,9 @@ def _plain_micro(text: str) -> str:
 
 
 def _speaks_of(text: str, unit: str) -> bool:
-    """Return whether a text names a unit, and no other one that holds its letters."""
-    wanted = re.escape(_plain_micro(unit))
-    loose = wanted.replace("/", r"[/_ ]?(?:per|pro)?[_ ]?")
+    """Return whether a text names a unit, and not a longer unit that contains it."""
+    pattern = re.escape(_plain_micro(unit))
+    loose = pattern.replace("/", r"[/_ ]?(?:per|pro)?[_ ]?")
     return re.search(rf"(?<![a-z/]){loose}(?![a-z/])", _plain_micro(text)) is not None
 
 
@@ -785,7 +760,7 @@ _MOST_WORDS: Final = 12
 
 
 class FirstLook(NamedTuple):
-    """A table as its draft reads it.
+    """A table with the options and dictionary of its draft.
 
     left_out: why each column is not clustered.
     n_gaps: empty cells of the columns that are.
@@ -800,12 +775,10 @@ class FirstLook(NamedTuple):
 def look(
     table: Path, options: ReadOptions, leave_out: Collection[str] = ()
 ) -> FirstLook:
-    """Return how a table is read whose dictionary is drafted without a question.
+    """Draft options and dictionary of a table without asking anybody.
 
     Words of few kinds become levels. Left out are dates, comments, row numbers and
     columns with one value.
-
-    leave_out: columns to leave out besides.
 
     Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
     """
@@ -839,16 +812,16 @@ def look(
 def find_id_column(
     table: Path, options: ReadOptions, report: CheckReport
 ) -> str | None:
-    """Return the column that names the rows, each once; None where none looks so.
+    """Return the column that looks like unique ids, or None.
 
     It comes first, or its name says so, and it holds words or whole numbers.
     """
-    for place, column in enumerate(report.columns):
-        named = bool(fold_words(column.name) & _ID_WORDS)
+    for index, column in enumerate(report.columns):
+        has_id_name = bool(fold_words(column.name) & _ID_WORDS)
         rises = column.type == "integer" and column.least is None
-        words = column.type == "words" and (named or place == 0)
+        words = column.type == "words" and (has_id_name or index == 0)
         if column.missing or not (
-            words or rises or (named and column.type == "integer")
+            words or rises or (has_id_name and column.type == "integer")
         ):
             continue
         cells = read_column(table, column.name, options)

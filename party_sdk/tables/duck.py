@@ -21,7 +21,7 @@ from party_sdk.tables.files import MOST_CELL, batch_rows
 
 MEMORY_BYTES: Final = 512 << 20
 MOST_COLUMNS: Final = 20_000
-_MANY: Final = 2_000
+_WIDE: Final = 2_000
 _MOST_REJECTS: Final = 10_000
 
 
@@ -29,7 +29,7 @@ _MOST_REJECTS: Final = 10_000
 def open_database(
     path: Path, folder: Path, n_columns: int = 0
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Lend a database in memory that may read one file, and write into a folder.
+    """Open a database in memory that may read one file and write into one folder.
 
     Columns are held 2,048 rows at a time, so that thousands of them take more memory.
     """
@@ -38,7 +38,7 @@ def open_database(
         "autoload_known_extensions": "false",
         "memory_limit": f"{max(MEMORY_BYTES, n_columns << 17)}B",
         "temp_directory": str(folder / "spill"),
-        "threads": 2 if n_columns < _MANY else 1,
+        "threads": 2 if n_columns < _WIDE else 1,
     }
     with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET enable_progress_bar = false")
@@ -56,13 +56,11 @@ def read_text(
     path: Path,
     dialect: Dialect,
     width: int,
-    wanted: Sequence[int],
+    positions: Sequence[int],
     longest: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of a text in UTF-8 as texts, null where empty, in its rows' order.
+    """Yield columns of a UTF-8 text file in row order; null for empty cells.
 
-    width: how many columns the file has.
-    wanted: the positions of those to yield.
     longest: bytes of the longest line that was seen.
     """
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
@@ -82,21 +80,21 @@ def read_text(
         "hive_partitioning": "false",
     }
     arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
-    chosen = ", ".join(f"c{i}" for i in wanted)
-    query = f"SELECT {chosen} FROM read_csv($path, {arguments})"  # noqa: S608  positions alone
+    selection = ", ".join(f"c{i}" for i in positions)
+    query = f"SELECT {selection} FROM read_csv($path, {arguments})"  # noqa: S608  positions alone
     relation = connection.sql(query, params={"path": literally(path)})
-    yield from relation.to_arrow_reader(batch_rows(len(wanted)))
+    yield from relation.to_arrow_reader(batch_rows(len(positions)))
 
 
 class Reject(NamedTuple):
-    """What was not read: the byte where it begins, and why."""
+    """A part of the file that was not read: its first byte, and the reason."""
 
-    at: int
-    why: str
+    offset: int
+    reason: str
 
 
 def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
-    """Return what the last reading rejected, in the order of the file."""
+    """Return the rejects of the last read, in file order."""
     query = (
         "SELECT coalesce(byte_position, line_byte_position)::BIGINT - 1, "
         "error_type::VARCHAR FROM reject_errors ORDER BY 1"
@@ -105,27 +103,26 @@ def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
 
 
 def is_pattern(path: Path) -> bool:
-    """Return whether DuckDB would look for other files of such names, and may not."""
+    """Return whether DuckDB would take the path for a pattern."""
     return any(sign in str(path) for sign in "*?[")
 
 
 def literally(path: Path) -> str:
-    """Return a path as DuckDB takes it: what begins a pattern stands in brackets."""
+    """Escape a path for DuckDB: wildcards stand in brackets."""
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
 
 
 def _literal(text: str) -> str:
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
+    return "'" + text.replace("'", "''") + "'"
 
 
 def unreadable(path: Path, error: Exception) -> InvalidData:
-    """Return what to say of a file that DuckDB does not read; its words may hold cells.
+    """Return the error for a file that DuckDB cannot read, without DuckDB's own text.
 
     Raises MemoryError if it took too much.
     """
     if isinstance(error, duckdb.OutOfMemoryException):
         raise MemoryError from None  # noqa: TRY004  no type is wrong
-    found = re.search(r"(?:in line |[Ll]ine: )(\d+)", str(error))
-    place = f", line {found[1]}" if found else ""
-    return InvalidData(f"{path.name!r} is no readable table{place}.")
+    match = re.search(r"(?:in line |[Ll]ine: )(\d+)", str(error))
+    location = f", line {match[1]}" if match else ""
+    return InvalidData(f"{path.name!r} is no readable table{location}.")

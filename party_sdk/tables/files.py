@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -62,8 +62,8 @@ def kind_of(path: Path) -> FileKind:
     if not path.exists():
         raise InvalidData(f"There is no file {path.name!r}.")
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "a pipe or device"
-        raise InvalidData(f"{path.name!r} is {what}, and no readable file.")
+        description = "a folder" if path.is_dir() else "a pipe or device"
+        raise InvalidData(f"{path.name!r} is {description}, and no readable file.")
     try:
         with path.open("rb") as file:
             head = file.read(8)
@@ -86,7 +86,7 @@ def kind_of(path: Path) -> FileKind:
 
 
 def most_memory(*, large: bool) -> int:
-    """Return how many bytes of memory of its own a reader's process may take."""
+    """Return the memory limit of a reader process, in bytes."""
     if not large or not hasattr(os, "sysconf"):
         return MOST_MEMORY
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -95,7 +95,7 @@ def most_memory(*, large: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What reading one file may take, and what to say of a file that takes more.
+    """Limits for reading one file, and the errors for a file that exceeds them.
 
     name: the file's name, for sentences.
     large: whether the operator lifts the limits.
@@ -104,16 +104,11 @@ class Limits:
     name: str
     large: bool = False
 
-    @classmethod
-    def of(cls, path: Path, allow: Sequence[str]) -> Limits:
-        """Return the limits of a file, given the guards that are switched off."""
-        return cls(path.name, LARGE_FILE in allow)
-
-    def check_unpacked(self, n_bytes: int, what: str, remedy: str) -> None:
+    def check_unpacked(self, n_bytes: int, subject: str, remedy: str) -> None:
         """Refuse a table that unpacks to more than :data:`MOST_UNPACKED`.
 
         n_bytes: bytes of the whole table, or of what is unpacked already.
-        what: what takes them: the subject of a sentence.
+        subject: what takes them: the subject of a sentence.
         remedy: what to do instead: the beginning of a sentence.
 
         Raises InvalidData.
@@ -121,43 +116,37 @@ class Limits:
         if self.large or n_bytes <= MOST_UNPACKED:
             return
         raise InvalidData(
-            f"{what} more than {_size(MOST_UNPACKED)} once unpacked. {remedy}, "
+            f"{subject} more than {_size(MOST_UNPACKED)} once unpacked. {remedy}, "
             f"or read it with --allow {LARGE_FILE}."
         )
 
     def check_rows(
         self, n_rows: int, n_numbers: int, n_texts: int, remedy: str
     ) -> None:
-        """Refuse rows that take too much as numbers and texts; see check_unpacked."""
+        """Refuse rows that would exceed the limit; see check_unpacked."""
         self.check_unpacked(
             n_rows * (NUMBER_BYTES * n_numbers + TEXT_BYTES * n_texts),
             f"{self.name!r}: {n_rows:,} rows take",
             remedy,
         )
 
-    def time_error(self, remedy: str) -> InvalidData:
-        """Return the error for a file whose reading took too long."""
-        return self._error(f"more than {MOST_SECONDS / 60:.0f} minutes", remedy)
-
-    def memory_error(self, remedy: str) -> InvalidData:
-        """Return the error for a file whose reading took too much memory."""
-        own = _size(most_memory(large=self.large))
-        return self._error(f"more memory than it may ({own} or 'ulimit')", remedy)
-
-    def disk_error(self, remedy: str) -> InvalidData:
-        """Return the error for a file whose reading took too much of the disk."""
-        own = _size(MOST_UNPACKED)
-        return self._error(f"more of the disk than it may ({own} or 'ulimit')", remedy)
-
-    def _error(self, what: str, remedy: str) -> InvalidData:
+    def error(
+        self, resource: Literal["time", "memory", "disk"], remedy: str
+    ) -> InvalidData:
+        """Return the error for a file that exceeds a limit."""
+        memory, disk = _size(most_memory(large=self.large)), _size(MOST_UNPACKED)
+        excess = {
+            "time": f"more than {MOST_SECONDS / 60:.0f} minutes",
+            "memory": f"more memory than it may ({memory} or 'ulimit')",
+            "disk": f"more of the disk than it may ({disk} or 'ulimit')",
+        }[resource]
         if not self.large:
             remedy = f"{remedy}, or read it with --allow {LARGE_FILE}"
-        return InvalidData(f"{self.name!r} takes {what} to read. {remedy}.")
+        return InvalidData(f"{self.name!r} takes {excess} to read. {remedy}.")
 
 
 def _size(n_bytes: int) -> str:
-    unit, shift = ("GiB", 30) if n_bytes >= 1 << 30 else ("MiB", 20)
-    return f"{n_bytes >> shift} {unit}"
+    return f"{n_bytes >> 30} GiB" if n_bytes >= 1 << 30 else f"{n_bytes >> 20} MiB"
 
 
 PREFIX: Final = "coterie-tables-"
@@ -166,7 +155,7 @@ _LOCK: Final = "lock"
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """What one reading of a table may write to.
+    """The temporary files of one read.
 
     folder: for copies that a library reads by name; gone with the reading.
     numbers, cells: rows as float64, and columns of Arrow. They have no name: nothing of
@@ -182,7 +171,7 @@ class Scratch:
 
 @contextmanager
 def new_scratch() -> Iterator[Scratch]:
-    """Lend a folder that only this account can enter, and three files without a name.
+    """Create a private folder and three unnamed temporary files.
 
     All of them lie where ``TMPDIR`` says.
     """
@@ -197,51 +186,44 @@ def new_scratch() -> Iterator[Scratch]:
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Lend a new folder, and remove it afterwards.
+    """Create a private folder, and remove it afterwards.
 
     Its lock is held as long as this process lives. The first call of a process removes
     the folders of processes that were killed: nobody holds their locks.
     """
     _sweep_once(Path(tempfile.gettempdir()))
     with ExitStack() as stack:
-        folder = None
-        while folder is None:
-            folder = _held_folder(stack)
+        while (folder := _lock_new_folder(stack)) is None:
+            pass
         yield folder
 
 
-def _held_folder(stack: ExitStack) -> Path | None:
+def _lock_new_folder(stack: ExitStack) -> Path | None:
     """Return a new folder whose lock is held; None if it was swept before that."""
-    found = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
-    folder = Path(stack.enter_context(found))
+    temporary = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+    folder = Path(stack.enter_context(temporary))
     try:
-        held = stack.enter_context((folder / _LOCK).open("xb"))
+        lock_file = stack.enter_context((folder / _LOCK).open("xb"))
     except FileNotFoundError:
         return None
     with suppress(OSError):  # a file system that knows no locks: nobody sweeps there
-        lock(held)
+        lock(lock_file)
     return folder if (folder / _LOCK).exists() else None
 
 
 @cache
-def _sweep_once(place: Path) -> None:
-    sweep(place)
+def _sweep_once(parent: Path) -> None:
+    sweep(parent)
 
 
-def sweep(place: Path) -> None:
+def sweep(parent: Path) -> None:
     """Remove the folders that processes of this account left behind when killed."""
     with suppress(OSError):
-        for folder in place.glob(f"{PREFIX}*"):
+        for folder in parent.glob(f"{PREFIX}*"):
             with suppress(OSError):
-                if _is_own(folder):
+                # temporary files of each account lie apart on Windows
+                is_own = sys.platform == "win32" or folder.stat().st_uid == os.geteuid()
+                if is_own and not folder.is_symlink():
                     with (folder / _LOCK).open("rb+") as file:
                         if lock(file):
                             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_own(folder: Path) -> bool:
-    if folder.is_symlink():
-        return False
-    if sys.platform == "win32":
-        return True  # temporary files of each account lie apart there
-    return folder.stat().st_uid == os.geteuid()

@@ -71,40 +71,40 @@ _SPIKE: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoneValue:
-    """A value of a column that stands apart from the others.
+    """An outlying value of a column.
 
-    least, largest: of the other values.
+    minimum, maximum: of the other values.
     """
 
     value: float
     count: int
-    least: float
-    largest: float
+    minimum: float
+    maximum: float
 
 
-def lone_values(x: FloatArray, known: frozenset[float] = CODES) -> list[LoneValue]:
-    """Return extremes of a column that may mean 'missing', ascending.
+def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValue]:
+    """Return outlying values of a column that may mean 'missing', ascending.
 
     Known codes count where they stand apart from the other values, by distance, by sign
     or by how many rows hold them. Any other value counts if it is repeated and lies
     farther from the others than these from each other; a zero may lie nearer.
 
     x: float64 (n,); NaN is no value.
-    known: values that are codes elsewhere.
+    codes: values that are codes elsewhere.
     """
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-    low, high = _n_codes(values, known), _n_codes(values[::-1], known)
+    low, high = _n_codes(values, codes), _n_codes(values[::-1], codes)
     if len(values) - low - high < 2:
         return []
-    found = [
+    apart = [
         *_apart(values, counts, low, high),
         *_apart(values[::-1], counts[::-1], high, low),
     ]
-    kept = np.isin(values, [value for value, _ in found], invert=True)
-    least, largest = float(values[kept].min()), float(values[kept].max())
+    is_common = np.isin(values, [value for value, _ in apart], invert=True)
+    minimum, maximum = float(values[is_common].min()), float(values[is_common].max())
     return [
-        LoneValue(value=value, count=count, least=least, largest=largest)
-        for value, count in sorted(found)
+        LoneValue(value=value, count=count, minimum=minimum, maximum=maximum)
+        for value, count in sorted(apart)
     ]
 
 
@@ -114,8 +114,8 @@ def n_coded(x: FloatArray) -> int:
     Codes are few whole numbers, other than 0 and 1 alone.
     """
     values = np.unique(x[~np.isnan(x)])
-    few = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
-    if not few or not (values == np.trunc(values)).all():
+    is_short = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
+    if not is_short or not (values == np.trunc(values)).all():
         return 0
     return 0 if len(values) == 2 and set(values) <= {0.0, 1.0} else len(values)
 
@@ -125,152 +125,148 @@ def as_date(day: float) -> str:
     return str(np.datetime64(int(day), "D"))
 
 
-def _n_codes(values: FloatArray, known: frozenset[float]) -> int:
-    """Return how many values at the beginning are codes elsewhere."""
-    for place, value in enumerate(values[:_MOST_PEELED]):
-        if float(value) not in known:
-            return place
+def _n_codes(values: FloatArray, codes: frozenset[float]) -> int:
+    for index, value in enumerate(values[:_MOST_PEELED]):
+        if float(value) not in codes:
+            return index
     return min(len(values), _MOST_PEELED)
 
 
 def _apart(
-    values: FloatArray, counts: IntArray, own: int, other: int
+    values: FloatArray, counts: IntArray, n_codes: int, n_other_codes: int
 ) -> Iterator[tuple[float, int]]:
-    """Yield the first values that are codes here, with their counts.
+    """Yield the outermost values that are codes, with their counts.
 
     values: float64 array; from the end that is looked at.
-    own, other: how many values at this and at the other end are codes elsewhere.
+    n_codes, n_other_codes: how many values at this and the other end are codes elsewhere.
     """
-    end = len(values) - other
+    end = len(values) - n_other_codes
     # 7 and 99 are codes elsewhere, and 7 may be the largest number here
-    for n_taken in range(max(1, own), 0, -1):
+    for n_taken in range(max(1, n_codes), 0, -1):
         if end - n_taken < 2:
             continue
-        codes, rest = slice(n_taken - 1, None, -1), slice(n_taken, end)
-        stands_apart = _are_known_codes if own else _is_lone_code
-        if stands_apart(values[codes], counts[codes], values[rest], counts[rest]):
-            taken = values[:n_taken].tolist(), counts[:n_taken].tolist()
-            yield from zip(*taken, strict=True)
+        codes, ordinary = slice(n_taken - 1, None, -1), slice(n_taken, end)
+        stands_apart = _are_known_codes if n_codes else _is_lone_code
+        if stands_apart(
+            values[codes], counts[codes], values[ordinary], counts[ordinary]
+        ):
+            code_counts = values[:n_taken].tolist(), counts[:n_taken].tolist()
+            yield from zip(*code_counts, strict=True)
             return
 
 
 def _are_known_codes(
-    codes: FloatArray, counts: IntArray, rest: FloatArray, rest_counts: IntArray
+    codes: FloatArray, counts: IntArray, ordinary: FloatArray, ordinary_counts: IntArray
 ) -> bool:
-    """Return whether values that are codes elsewhere stand apart here.
+    """Return whether values that are usual codes are outliers in this column.
 
     codes, counts: from one end of a column, innermost first.
-    rest, rest_counts: the other values, nearest to the codes first.
+    ordinary, ordinary_counts: the other values, nearest to the codes first.
     """
-    gap, extent, step = _distances(codes, rest)
+    gap, extent, step = _distances(codes, ordinary)
     if gap <= _STEPS * step:
         return False
     if gap >= _FAR * extent:
         return True
     if int(counts.max()) < 2:
         return False
-    if codes[0] < 0 <= rest.min():
+    if codes[0] < 0 <= ordinary.min():
         return True
     if abs(codes[0]) < _LONG:  # perhaps the next of many small numbers
         return gap >= _APART * extent
     is_apart = gap >= _FEW_STEPS * step and gap >= _LONG_APART * extent
-    return is_apart or _is_spike(counts, rest_counts)
+    return is_apart or _is_spike(counts, ordinary_counts)
 
 
 def _is_lone_code(
-    codes: FloatArray, counts: IntArray, rest: FloatArray, rest_counts: IntArray
+    codes: FloatArray, counts: IntArray, ordinary: FloatArray, ordinary_counts: IntArray
 ) -> bool:
-    """Return whether a value that is a code nowhere else stands apart here."""
-    if len(rest) < _NEAREST or int(counts[0]) < _SPIKE:
+    if len(ordinary) < _NEAREST or int(counts[0]) < _SPIKE:
         return False
-    if counts[0] > _MOST_SHARE * (counts[0] + rest_counts.sum()):
+    if counts[0] > _MOST_SHARE * (counts[0] + ordinary_counts.sum()):
         return False
-    gap, extent, step = _distances(codes, rest)
+    gap, extent, step = _distances(codes, ordinary)
     if codes[0] != 0:
         return gap > extent
     is_apart = gap >= _ZERO_APART * extent and gap >= _MANY_STEPS * step
-    return is_apart and _is_spike(counts, rest_counts)
+    return is_apart and _is_spike(counts, ordinary_counts)
 
 
-def _distances(codes: FloatArray, rest: FloatArray) -> tuple[float, float, float]:
-    """Return how far codes are from the rest, how far this goes, and its usual step."""
-    gap, extent = abs(codes[0] - rest[0]), abs(rest[0] - rest[-1])
-    return float(gap), float(extent), float(np.median(np.abs(np.diff(rest))))
+def _distances(codes: FloatArray, ordinary: FloatArray) -> tuple[float, float, float]:
+    """Return the gap to the codes, and the extent and median step of ordinary values."""
+    gap, extent = abs(codes[0] - ordinary[0]), abs(ordinary[0] - ordinary[-1])
+    return float(gap), float(extent), float(np.median(np.abs(np.diff(ordinary))))
 
 
-def _is_spike(counts: IntArray, rest_counts: IntArray) -> bool:
-    """Return whether far more rows hold the codes than any value near to them."""
-    nearest = int(rest_counts[:_NEAREST].max())
+def _is_spike(counts: IntArray, ordinary_counts: IntArray) -> bool:
+    """Return whether the codes are far more frequent than the nearest values."""
+    nearest = int(ordinary_counts[:_NEAREST].max())
     return int(counts.max()) >= _SPIKE * max(1, nearest)
 
 
 _MOST_ROWS: Final = 50_000
 _MOST_CELLS: Final = 10_000_000
-_MOST_TOLD: Final = 10
+_MAX_SHOWN: Final = 10
 
 
 def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
-    """Yield sentences on values that may mean 'missing', and on columns of codes.
+    """Yield warnings about values that may mean 'missing', and columns of codes.
 
     Of a large table rows evenly spread over it are looked at; counts are of all rows.
-
-    spool: the table's rows, with a column for each of these.
     """
-    most = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
-    step = max(1, -(-spool.n_rows // most))
+    max_rows = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
+    step = max(1, -(-spool.n_rows // max_rows))
     sample = spool.take(np.arange(0, spool.n_rows, step))
-    told = [
-        _tell(columns[place], value, count)
-        for place, value, count in _lone(columns, spool, sample)
+    sentences = [
+        _describe_lone(columns[index], value, count)
+        for index, value, count in _lone(columns, spool, sample)
     ]
-    yield from told[:_MOST_TOLD]
-    if len(told) > _MOST_TOLD:
-        yield f"{len(told) - _MOST_TOLD} more values stand apart from their columns."
+    yield from sentences[:_MAX_SHOWN]
+    if len(sentences) > _MAX_SHOWN:
+        yield f"{len(sentences) - _MAX_SHOWN} more values stand apart from their columns."
     if coded := list(_find_coded_columns(columns, sample)):
-        more = f" and {len(coded) - _MOST_TOLD} more" * (len(coded) > _MOST_TOLD)
+        more = f" and {len(coded) - _MAX_SHOWN} more" * (len(coded) > _MAX_SHOWN)
         yield (
             "Whole numbers of few values, perhaps codes of categories: "
-            f"{', '.join(coded[:_MOST_TOLD])}{more}. A dictionary says what they are."
+            f"{', '.join(coded[:_MAX_SHOWN])}{more}. A dictionary says what they are."
         )
 
 
 def _lone(
     columns: Sequence[Column], spool: Spool, sample: FloatArray
 ) -> list[tuple[int, LoneValue, int]]:
-    """Return lone values of the columns of numbers and dates, counted in all rows."""
-    found = [
-        (place, value)
-        for place, column in enumerate(columns)
+    lone = [
+        (index, value)
+        for index, column in enumerate(columns)
         if (column.is_numeric or column.is_date)
-        for value in lone_values(sample[:, place], DATES if column.is_date else CODES)
+        for value in lone_values(sample[:, index], DATES if column.is_date else CODES)
     ]
-    counts = [value.count for _, value in found]
-    if found and len(sample) < spool.n_rows:
-        counts = [0] * len(found)
+    counts = [value.count for _, value in lone]
+    if lone and len(sample) < spool.n_rows:
+        counts = [0] * len(lone)
         for X in spool.batches():
-            for i, (place, value) in enumerate(found):
-                counts[i] += int((X[:, place] == value.value).sum())
-    return [(*each, count) for each, count in zip(found, counts, strict=True)]
+            for i, (index, value) in enumerate(lone):
+                counts[i] += int((X[:, index] == value.value).sum())
+    return [(*pair, count) for pair, count in zip(lone, counts, strict=True)]
 
 
-def _tell(column: Column, found: LoneValue, count: int) -> str:
-    def shown(value: float) -> str:
+def _describe_lone(column: Column, lone: LoneValue, count: int) -> str:
+    def write(value: float) -> str:
         whole = f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
         return as_date(value) if column.is_date else whole
 
-    value, rows = shown(found.value), "1 row" if count == 1 else f"{count} rows"
+    value, rows = write(lone.value), "1 row" if count == 1 else f"{count} rows"
     return (
         f"{column.name!r}: {value} in {rows}, apart from all others "
-        f"({shown(found.least)} to {shown(found.largest)}). "
+        f"({write(lone.minimum)} to {write(lone.maximum)}). "
         f"(If it stands for no value: --csv missing={value}.)"
     )
 
 
 def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterator[str]:
-    """Yield the columns without a description that hold few whole numbers."""
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         if column.field is None and column.is_numeric:
-            x = sample[:, place]
+            x = sample[:, index]
             lone = [value.value for value in lone_values(x)]
             if n := n_coded(x[~np.isin(x, lone)]):
                 yield f"{column.name!r} ({n} values)"
@@ -296,7 +292,7 @@ _TOTAL: Final = (
 
 
 def check_switches(allow: Sequence[str]) -> frozenset[str]:
-    """Refuse names that no guard has."""
+    """Return the guards to switch off; refuse unknown names."""
     if unknown := sorted(set(allow) - set(SWITCHES)):
         raise InvalidParameters(
             f"No guard is called {unknown[0]!r}; there are {', '.join(SWITCHES)}."
@@ -306,7 +302,7 @@ def check_switches(allow: Sequence[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Least, greatest, sum and gaps of each column of a batch; NaN of no value."""
+    """Minimum, maximum, sum and gaps of each column of a batch; NaN without a value."""
 
     low: FloatArray
     high: FloatArray
@@ -314,26 +310,25 @@ class Spread:
     missing: IntArray
 
     @classmethod
-    def of(cls, X: FloatArray) -> Spread:
+    def measure(cls, X: FloatArray) -> Spread:
         """Return the spread of a batch of rows."""
         width = X.shape[1]
         none = np.zeros(width, dtype=np.int64)
         if not len(X):
-            nothing = np.full(width, np.nan)
-            return cls(nothing, nothing, np.zeros(width), none)
+            empty = np.full(width, np.nan)
+            return cls(empty, empty, np.zeros(width), none)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = cls(X.min(axis=0), X.max(axis=0), X.sum(axis=0), none)
-            for place in np.flatnonzero(np.isnan(found.sums)).tolist():
-                found._leave_out_gaps(place, X[:, place])
-            return found
+            spread = cls(X.min(axis=0), X.max(axis=0), X.sum(axis=0), none)
+            for index in np.flatnonzero(np.isnan(spread.sums)).tolist():
+                spread._leave_out_gaps(index, X[:, index])
+            return spread
 
-    def _leave_out_gaps(self, place: int, x: FloatArray) -> None:
-        """Measure one column by the values that are there."""
-        there = x[~np.isnan(x)]
-        self.missing[place] = len(x) - len(there)
-        if len(there):
-            self.low[place], self.high[place] = there.min(), there.max()
-        self.sums[place] = there.sum()
+    def _leave_out_gaps(self, index: int, x: FloatArray) -> None:
+        present = x[~np.isnan(x)]
+        self.missing[index] = len(x) - len(present)
+        if len(present):
+            self.low[index], self.high[index] = present.min(), present.max()
+        self.sums[index] = present.sum()
 
     @property
     def magnitude(self) -> FloatArray:
@@ -343,7 +338,7 @@ class Spread:
 
 
 class NumberGuard:
-    """Follows the numbers of a table, batch by batch.
+    """Checks the numbers of a table, batch by batch.
 
     missing: int64 (n_columns,).
     low, high: float64 (n_columns,); NaN of a column without a value.
@@ -363,13 +358,13 @@ class NumberGuard:
         self._rising = np.array([c.kind == "integer" for c in columns], dtype=bool)
 
     def see(self, X: FloatArray, spread: Spread) -> None:
-        """Follow a batch of rows, and how far its columns go."""
+        """Add a batch of rows and its spread."""
         if not len(X):
             return
         self._follow_steps(X)
-        before = Spread.of(X[:-1]).magnitude
-        known = np.abs(np.nan_to_num(self._last))
-        self._largest = np.fmax(np.fmax(self._largest, known), before)
+        before = Spread.measure(X[:-1]).magnitude
+        last = np.abs(np.nan_to_num(self._last))
+        self._largest = np.fmax(np.fmax(self._largest, last), before)
         self.low = np.fmin(self.low, spread.low)
         self.high = np.fmax(self.high, spread.high)
         self.missing += spread.missing
@@ -379,7 +374,6 @@ class NumberGuard:
         self.n_rows += len(X)
 
     def _follow_steps(self, X: FloatArray) -> None:
-        """Keep the columns that rise, and those that do so by one and the same step."""
         open_ = np.flatnonzero(self._running | self._rising)
         if not open_.size:
             return
@@ -407,23 +401,23 @@ class NumberGuard:
 
     @property
     def has_totals(self) -> bool:
-        """Return whether the last row is the sum of the others, in half of its columns.
+        """Return whether the last row is the sum of the others in half of its columns.
 
         And above all of them in two, or in the only one that it has.
         """
-        given = ~np.isnan(self._last)
-        if self.n_rows < _LEAST_ROWS or not given.any():
+        present = ~np.isnan(self._last)
+        if self.n_rows < _LEAST_ROWS or not present.any():
             return False
         with np.errstate(over="ignore", invalid="ignore"):
-            others = self._sums - np.nan_to_num(self._last)
-            equal = np.isclose(self._last, others, rtol=1e-9, atol=0)
+            sums_above = self._sums - np.nan_to_num(self._last)
+            equal = np.isclose(self._last, sums_above, rtol=1e-9, atol=0)
         above = equal & (np.abs(self._last) > self._largest)
-        enough = min(2, np.count_nonzero(given))
-        return bool(equal[given].mean() >= 0.5 and above[given].sum() >= enough)
+        enough = min(2, np.count_nonzero(present))
+        return bool(equal[present].mean() >= 0.5 and above[present].sum() >= enough)
 
     @property
     def id_like_columns(self) -> frozenset[str]:
-        """Return the columns whose values may be ids: they rise, or by one and the same."""
+        """Return the columns whose values may be ids: rising whole numbers."""
         rising = self._rising & (self.n_rows >= 2 * _LEAST_ROWS)
         pairs = zip(self._columns, rising, strict=True)
         return frozenset(
@@ -431,45 +425,47 @@ class NumberGuard:
         )
 
     def warnings(self) -> list[str]:
-        """Return what an operator should look at, as sentences."""
-        said = []
+        """Return warnings for the operator."""
+        sentences = []
         constant = (self.low == self.high) & (self.missing == 0)
         constant &= np.abs(self.low) <= _EXACT  # larger ones may differ, but for digits
         if zeros := self._quote_names(constant & (self.low == 0)):
-            said.append(f"Nothing but 0: {zeros}. It tells nothing apart.")
-        if named := self._quote_names(constant & (self.low != 0)):
-            said.append(f"One value in all rows: {named}. It tells nothing apart.")
+            sentences.append(f"Nothing but 0: {zeros}. It tells nothing apart.")
+        if quoted := self._quote_names(constant & (self.low != 0)):
+            sentences.append(
+                f"One value in all rows: {quoted}. It tells nothing apart."
+            )
         all_read = all(column.is_described for column in self._columns)
         if self.n_rows > 1 and len(constant) and constant.all() and all_read:
-            said.append("No column tells two rows apart: is this the right table?")
+            sentences.append("No column tells two rows apart: is this the right table?")
         if empty := self._quote_names(self.missing == self.n_rows):
-            said.append(f"No value in any row: {empty}.")
+            sentences.append(f"No value in any row: {empty}.")
         rising = self._rising & ~self._running & (self.n_rows >= 2 * _LEAST_ROWS)
-        if named := self._quote_names(rising):
-            said.append(f"Rising whole numbers, perhaps ids: {named}.")
+        if quoted := self._quote_names(rising):
+            sentences.append(f"Rising whole numbers, perhaps ids: {quoted}.")
         names = [column.name for column in self._columns]
         if truths := [name for name in names if name.casefold() in _TRUTHS]:
-            shown = ", ".join(map(repr, truths))
-            said.append(f"Perhaps classes to be found, not data: {shown}.")
-        return said
+            classes = ", ".join(map(repr, truths))
+            sentences.append(f"Perhaps classes to be found, not data: {classes}.")
+        return sentences
 
-    def _quote_names(self, chosen: Any) -> str:
+    def _quote_names(self, mask: Any) -> str:
         described = [column.is_described for column in self._columns]
-        places = np.flatnonzero(chosen & np.array(described, dtype=bool))
-        return ", ".join(repr(self._columns[place].name) for place in places[:10])
+        indices = np.flatnonzero(mask & np.array(described, dtype=bool))
+        return ", ".join(repr(self._columns[index].name) for index in indices[:10])
 
 
 class SignWatch:
-    """Whether one reading alone is left of the separators in a column of numbers.
+    """Watches whether the separators in a column of numbers have one reading only.
 
     form: how the column is written, as far as others show it.
     row: the first with a number such as 9.370, which is 9370 or 9.37.
     text: the form of this number.
     """
 
-    def __init__(self, written: CellForm) -> None:
+    def __init__(self, cell_form: CellForm) -> None:
         self.row, self.text = -1, ""
-        self._form = written
+        self._form = cell_form
         self._is_decided = self._has_short = self._has_zeros = False
 
     @property
@@ -479,7 +475,7 @@ class SignWatch:
 
     @property
     def has_two_readings(self) -> bool:
-        """Return whether other columns do not decide either.
+        """Return whether the column remains ambiguous beside the other columns.
 
         No program writes 967 without a fraction and 9.370 with its last zero, unless the
         point parts thousands.
@@ -489,7 +485,7 @@ class SignWatch:
         return self.is_open and (in_thousands or not is_shown)
 
     def see(self, cells: pa.Array, begin: int) -> None:
-        """Look at texts of which the first stands in a row."""
+        """Check texts, the first of which stands in row ``begin``."""
         longest = compute.max(compute.binary_length(cells)).as_py() or 0
         if self._is_decided or longest < _SHORTEST:
             self._has_short = self._has_short or longest > 0
@@ -505,10 +501,10 @@ class SignWatch:
         self._has_short |= bool(compute.any(_matches(cells, r"-?\d{1,3}")).as_py())
         like = _matches(cells, THOUSANDS_LIKE)
         self._has_zeros |= bool(compute.any(_matches(cells, r".*[.,]\d\d0")).as_py())
-        place = compute.index(like, value=True).as_py()
-        if self.row < 0 <= place:
-            self.row = begin + place
-            self.text = form(cells[place].as_py().strip())
+        index = compute.index(like, value=True).as_py()
+        if self.row < 0 <= index:
+            self.row = begin + index
+            self.text = form(cells[index].as_py().strip())
 
 
 _SHORTEST: Final = len("1000")
@@ -520,25 +516,25 @@ def _matches(cells: pa.Array, pattern: str) -> pa.Array:
 
 
 class SignWatches:
-    """The watches over columns of numbers whose own cells did not decide yet."""
+    """The watches of all undecided columns of numbers."""
 
     def __init__(
         self, columns: Sequence[Column] = (), forms: Sequence[CellForm] = ()
     ) -> None:
         self._watches = {
-            place: (column.name, SignWatch(own))
-            for place, (column, own) in enumerate(zip(columns, forms, strict=True))
+            index: (column.name, SignWatch(own))
+            for index, (column, own) in enumerate(zip(columns, forms, strict=True))
             if column.is_numeric and not own.is_decided
         }
 
     def see(self, cells: Sequence[pa.Array], begin: int) -> None:
-        """Look at the columns of a batch; those with types have no signs."""
-        for place, (_, watch) in self._watches.items():
-            kind = cells[place].type
+        """Check the text columns of a batch."""
+        for index, (_, watch) in self._watches.items():
+            kind = cells[index].type
             if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-                watch.see(cells[place], begin)
+                watch.see(cells[index], begin)
 
-    def tell(self, findings: Findings, locations: RowLocations) -> None:
+    def add_findings(self, findings: Findings, locations: RowLocations) -> None:
         """Add the columns whose numbers have two readings."""
         for name, watch in self._watches.values():
             if watch.has_two_readings:
@@ -546,7 +542,7 @@ class SignWatches:
                 findings.add(describe_readings(watch.text), line, name)
 
     def warnings(self) -> Iterator[str]:
-        """Yield which columns are read as others are written."""
+        """Yield a warning for each column read with the decimal sign of others."""
         for name, watch in self._watches.values():
             if watch.is_open and not watch.has_two_readings:
                 yield (
@@ -561,42 +557,42 @@ def misfits(
     spread: Spread,
     allow: frozenset[str],
 ) -> list[tuple[int, int, str]]:
-    """Return row, column and fault of numbers that no table may hold."""
-    found: list[tuple[int, int, str]] = []
+    """Return row, column and problem of numbers that are not allowed."""
+    faults: list[tuple[int, int, str]] = []
 
-    def tell(place: int, wrong: Any, what: str) -> None:
-        found.extend((int(row), place, what) for row in np.flatnonzero(wrong))
+    def add(index: int, wrong: Any, fault: str) -> None:
+        faults.extend((int(row), index, fault) for row in np.flatnonzero(wrong))
 
     suspect = (spread.magnitude > _EXACT) | np.array(
         [column.field is not None for column in columns]
     )
-    for place in np.flatnonzero(suspect).tolist():
-        column, x = columns[place], X[:, place]
-        tell(place, np.isinf(x), "an infinite value")
+    for index in np.flatnonzero(suspect).tolist():
+        column, x = columns[index], X[:, index]
+        add(index, np.isinf(x), "an infinite value")
         huge = np.isfinite(x) & (np.abs(x) > MOST_MAGNITUDE)
-        tell(place, huge, f"above {MOST_MAGNITUDE:g}: sums of such numbers overflow")
+        add(index, huge, f"above {MOST_MAGNITUDE:g}: sums of such numbers overflow")
         if column.type == "integer" and LARGE not in allow:
             large = (np.abs(x) > _EXACT) & (np.abs(x) <= MOST_MAGNITUDE)
-            tell(place, large, "a whole number that loses digits: an id?")
+            add(index, large, "a whole number that loses digits: an id?")
         if (field := column.field) is None:
             continue
         if field.constraints.required:
-            tell(place, np.isnan(x), "empty, and the dictionary requires a value")
+            add(index, np.isnan(x), "empty, and the dictionary requires a value")
         if column.type == "integer":
-            tell(place, np.isfinite(x) & (x != np.trunc(x)), "no whole number")
-        least, most = field.bounds
-        tell(place, x < least, "below the dictionary's minimum")
-        tell(place, x > most, "above the dictionary's maximum")
-    return found
+            add(index, np.isfinite(x) & (x != np.trunc(x)), "no whole number")
+        low, high = field.bounds
+        add(index, x < low, "below the dictionary's minimum")
+        add(index, x > high, "above the dictionary's maximum")
+    return faults
 
 
 def is_total(text: str) -> bool:
-    """Return whether a cell says that its row sums up the others."""
+    """Return whether a cell names a row of totals."""
     return re.search(_TOTAL, text) is not None
 
 
 def totals(texts: pa.Array) -> IntArray:
-    """Return the places of texts that say that their row sums up the others."""
-    found = compute.match_substring_regex(texts, _TOTAL)
-    places: IntArray = compute.indices_nonzero(found).to_numpy().astype(np.int64)
-    return places
+    """Return the rows whose text names a row of totals."""
+    is_total = compute.match_substring_regex(texts, _TOTAL)
+    rows: IntArray = compute.indices_nonzero(is_total).to_numpy().astype(np.int64)
+    return rows

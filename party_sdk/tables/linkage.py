@@ -55,19 +55,19 @@ _OF_NAMES: Final = {
 }
 
 
-def person_columns(names: Iterable[str]) -> dict[str, str]:
+def person_columns(columns: Iterable[str]) -> dict[str, str]:
     """Return which column holds each role, such as ``surname``.
 
     A whole name counts before a word of one, and the first column where two fit.
     """
-    given = list(names)
-    whole = {n: role for n in given if (role := _OF_NAMES.get(fold(n))) is not None}
-    found = {role: name for name, role in reversed(whole.items())}
-    for name in given:
+    names = list(columns)
+    whole = {n: role for n in names if (role := _OF_NAMES.get(fold(n))) is not None}
+    columns_by_role = {role: name for name, role in reversed(whole.items())}
+    for name in names:
         roles = {_OF_NAMES[word] for word in fold_words(name) if word in _OF_NAMES}
         if name not in whole and len(roles) == 1:
-            found.setdefault(roles.pop(), name)
-    return found
+            columns_by_role.setdefault(roles.pop(), name)
+    return columns_by_role
 
 
 _PARTS: Final = {
@@ -127,8 +127,12 @@ def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ..
     """
     roles = person_columns(column_names(table, options))
     keys = candidate_keys(roles)
-    named = {fold(roles.get(role, "")) for role in ("given", "surname")}
-    if named & {"vorname", "nachname", "familienname"}:  # Mueller is Müller there
+    name_columns = {fold(roles.get(role, "")) for role in ("given", "surname")}
+    if name_columns & {
+        "vorname",
+        "nachname",
+        "familienname",
+    }:  # Mueller is Müller there
         keys = [key.replace("soundex", "cologne") for key in keys]
     if not keys:
         raise InvalidData(
@@ -141,7 +145,7 @@ def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ..
 def preview_of(
     table: Any, options: ReadOptions, keys: Sequence[str]
 ) -> tuple[KeyPreview, ...]:
-    """Return how a table's rows look by match keys, normalised as usual.
+    """Preview match keys on a table, with the usual normalisation.
 
     Raises InvalidData if the table lacks a column, or cannot be read.
     Raises ValueError if a key is none.
@@ -151,52 +155,49 @@ def preview_of(
 
 
 def candidate_keys(roles: Mapping[str, str]) -> list[str]:
-    """Return the keys that columns of these roles make."""
-    found = []
+    """Return the match keys that these columns allow."""
+    keys = []
     for parts in _KEYS:
-        said = [_PARTS[part] for part in parts]
+        transforms = [_PARTS[part] for part in parts]
         try:
-            found.append(" + ".join(each.format_map(roles) for each in said))
+            keys.append(" + ".join(part.format_map(roles) for part in transforms))
         except KeyError:
             continue
-    return found
+    return keys
 
 
 def link_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[str]:
-    """Return the ids of a table's rows where keys link them: their columns' cells."""
+    """Return the linking ids of a table's rows: the joined cells of their key columns."""
     codes, columns = options.file_dialect.codes, columns_of(keys)
     ids: list[str] = []
     for batch in read_cells(table, options, naming=columns).batches:
         cells = [
-            without_codes(texts(each), codes).to_pylist() for each in batch.columns
+            without_codes(texts(column), codes).to_pylist() for column in batch.columns
         ]
         ids += [join(row) for row in zip(*cells, strict=True)]
     return ids
 
 
-_N_FIRST: Final = 3
-
-
-def preview_keys(found: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
-    """Return how rows look by each key."""
+def preview_keys(keys: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
+    """Preview each key."""
     return tuple(
         KeyPreview(
-            key=each.key,
-            n_rows=len(each.values),
-            n_filled=each.n_filled,
-            n_unique=each.n_unique,
-            n_stand_ins=each.n_stand_ins,
-            first=tuple(each.show(row) for row in range(len(each.values))[:_N_FIRST]),
+            key=key.key,
+            n_rows=len(key.values),
+            n_filled=key.n_filled,
+            n_unique=key.n_unique,
+            n_stand_ins=key.n_stand_ins,
+            first=tuple(key.show(row) for row in range(len(key.values))[:3]),
         )
-        for each in found
+        for key in keys
     )
 
 
-_MOST_TOLD: Final = 10
+_MAX_SHOWN: Final = 10
 
 
 class UnlinkedRow(NamedTuple):
-    """A row that is linked to nobody.
+    """A row without a match.
 
     line: where it stands in the table; its number, where there are no lines.
     lacks: the numbers, from 1, of the keys of which it has no value, or a shared one.
@@ -210,14 +211,12 @@ def unlinked_rows(
     params: Params, data: DataSource, labels: IntArray
 ) -> list[UnlinkedRow]:
     """Return the rows without a label, where rows are linked by match keys."""
-    if (
-        not isinstance(params, AlignedParams)
-        or not params.linked_by
-        or data.ids is None
-    ):
+    if not isinstance(params, AlignedParams) or data.ids is None:
         return []
-    said = params.alignment
-    found = key_values(data.ids, said.match_keys, said.normalisation)
+    if not params.linked_by:
+        return []
+    alignment = params.alignment
+    keys = key_values(data.ids, alignment.match_keys, alignment.normalisation)
     rows = np.flatnonzero(labels < 0).tolist()
     lines = (
         data.locations.lookup(rows)
@@ -227,32 +226,32 @@ def unlinked_rows(
     return [
         UnlinkedRow(
             line,
-            tuple(n for n, key in enumerate(found, 1) if key.values[row] is None),
+            tuple(n for n, key in enumerate(keys, 1) if key.values[row] is None),
         )
         for row, line in zip(rows, lines, strict=True)
     ]
 
 
 def write_unlinked(rows: Sequence[UnlinkedRow]) -> bytes:
-    """Return all of them as a table (CSV): their lines, and the keys that they lack."""
+    """Return the rows as CSV: line numbers and missing keys."""
     lines = [f"{row.line},{' '.join(map(str, row.lacks))}" for row in rows]
     return "\n".join(["line,keys without a value", *lines, ""]).encode()
 
 
-def tell_unlinked(rows: Sequence[UnlinkedRow]) -> list[str]:
-    """Return what an operator reads: those that lack most keys first, ten at most."""
+def describe_unlinked(rows: Sequence[UnlinkedRow]) -> list[str]:
+    """Describe at most ten rows, those with the most missing keys first."""
     if not rows:
         return []
     ordered = sorted(rows, key=lambda row: (-len(row.lacks), row.line))
-    told = [
+    lines = [
         f"  line {row.line}: no value, or a shared one, of key "
         f"{', '.join(map(str, row.lacks))}"
-        for row in ordered[:_MOST_TOLD]
+        for row in ordered[:_MAX_SHOWN]
         if row.lacks
     ]
     n_whole = sum(not row.lacks for row in rows)
-    more = "" if len(rows) <= _MOST_TOLD else "; --json lists all"
+    more = "" if len(rows) <= _MAX_SHOWN else "; --json lists all"
     return [
         f"unlinked rows: {len(rows)}, of which {n_whole} have a value of every key{more}",
-        *told,
+        *lines,
     ]

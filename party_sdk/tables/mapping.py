@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
@@ -60,7 +61,7 @@ _Name = Annotated[_Text, AfterValidator(normal), Field(min_length=1)]
 
 
 def _text_of(value: Any) -> str:
-    """Return a level as a table has it: TOML has numbers and truths of its own."""
+    """Return a TOML value as the text of a cell."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return normal(value) if isinstance(value, str) else repr(value)
@@ -71,13 +72,13 @@ _Level = Annotated[
 ]
 
 
-def _check_spellings(given: Any) -> Any:
-    """Refuse two keys that differ in blanks or in their form of Unicode alone."""
-    if isinstance(given, Mapping):
-        counted = Counter(normal(key) for key in given if isinstance(key, str))
-        if any(count > 1 for count in counted.values()):
+def _check_spellings(value: Any) -> Any:
+    """Refuse keys that differ only in blanks or Unicode normalisation."""
+    if isinstance(value, Mapping):
+        counts = Counter(normal(key) for key in value if isinstance(key, str))
+        if any(count > 1 for count in counts.values()):
             raise ValueError("two names are the same but for blanks")
-    return given
+    return value
 
 
 _Once = BeforeValidator(_check_spellings)
@@ -95,7 +96,7 @@ class _Part(BaseModel):
 
 
 class ColumnMapping(_Part):
-    """One column of a session, and how a table has it.
+    """The mapping of one column of a session.
 
     source: its name in the table; ``from`` in the file; the session's by default.
     levels: what a cell of the table stands for in the session. A cell that is not named
@@ -139,8 +140,10 @@ class ColumnMapping(_Part):
     @classmethod
     def _check_convert(cls, name: str | None) -> str | None:
         if name is not None and find_conversion(name) is None:
-            known = [each.name for each in CONVERSIONS if each.quantity]
-            hint = did_you_mean(name, known, 0.4)
+            names = [
+                conversion.name for conversion in CONVERSIONS if conversion.quantity
+            ]
+            hint = did_you_mean(name, names, 0.4)
             raise ValueError(f"no conversion has this name; say factor.{hint}")
         return name
 
@@ -167,8 +170,10 @@ class ColumnMapping(_Part):
     def unit(self) -> tuple[float, float] | None:
         """Return factor and offset; None where values keep their unit."""
         if self.convert is not None:
-            found = find_conversion(self.convert)
-            return None if found is None else (found.factor, found.offset)
+            conversion = find_conversion(self.convert)
+            return (
+                None if conversion is None else (conversion.factor, conversion.offset)
+            )
         if self.factor is None and self.offset is None:
             return None
         factor = 1.0 if self.factor is None else self.factor
@@ -176,25 +181,24 @@ class ColumnMapping(_Part):
 
     @property
     def changes_cells(self) -> bool:
-        """Return whether more than the column's name is another one."""
-        return bool(
-            self.levels or self.missing or self.unit is not None or self.says_form
-        )
+        """Return whether the mapping changes more than the name."""
+        is_other = self.unit is not None or self.says_form
+        return bool(self.levels or self.missing or is_other)
 
     @property
     def says_form(self) -> bool:
-        """Return whether it says how numbers or dates are written."""
+        """Return whether the mapping says how numbers or dates are written."""
         return bool(self.says_numbers or self.dates)
 
     @property
     def says_numbers(self) -> bool:
-        """Return whether it says how numbers are written."""
-        said = (self.decimal, self.thousands, self.limits, self.minus)
-        return any(each is not None for each in said)
+        """Return whether the mapping says how numbers are written."""
+        parts = (self.decimal, self.thousands, self.limits, self.minus)
+        return any(part is not None for part in parts)
 
     @property
     def says_signs(self) -> bool:
-        """Return whether it says what points and commas in numbers are."""
+        """Return whether the mapping says what points and commas mean."""
         return self.decimal is not None or self.thousands is not None
 
     @property
@@ -231,17 +235,16 @@ class OmittedRows(_Part):
         return bool(self.lines or self.values)
 
 
-def _read_dialect(given: Any) -> Any:
-    """Return a dialect from the names and values of a file's part."""
-    if not isinstance(given, Mapping):
-        return given
+def _read_dialect(section: Any) -> Any:
+    if not isinstance(section, Mapping):
+        return section
     words: list[str] = []
-    for name, value in given.items():
+    for name, value in section.items():
         values = value if name == "missing" and isinstance(value, list) else [value]
-        for each in values:
-            if isinstance(each, bool) or not isinstance(each, str | int):
+        for item in values:
+            if isinstance(item, bool) or not isinstance(item, str | int):
                 raise ValueError(f"{name}: give a text, or a whole number")  # noqa: TRY004  pydantic's
-            words.append(f"{name}={each}")
+            words.append(f"{name}={item}")
     if len(words) > MOST_CODES or any(len(word) > 250 for word in words):
         raise ValueError("this is too long")
     try:
@@ -251,13 +254,12 @@ def _read_dialect(given: Any) -> Any:
 
 
 def _write_dialect(dialect: Dialect) -> dict[str, Any]:
-    """Return what a dialect says beside its defaults, as a file has it."""
-    plain, said = Dialect(), {}
-    for name in Dialect.__dataclass_fields__:
-        value = getattr(dialect, name)
-        if value != getattr(plain, name):
-            said[name] = list(value) if isinstance(value, tuple) else value
-    return said
+    values = {field.name: getattr(dialect, field.name) for field in fields(dialect)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
+        if value != getattr(Dialect(), name)
+    }
 
 
 _FileDialect = Annotated[
@@ -285,15 +287,15 @@ class TableMapping(_Part):
     def _check_columns(
         cls, columns: dict[str, ColumnMapping]
     ) -> dict[str, ColumnMapping]:
-        sources = Counter(each.source or name for name, each in columns.items())
+        sources = Counter(column.source or name for name, column in columns.items())
         if any(count > 1 for count in sources.values()):
             raise ValueError("two columns of the session come from one of the table")
         return columns
 
     def for_new_rows(self) -> Self:
-        """Return the same for another table: lines are those of one file."""
-        kept = self.leave_out.model_copy(update={"lines": ()})
-        return self.model_copy(update={"leave_out": kept})
+        """Return the mapping without line numbers, which belong to one file."""
+        leave_out = self.leave_out.model_copy(update={"lines": ()})
+        return self.model_copy(update={"leave_out": leave_out})
 
     def source_of(self, name: str) -> str:
         """Return what the table calls a column of the session."""
@@ -312,7 +314,7 @@ def can_be_written(text: str) -> bool:
 
 
 def describe_differences(before: TableMapping, after: TableMapping) -> list[str]:
-    """Return what another mapping says differently, by columns and without any cell."""
+    """Return the differences between mappings by column, without any cell."""
     parts = []
     if before.file != after.file:
         parts.append("how the file is written")
@@ -327,7 +329,7 @@ def describe_differences(before: TableMapping, after: TableMapping) -> list[str]
             "unit": (old.unit, new.unit),
             "codes of missing values": (set(old.missing), set(new.missing)),
         }
-        if changed := [part for part, (one, other) in pairs.items() if one != other]:
+        if changed := [part for part, (a, b) in pairs.items() if a != b]:
             parts.append(f"{name}: {', '.join(changed)}")
     return parts
 
@@ -360,70 +362,68 @@ def read_mapping(path: Path) -> TableMapping:
 
 
 def load_mapping(
-    given: TableMapping | str | os.PathLike[str] | None,
+    mapping: TableMapping | str | os.PathLike[str] | None,
 ) -> TableMapping | None:
-    """Return a mapping from what a caller names it by: itself, or its file."""
-    if given is None or isinstance(given, TableMapping):
-        return given
-    return read_mapping(Path(given))
+    """Return a mapping, read from its file if a path is given."""
+    if mapping is None or isinstance(mapping, TableMapping):
+        return mapping
+    return read_mapping(Path(mapping))
 
 
 def parse_mapping(content: bytes, name: str) -> TableMapping:
-    """Return the mapping that a file's content says.
-
-    name: of the file, for sentences.
+    """Parse the content of a mapping file.
 
     Raises InvalidData as :func:`read_mapping`.
     """
     if len(content) > MOST_BYTES:
         raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
     try:
-        said = tomllib.loads(content.decode("utf-8-sig"))
+        document = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise InvalidData(f"{name!r} is no mapping: it is not in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidData(f"{name!r} is no TOML: {error}.") from None
     except (RecursionError, ValueError):  # brackets in brackets, huge numbers
         raise InvalidData(f"{name!r} is no TOML that can be read.") from None
-    return _validate(said, name)
+    return _validate(document, name)
 
 
 def parse_json(text: str, name: str) -> TableMapping:
-    """Return the mapping that a line of JSON says, with the names of a file.
+    """Parse a mapping in JSON.
 
     Raises InvalidData as :func:`read_mapping`.
     """
     if len(text) > MOST_BYTES:
         raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except (RecursionError, ValueError):
-        said = None
-    if not isinstance(said, dict):
+        document = None
+    if not isinstance(document, dict):
         raise InvalidData(f"{name!r} is no mapping.")
-    return _validate({"version": VERSION, **said}, name)
+    return _validate({"version": VERSION, **document}, name)
 
 
 def write_mapping(mapping: TableMapping) -> bytes:
-    """Return a mapping as a file has it; what says nothing is not written."""
+    """Return a mapping as TOML, without defaults."""
     import tomli_w
 
-    said = mapping.model_dump(mode="json", exclude_defaults=True, by_alias=True)
-    return tomli_w.dumps({"version": VERSION, **said}).encode()
+    document = mapping.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+    return tomli_w.dumps({"version": VERSION, **document}).encode()
 
 
 def mapping_digest(mapping: TableMapping, key: bytes) -> str:
-    """Return a digest (hex) by which a mapping is known again.
+    """Return a keyed digest (hex) of a mapping.
 
     key: 32 secret bytes: who has not got them cannot try levels out.
     """
-    said = mapping.model_dump(mode="json", exclude_defaults=True)
-    content = json.dumps(said, sort_keys=True, ensure_ascii=False).encode()
+    document = mapping.model_dump(mode="json", exclude_defaults=True)
+    content = json.dumps(document, sort_keys=True, ensure_ascii=False).encode()
     return blake2b(content, key=key, digest_size=32).hexdigest()
 
 
-def _validate(said: dict[str, Any], name: str) -> TableMapping:
-    version = said.get("version")
+def _validate(document: dict[str, Any], name: str) -> TableMapping:
+    version = document.get("version")
     if type(version) is not int:
         raise InvalidData(
             f"{name!r} is no mapping: its first line is version = {VERSION}."
@@ -433,22 +433,22 @@ def _validate(said: dict[str, Any], name: str) -> TableMapping:
             f"{name!r} is a mapping of version {version}: this release reads {VERSION}."
         )
     try:
-        return TableMapping.model_validate(said, by_alias=True, by_name=False)
+        return TableMapping.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         raise InvalidData(f"{name!r} is no mapping: {_explain(error)}.") from None
 
 
 def _explain(error: ValidationError) -> str:
-    """Return the first finding with its place, without any cell."""
+    """Return the first error with its location, without any cell."""
     finding = error.errors(include_input=False, include_url=False)[0]
-    place: list[str] = []
+    path: list[str] = []
     for part in finding["loc"]:
         if isinstance(part, str) and "[" not in part:
-            place.append(part)
+            path.append(part)
         if part in _OPEN:
             break
     hint = ""
     if finding["type"] == "extra_forbidden":
-        hint = did_you_mean(place[-1], _KEYS).replace(" Did you mean", ": do you mean")
-    where = f"{'.'.join(place)}: " if place else ""
+        hint = did_you_mean(path[-1], _KEYS).replace(" Did you mean", ": do you mean")
+    where = f"{'.'.join(path)}: " if path else ""
     return f"{where}{in_words(finding)}{hint}".rstrip("?")

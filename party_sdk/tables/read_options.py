@@ -23,31 +23,31 @@ UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 
 
 class Names:
-    """The columns of a table: all of them, in their order, cleaned.
+    """The normalised column names of a table, in order.
 
     A column without a name is called by its position, as pandas does.
 
     Raises InvalidData if two columns have the same name.
     """
 
-    def __init__(self, given: Iterable[str]) -> None:
-        found = list(given)
+    def __init__(self, names: Iterable[str]) -> None:
+        headers = list(names)
         self.all = tuple(
-            normal(name) or f"Unnamed: {i}" for i, name in enumerate(found)
+            normal(name) or f"Unnamed: {i}" for i, name in enumerate(headers)
         )
-        self._places = {name: place for place, name in enumerate(self.all)}
-        if len(self._places) < len(self.all):
-            counted = Counter(self.all)
-            twice = sorted(name for name, count in counted.items() if count > 1)
+        self._positions = {name: position for position, name in enumerate(self.all)}
+        if len(self._positions) < len(self.all):
+            counts = Counter(self.all)
+            twice = sorted(name for name, count in counts.items() if count > 1)
             where = [str(i + 1) for i, name in enumerate(self.all) if name in twice[:1]]
             raise InvalidData(
                 f"Two columns have the same name: {format_names(twice)}, columns "
                 f"{', '.join(where[:10])}."
             )
-        pairs = zip(self.all, found, strict=True)
+        pairs = zip(self.all, headers, strict=True)
         blank = [name for name, as_given in pairs if as_given.strip() != as_given]
-        said = f"Blanks around the names of {format_names(blank)} were taken off."
-        self.warnings = (said,) if blank else ()
+        warning = f"Blanks around the names of {format_names(blank)} were taken off."
+        self.warnings = (warning,) if blank else ()
 
     def position(self, name: str) -> int:
         """Return where a column stands.
@@ -56,11 +56,11 @@ class Names:
             is.
         """
         self.require([name])
-        return self._places[normal(name)]
+        return self._positions[normal(name)]
 
-    def require(self, wanted: Iterable[str]) -> None:
-        """Refuse names that no column has."""
-        absent = [name for name in wanted if normal(name) not in self._places]
+    def require(self, names: Iterable[str]) -> None:
+        """Refuse unknown column names."""
+        absent = [name for name in names if normal(name) not in self._positions]
         if not absent:
             return
         folded = {name.casefold(): name for name in self.all}
@@ -89,21 +89,23 @@ def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
 def choose_columns(
     names: Names, ids: Sequence[str], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
-    """Return the columns to cluster: those that are chosen, or all but the ids."""
+    """Return the columns to cluster: the selected ones, or all except the ids."""
     names.require([*(columns or ()), *ids])
-    named = set(ids)
-    wanted = [
-        clean for name in columns or names.all if (clean := normal(name)) not in named
+    id_names = set(ids)
+    selection = [
+        clean
+        for name in columns or names.all
+        if (clean := normal(name)) not in id_names
     ]
-    if columns and len(wanted) < len(columns):
+    if columns and len(selection) < len(columns):
         raise InvalidData("A column both names the rows and is to be clustered.")
-    if len(set(wanted)) < len(wanted):
+    if len(set(selection)) < len(selection):
         raise InvalidData(
-            f"{len(wanted)} columns need as many different names: one is chosen twice."
+            f"{len(selection)} columns need as many different names: one is chosen twice."
         )
-    if not wanted:
+    if not selection:
         raise InvalidData("There is no column to cluster.")
-    return tuple(wanted)
+    return tuple(selection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,17 +143,17 @@ class ReadOptions:
 
     @property
     def file_dialect(self) -> Dialect:
-        """Return the dialect, and the mapping's where the dialect says nothing."""
+        """Return the dialect, completed from the mapping."""
         if self.mapping is None:
             return self.dialect
         before = self.mapping.file
-        said = {
-            each.name: given
-            for each in fields(Dialect)
-            if (given := getattr(self.dialect, each.name)) != each.default
+        own = {
+            option.name: value
+            for option in fields(Dialect)
+            if (value := getattr(self.dialect, option.name)) != option.default
         }
-        missing = tuple(dict.fromkeys([*before.missing, *self.dialect.missing]))
-        return replace(before, **{**said, "missing": missing})
+        codes = tuple(dict.fromkeys([*before.missing, *self.dialect.missing]))
+        return replace(before, **{**own, "missing": codes})
 
 
 DEFAULTS = ReadOptions()

@@ -26,7 +26,7 @@ _OF_ONE: Final = {
 
 
 class Finding(BaseModel):
-    """One thing that is wrong, and where; never the value itself.
+    """One problem and its location, never the value itself.
 
     of_cell: whether it is of the value of a cell, which a :class:`CellProblem` shows.
     """
@@ -41,12 +41,12 @@ class Finding(BaseModel):
     def sentence(self, word: str) -> str:
         """Return the finding as people read it: ``line 9, crp: empty``."""
         line = None if self.line is None else f"{word} {self.line}"
-        place = ", ".join(part for part in (line, self.column) if part)
-        return f"{place}: {self.what}" if place else self.what
+        location = ", ".join(part for part in (line, self.column) if part)
+        return f"{location}: {self.what}" if location else self.what
 
 
 class CellProblem(BaseModel):
-    """What is wrong with the cells of one column, value by value.
+    """The wrong cells of one column, by value.
 
     Its values are cells: they are shown on the operator's own terminal and desk, and
     stand in no log, file or message.
@@ -68,23 +68,23 @@ class CellProblem(BaseModel):
 
     def sentence(self, word: str) -> str:
         """Return it as people read it: ``sex: 'M' (161), 'f' (11) are not levels``."""
-        shown = []
+        parts = []
         for text, n in self.values[:MOST_SHOWN]:
             clean = " ".join(text.split())
             clean, more = clean[:_LONGEST_CELL], "…" * (len(clean) > _LONGEST_CELL)
-            shown.append(f"{clean + more!r} ({n:,})")
-        if (rest := self.n_rows - sum(n for _, n in self.values[:MOST_SHOWN])) > 0:
-            shown.append(f"others ({rest:,})")
-        said = f"are {self.what}"
-        if len(shown) == 1:
-            kind, colon, allowed = self.what.partition(";")
-            said = f"is {_OF_ONE.get(kind, kind)}{colon}{allowed}"
+            parts.append(f"{clean + more!r} ({n:,})")
+        if (n_others := self.n_rows - sum(n for _, n in self.values[:MOST_SHOWN])) > 0:
+            parts.append(f"others ({n_others:,})")
+        verdict = f"are {self.what}"
+        if len(parts) == 1:
+            kind, colon, levels = self.what.partition(";")
+            verdict = f"is {_OF_ONE.get(kind, kind)}{colon}{levels}"
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{self.column}: {', '.join(shown)} {said} (first: {word} {self.line}){hint}"
+        return f"{self.column}: {', '.join(parts)} {verdict} (first: {word} {self.line}){hint}"
 
 
 class ColumnReport(BaseModel):
-    """How one column is read: its name, its type, and how many values it lacks.
+    """How one column is read: name, type and number of missing values.
 
     codes: in how many rows each text that occurs stands for no value.
     least, largest: of numbers, and of dates as ISO 8601 writes them; None of a column
@@ -102,24 +102,24 @@ class ColumnReport(BaseModel):
 
     @property
     def codes_sentence(self) -> str:
-        """Return which codes stand for no value, and where; empty where none does."""
-        told = [f"{code} in {n:,} row{'s' * (n > 1)}" for code, n in self.codes.items()]
-        return f"{self.name}: no value is {', '.join(told)}." if told else ""
+        """Return a sentence about codes of missing values; empty without any."""
+        counts = [
+            f"{code} in {n:,} row{'s' * (n > 1)}" for code, n in self.codes.items()
+        ]
+        return f"{self.name}: no value is {', '.join(counts)}." if counts else ""
 
     @property
     def range(self) -> tuple[str, str]:
         """Return the least and the largest value for people; empty where not known."""
         if self.least is None or self.largest is None:
             return "", ""
-        low, high = (
-            each if isinstance(each, str) else f"{each:.6g}"
-            for each in (self.least, self.largest)
-        )
+        bounds = self.least, self.largest
+        low, high = (b if isinstance(b, str) else f"{b:.6g}" for b in bounds)
         return low, high
 
 
 class KeyPreview(BaseModel):
-    """A match key, and how a table's rows look by it.
+    """A match key with its figures for one table.
 
     Its values are cells: they are shown on the operator's own terminal and desk, and
     stand in no log, file or message.
@@ -151,7 +151,7 @@ class KeyPreview(BaseModel):
 
     @property
     def serves(self) -> bool:
-        """Return whether the key is proposed: rows have a value, nearly each its own."""
+        """Return whether the key is proposed: enough rows have a nearly unique value."""
         n_shared = self.n_filled - self.n_unique
         nearly_unique = self.uniqueness >= _LEAST_UNIQUE or n_shared <= _NAMESAKES
         return self.completeness >= _LEAST_FILLED and nearly_unique
@@ -159,17 +159,17 @@ class KeyPreview(BaseModel):
     @property
     def sentence(self) -> str:
         """Return its figures as people read them."""
-        shown = (
+        figures = (
             f"{self.n_filled:,} of {self.n_rows:,} rows have a value, {self.n_unique:,} "
             "of these one that no other row has"
         )
         if not self.n_stand_ins:
-            return shown
-        return f"{shown}; in {self.n_stand_ins:,} a cell stands for no value"
+            return figures
+        return f"{figures}; in {self.n_stand_ins:,} a cell stands for no value"
 
     @property
     def first_values(self) -> str:
-        """Return the first values as people read them, for the operator's own screen."""
+        """Return the first values for the operator's own screen."""
         return ", ".join(repr(value) if value else "none" for value in self.first)
 
 
@@ -202,45 +202,46 @@ class CheckReport(BaseModel):
 
     @property
     def counted_rows(self) -> str:
-        """Return how many rows are read, of those that the file has."""
+        """Return the number of rows read, out of those in the file."""
         if not self.not_read:
             return f"{self.rows} rows"
         return f"{self.rows} of {self.rows + self.not_read} rows"
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return all problems, those of cells by value: for the operator's own screen."""
-        told = {each.column for each in self.cells}
-        others = [p for p in self.problems if not (p.of_cell and p.column in told)]
+        """Return all problems, with cell values, for the operator's own screen."""
+        columns = {problem.column for problem in self.cells}
+        findings = [p for p in self.problems if not (p.of_cell and p.column in columns)]
         more = self.more_problems and not self.cells
         return (
-            *(each.sentence(self.counts) for each in self.cells),
-            *(each.sentence(self.counts) for each in others),
+            *(problem.sentence(self.counts) for problem in self.cells),
+            *(finding.sentence(self.counts) for finding in findings),
             *([f"{self.more_problems} more"] if more else []),
         )
 
     @property
     def dialect_texts(self) -> dict[str, str]:
         """Return how a text file is written, each part as people write it."""
-        return {name: _format_part(part) for name, part in self.dialect.items()}
+        texts = {}
+        for name, part in self.dialect.items():
+            if isinstance(part, str):
+                texts[name] = repr(part) if len(part) < 3 else part
+            else:
+                is_list = isinstance(part, Sequence)
+                texts[name] = " ".join(map(repr, part)) if is_list else str(part)
+        return texts
 
     def require_none(self) -> None:
         """Raise :class:`InvalidData` with the problems, if there are any."""
         if self.problems:
             raise self.refusal(self.problems, self.more_problems)
 
-    def refusal(self, found: Sequence[Finding], more: int) -> InvalidData:
+    def refusal(self, findings: Sequence[Finding], more: int) -> InvalidData:
         """Return findings as an error that names the file, lines and columns."""
-        said = _together([finding.sentence(self.counts) for finding in found], more)
-        placed = any(finding.line or finding.column for finding in found)
-        detail = f"{self.file}: {said}" if placed and self.file else said
+        detail = _join_sentences(findings, more, self.counts)
+        if self.file and any(finding.line or finding.column for finding in findings):
+            detail = f"{self.file}: {detail}"
         return InvalidData(detail, cells=self.sentences if self.cells else ())
-
-
-def _format_part(part: Any) -> str:
-    if isinstance(part, Sequence) and not isinstance(part, str):
-        return " ".join(map(repr, part))
-    return repr(part) if isinstance(part, str) and len(part) < 3 else str(part)
 
 
 class Findings:
@@ -249,9 +250,9 @@ class Findings:
     most: another number than ten; None for all.
     """
 
-    def __init__(self, most: int | None = MOST_SHOWN) -> None:
+    def __init__(self, limit: int | None = MOST_SHOWN) -> None:
         self.shown, self.more = list[Finding](), 0
-        self._most = most
+        self._limit = limit
         self._headers: set[int | None] = set()
 
     def add(
@@ -268,7 +269,7 @@ class Findings:
             if line in self._headers:
                 return
             self._headers.add(line)
-        if self._most is None or len(self.shown) < self._most:
+        if self._limit is None or len(self.shown) < self._limit:
             self.shown.append(
                 Finding(what=what, line=line, column=column, of_cell=of_cell)
             )
@@ -280,17 +281,18 @@ class Findings:
 
 
 def sentences(findings: Findings, word: str) -> str:
-    """Return what was found as one text."""
-    return _together([found.sentence(word) for found in findings.shown], findings.more)
+    """Join findings to one text."""
+    return _join_sentences(findings.shown, findings.more, word)
 
 
-def _together(said: list[str], more: int) -> str:
-    rest = [f"and {more} more"] if more else []
-    return f"{'; '.join([*said, *rest])}".rstrip(".") + "."
+def _join_sentences(findings: Sequence[Finding], more: int, word: str) -> str:
+    parts = [finding.sentence(word) for finding in findings]
+    parts += [f"and {more} more"] if more else []
+    return "; ".join(parts).rstrip(".") + "."
 
 
 def form(text: str) -> str:
-    """Return what a value looks like and not what it is: 9 for digits, A for letters."""
+    """Return the shape of a value instead of the value: 9 for digits, A for letters."""
     shape = "".join(_shape_of(character) for character in text[: _LONGEST_FORM + 1])
     if len(shape) > _LONGEST_FORM:
         shape = re.sub(r"9{4,}", "999…", re.sub(r"A{4,}", "AAA…", shape))
@@ -307,10 +309,10 @@ def _shape_of(character: str) -> str:
     return character if " " <= character <= "~" else "?"
 
 
-def format_names(names: Iterable[str], most: int = 12) -> str:
-    """Return names for a sentence, quoted, and how many more there are."""
+def format_names(names: Iterable[str], limit: int = 12) -> str:
+    """Return quoted names for a sentence, and the number of others."""
     names = list(names)
-    shown = [repr(name) for name in names[:most]]
-    if len(names) > most:
-        shown.append(f"{len(names) - most} more")
-    return ", ".join(shown)
+    quoted = [repr(name) for name in names[:limit]]
+    if len(names) > limit:
+        quoted.append(f"{len(names) - limit} more")
+    return ", ".join(quoted)

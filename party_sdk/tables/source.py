@@ -18,7 +18,7 @@ from party_sdk.tables.report import Findings
 
 
 class RowLocations:
-    """Where the rows of a table stand, as sentences name it.
+    """The line or row numbers of a table, as error messages give them.
 
     word: what is counted: ``line`` of a text file, ``row`` of another table.
     n_omitted: how many rows of the table are none of these.
@@ -35,12 +35,12 @@ class RowLocations:
         return self._find()
 
     def lookup(self, rows: Iterable[int]) -> list[int]:
-        """Return where rows stand that are counted from 0."""
-        found: list[int] = self.numbers[list(rows)].tolist()
-        return found
+        """Return the numbers of rows given by index."""
+        numbers: list[int] = self.numbers[list(rows)].tolist()
+        return numbers
 
-    def without(self, rows: IntArray) -> RowLocations:
-        """Return the places of all rows but some, which are counted from 0."""
+    def omit(self, rows: IntArray) -> RowLocations:
+        """Return the locations without some rows, given by index."""
         if not len(rows):
             return self
         return RowLocations(
@@ -49,12 +49,12 @@ class RowLocations:
             self.n_omitted + len(rows),
         )
 
-    def without_numbers(self, numbers: Collection[int]) -> RowLocations:
-        """Return the places of all rows but those with some numbers."""
+    def omit_numbers(self, numbers: Collection[int]) -> RowLocations:
+        """Return the locations without some row numbers."""
         if not numbers:
             return self
         is_left_out = np.isin(self.numbers, list(numbers))
-        return self.without(np.flatnonzero(is_left_out))
+        return self.omit(np.flatnonzero(is_left_out))
 
 
 Cells: TypeAlias = Sequence[pa.Array]
@@ -65,14 +65,14 @@ class Batch(NamedTuple):
 
     cells: of the columns that were asked for.
     names: of the columns that name the rows.
-    given: the cells as the table has them, where a mapping changed some.
+    unmapped: the cells as the table has them, where a mapping changed some.
     original: float64 arrays of the columns whose cells a mapping changes, in their
         order: numbers that stand for the cells as the table has them.
     """
 
     cells: Cells
     names: Cells
-    given: Cells | None = None
+    unmapped: Cells | None = None
     original: Sequence[FloatArray] = ()
 
 
@@ -91,12 +91,12 @@ class Source(ABC):
     @property
     @abstractmethod
     def locations(self) -> RowLocations:
-        """Return what says where a row stands."""
+        """Return the row numbers of the table."""
 
     @property
     @abstractmethod
     def warnings(self) -> Sequence[str]:
-        """Return what was guessed, and may be wrong."""
+        """Return warnings about guesses."""
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -110,22 +110,22 @@ class Source(ABC):
         """Yield the cells of columns, and those that name the rows, in order.
 
         They are as the table has them: typed, or texts of the column's form. Columns of
-        numbers are watched for signs with two readings, which :meth:`tell` names.
+        numbers are watched for signs with two readings: see :meth:`add_findings`.
         """
 
     @abstractmethod
-    def tell(self, findings: Findings) -> None:
-        """Add what was wrong in the last pass: with rows that were left out, with signs."""
+    def add_findings(self, findings: Findings) -> None:
+        """Add the problems of the last pass: rejected rows, ambiguous numbers."""
 
     def read_locations(self) -> RowLocations | None:
-        """Return where the rows stand that the last pass yielded.
+        """Return the row numbers of the last pass.
 
         None where loose quotation marks hide it.
         """
         return self.locations
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return which of some lines cannot be cut into cells: all of the table is read.
+        """Read the whole table; return those of the lines that cannot be split into cells.
 
         From then on each of them is a row of :attr:`locations`.
         """

@@ -94,7 +94,7 @@ class ColumnSpool:
             self._writer.write_batch(batch)
 
     def close(self) -> None:
-        """Write the end."""
+        """Finish the stream."""
         with _report_full_disk("columns as text"):
             if self._writer is None:
                 empty(self._file)
@@ -116,7 +116,7 @@ def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
 
 
 def empty(file: IO[bytes]) -> None:
-    """Take everything out of a file."""
+    """Empty a file."""
     file.seek(0)
     file.truncate()
 
@@ -125,9 +125,9 @@ def _size(file: IO[bytes]) -> int:
     return os.fstat(file.fileno()).st_size
 
 
-def _report_full_disk(what: str) -> AbstractContextManager[None]:
-    place = Path(tempfile.gettempdir())
-    return report_full_disk(place, f"There go {what}; TMPDIR names another folder.")
+def _report_full_disk(content: str) -> AbstractContextManager[None]:
+    folder = Path(tempfile.gettempdir())
+    return report_full_disk(folder, f"There go {content}; TMPDIR names another folder.")
 
 
 class ArrowIds(Sequence[str]):
@@ -140,12 +140,12 @@ class ArrowIds(Sequence[str]):
         return len(self._ids)
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[str]: ...
-    def __getitem__(self, place: Any) -> Any:
-        found = self._ids[place]
-        return ArrowIds(found.chunks) if isinstance(place, slice) else found.as_py()
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: Any) -> Any:
+        item = self._ids[index]
+        return ArrowIds(item.chunks) if isinstance(index, slice) else item.as_py()
 
     def __iter__(self) -> Iterator[str]:
         for piece in self._ids.chunks:
@@ -159,7 +159,7 @@ class ArrowIds(Sequence[str]):
         if not isinstance(other, Sequence) or isinstance(other, str):
             return NotImplemented
         return len(self) == len(other) and all(
-            one == another for one, another in zip(self, other, strict=True)
+            a == b for a, b in zip(self, other, strict=True)
         )
 
     __hash__ = None  # type: ignore[assignment]  # equal to other sequences of the same ids
@@ -168,11 +168,6 @@ class ArrowIds(Sequence[str]):
     def arrow(self) -> pa.ChunkedArray:
         """Return the ids as Arrow has them."""
         return self._ids
-
-
-def mapped_ids(file: IO[bytes]) -> ArrowIds:
-    """Return the only column that a :class:`ColumnSpool` wrote, as a map of its file."""
-    return ArrowIds([batch.column(0) for batch in mapped_batches(file)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,13 +215,13 @@ class Table:
 
     @property
     def original(self) -> DataSource:
-        """Return the rows with names and cells of the table, before any mapping.
+        """Return the rows as the table has them, before any mapping.
 
         Levels are numbers of their words: a dictionary says in which order they come.
         """
         levels = {
-            place: np.array([number_of_cell(level) for level in column.field.levels])
-            for place, column in enumerate(self.described)
+            index: np.array([number_of_cell(level) for level in column.field.levels])
+            for index, column in enumerate(self.described)
             if column.field is not None and column.field.is_category
         }
         if self.unmapped is None and not levels:
@@ -240,40 +235,42 @@ class Table:
         return tuple(column.name for column in self.described)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows; NaN is no value, where a preparation meets gaps."""
+        """Yield the rows; NaN where a preparation will fill a gap."""
         return self.spool.batches()
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers, whichever the order."""
+        """Return a copy of the rows with these numbers, in this order."""
         return self.spool.take(rows)
 
-    def same_ids(self, compared: Callable[[str], str] | None = None) -> str:
-        """Return which rows have the same id, as a sentence; empty where none have.
+    def same_ids(self, normalise: Callable[[str], str] | None = None) -> str:
+        """Return a sentence about rows with the same id; empty without any.
 
         At most ten pairs, by their lines or rows; no id is named.
 
-        compared: returns an id in the form in which it counts; as it is by default.
+        normalise: returns an id in the form in which it counts; as it is by default.
         """
         if self.ids is None:
             return ""
         ids = self.ids
-        if compared is not None:
-            ids = ArrowIds([pa.array(map(compared, ids), pa.large_string())])
+        if normalise is not None:
+            ids = ArrowIds([pa.array(map(normalise, ids), pa.large_string())])
         coded = ids.arrow.combine_chunks().dictionary_encode().indices
         locations = coded.to_numpy(zero_copy_only=False)
         if compute.max(coded).as_py() == len(locations) - 1:
             return ""
         first: np.ndarray[tuple[int], np.dtype[np.int64]]
         _, first = np.unique(locations, return_index=True)
-        again = np.setdiff1d(np.arange(len(locations)), first)
-        shown = again[:MOST_SHOWN]
-        rows = sorted({*map(int, first[locations[shown]]), *map(int, shown)})
-        named = dict(zip(rows, self.locations.lookup(rows), strict=True))
+        repeats = np.setdiff1d(np.arange(len(locations)), first)
+        sample = repeats[:MOST_SHOWN]
+        rows = sorted({*map(int, first[locations[sample]]), *map(int, sample)})
+        lines = dict(zip(rows, self.locations.lookup(rows), strict=True))
         pairs = [
-            f"{named[int(first[locations[r]])]} and {named[int(r)]}" for r in shown
+            f"{lines[int(first[locations[r]])]} and {lines[int(r)]}" for r in sample
         ]
         more = (
-            f", and {len(again) - len(shown)} more" if len(again) > len(shown) else ""
+            f", and {len(repeats) - len(sample)} more"
+            if len(repeats) > len(sample)
+            else ""
         )
         word = self.report.counts.capitalize()
         return f"{word}s {', '.join(pairs)}{more} have the same id."
@@ -299,18 +296,18 @@ class _UnmappedRows:
             changed: Iterable[FloatArray | None] = repeat(None)
         else:
             changed = self._unmapped.spool.batches()
-        for rows, own in zip(self._table.batches(), changed, strict=False):
-            yield self._unmap(np.array(rows), own)
+        for rows, unmapped in zip(self._table.batches(), changed, strict=False):
+            yield self._unmap(np.array(rows), unmapped)
 
     def take(self, rows: IntArray) -> FloatArray:
-        """Return a copy of the rows with these numbers, whichever the order."""
-        own = None if self._unmapped is None else self._unmapped.spool.take(rows)
-        return self._unmap(self._table.take(rows), own)
+        """Return a copy of the rows with these numbers, in this order."""
+        unmapped = None if self._unmapped is None else self._unmapped.spool.take(rows)
+        return self._unmap(self._table.take(rows), unmapped)
 
-    def _unmap(self, found: FloatArray, own: FloatArray | None) -> FloatArray:
+    def _unmap(self, rows: FloatArray, unmapped: FloatArray | None) -> FloatArray:
         if self._unmapped is not None:
-            found[:, self._unmapped.changed] = own
-        for place, words in self._levels.items():
-            is_level = found[:, place] < len(words)  # not NaN, nor another word
-            found[is_level, place] = words[found[is_level, place].astype(np.int64)]
-        return found
+            rows[:, self._unmapped.changed] = unmapped
+        for index, words in self._levels.items():
+            is_level = rows[:, index] < len(words)  # not NaN, nor another word
+            rows[is_level, index] = words[rows[is_level, index].astype(np.int64)]
+        return rows

@@ -59,7 +59,7 @@ def open_table(
     allow: Sequence[str] = (),
     match_columns: Sequence[str] = (),
 ) -> DataSource:
-    """Return a table as a source of rows, without gaps where no preparation meets them.
+    """Open a table as a source of rows; gaps are refused unless a preparation fills them.
 
     table: a file (text, Excel, Parquet, SPSS, SAS, Stata), a numpy array, a scipy
         sparse matrix, or a table of pandas, polars or pyarrow.
@@ -116,11 +116,8 @@ def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None
     file, used = file_of(table), None  # all columns
     if options.columns is not None or options.schema is not None:
         described = () if options.schema is None else options.schema.used.names
-        used = [
-            *(options.columns or described),
-            *options.id_columns,
-            *options.match_columns,
-        ]
+        ids = *options.id_columns, *options.match_columns
+        used = [*(options.columns or described), *ids]
     try:
         with (
             new_scratch() as scratch,
@@ -137,7 +134,7 @@ def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None
 def _of_array(
     table: Any, id_column: IdColumns, columns: Sequence[str] | None, mapping: Any
 ) -> DataSource | None:
-    """Return a matrix as a source; it has no names, and nothing to find out."""
+    """Return a matrix as a source; None for other tables."""
     if isinstance(table, np.ndarray):
         if id_column or columns is not None or mapping is not None:
             raise InvalidData("An array has no named columns; use a data frame.")
@@ -156,7 +153,7 @@ def _of_array(
 
 
 def file_of(table: Any) -> Path | None:
-    """Return where a table lies; None of a table in memory."""
+    """Return the path of a table; None for a table in memory."""
     return Path(table) if isinstance(table, str | os.PathLike) else None
 
 
@@ -167,7 +164,7 @@ def open_source(
     folder: Path,
     columns: Collection[str] | None = None,
 ) -> Iterator[Source]:
-    """Lend a table as a source of cells, mended as its mapping says.
+    """Open a table as a source of cells, with its mapping applied.
 
     folder: for copies, which nobody else may read.
     columns: of the session, which will be asked for; None for all.
@@ -181,11 +178,9 @@ def open_source(
         source: Source = frame_source(table, options.file_dialect, names)
     else:
         before, source = _state(path), _open_file(path, options, folder, columns)
-    yield (
-        source
-        if options.mapping is None
-        else MappedSource(source, options, options.mapping)
-    )
+    if options.mapping is not None:
+        source = MappedSource(source, options, options.mapping)
+    yield source
     if path is not None and _state(path) != before:
         raise InvalidData(f"{path.name!r} was changed while it was read.")
 
@@ -216,14 +211,14 @@ def _open_file(
 
 def _state(path: Path) -> tuple[int, int, int]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return (0, 0, 0)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def read_labels(table: Any) -> Labels:
-    """Return how a statistics file calls columns and values; nothing of another table.
+    """Return titles and value labels of a statistics file; empty for other tables.
 
     Raises InvalidData if it cannot be read.
     """
@@ -233,7 +228,7 @@ def read_labels(table: Any) -> Labels:
 
 
 def sheet_names(path: Path) -> tuple[str, ...]:
-    """Return the sheets of a file that hold something; none of another kind of file.
+    """Return the sheets of a workbook that are not empty.
 
     Raises InvalidData if it cannot be read.
     """
@@ -274,29 +269,28 @@ def read_cells(
     columns: Sequence[Column] = (),
     naming: Sequence[str] = (),
 ) -> Excerpt:
-    """Return columns of a table as they are.
+    """Read columns of a table without checks.
 
-    options: dialect and guards count.
     columns: numbers and dates are parsed.
     naming: columns of texts, of which codes of no value stay.
 
     Raises InvalidData if the table cannot be read, or has no such column.
     """
-    asked = [*(column.name for column in columns), *naming]
+    names = [*(column.name for column in columns), *naming]
     with (
         new_scratch() as scratch,
-        open_source(table, options, scratch.folder, asked) as source,
+        open_source(table, options, scratch.folder, names) as source,
     ):
-        source.names.require(asked)
+        source.names.require(names)
         spool, findings = ColumnSpool(scratch.cells), Findings()
         forms = dict(zip(source.names.all, source.forms, strict=True))
         columns = [replace(c, form=forms[normal(c.name)]) for c in columns]
-        for batch in source.batches(columns, naming) if asked else ():
+        for batch in source.batches(columns, naming) if names else ():
             cells = map(_of_one_kind, columns, batch.cells)
             spool.write([*cells, *batch.names])
         spool.close()
         if columns:
-            source.tell(findings)
+            source.add_findings(findings)
         return Excerpt(
             names=source.names.all,
             batches=mapped_batches(scratch.cells),
@@ -308,12 +302,11 @@ def read_cells(
 
 
 def _of_one_kind(column: Column, cells: pa.Array) -> pa.Array:
-    """Return cells whose kind is that of every other batch of their column."""
     if not column.is_numeric or is_numeric(cells.type):
         return texts(cells) if types.is_dictionary(cells.type) else cells
-    values, bad = numbers(column, cells)
-    if bad:
-        raise InvalidData(f"{column.name!r}: {bad[0].what}.")
+    values, faults = numbers(column, cells)
+    if faults:
+        raise InvalidData(f"{column.name!r}: {faults[0].problem}.")
     return pa.array(values, from_pandas=True)
 
 
@@ -323,31 +316,32 @@ def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
 
 
 def first_rows(
-    path: Path, options: ReadOptions, most: int = 5, most_columns: int = 40
+    path: Path, options: ReadOptions, n_rows: int = 5, n_columns: int = 40
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the names of a file's columns and its first rows as texts: for its people.
+    """Return column names and first rows as text, for the operator.
 
     Columns that name the rows, or whose values might be ids, are left out.
     """
     ids = options.id_columns
     names = [name for name in column_names(path, options) if name not in ids]
-    names = names[:most_columns]
+    names = names[:n_columns]
     batches = read_cells(path, options, naming=names).batches if names else []
     if not batches:
         return names, []
     columns = [texts(c).to_pylist() for c in batches[0].slice(0, _COMPARED).columns]
-    kept = [place for place, cells in enumerate(columns) if not _may_be_ids(cells)]
-    rows = zip(*(columns[place][:most] for place in kept), strict=True)
-    return [names[place] for place in kept], [
-        [cell or "" for cell in row] for row in rows
-    ]
+    pairs = zip(names, columns, strict=True)
+    shown = {name: cells[:n_rows] for name, cells in pairs if not _may_be_ids(cells)}
+    rows = zip(*shown.values(), strict=True)
+    return list(shown), [[cell or "" for cell in row] for row in rows]
 
 
 def _may_be_ids(cells: Sequence[str | None]) -> bool:
-    """Return whether texts or whole numbers all differ, as ids do."""
-    given = [cell for cell in cells if cell]
-    whole = all(is_date(cell) or not _WHOLE_OR_WORD.fullmatch(cell) for cell in given)
-    return len(given) > 1 and len(set(given)) == len(given) and not whole
+    """Return whether words or whole numbers are all different, as ids are."""
+    present = [cell for cell in cells if cell]
+    is_id = any(
+        _WHOLE_OR_WORD.fullmatch(cell) and not is_date(cell) for cell in present
+    )
+    return is_id and 1 < len(present) == len(set(present))
 
 
 def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[str]:
@@ -393,28 +387,28 @@ def occurrences(
         if name is not None and name not in table.column_names:
             hint = did_you_mean(name, table.column_names)
             raise InvalidData(f"There is no column {name!r}.{hint}")
-    rows, known = _codes(table, form.object)
+    rows, names = _codes(table, form.object)
     columns, items = _codes(table, form.item)
     counts = np.ones(len(table))
     if form.count is not None:
         try:
-            given = table[form.count].cast(pa.float64())
+            values = table[form.count].cast(pa.float64())
         except pa.ArrowInvalid:
             raise InvalidData(f"{form.count!r} holds no numbers.") from None
-        if given.null_count:
-            raise InvalidData(f"{given.null_count} lines have no {form.count!r}.")
-        counts = given.to_numpy()
+        if values.null_count:
+            raise InvalidData(f"{values.null_count} lines have no {form.count!r}.")
+        counts = values.to_numpy()
     if objects is None:
-        order = {name: index for index, name in enumerate(sorted(known))}
+        order = {name: index for index, name in enumerate(sorted(names))}
     else:
         order = {normalize("NFKC", name): index for index, name in enumerate(objects)}
-    strangers = sum(name not in order for name in known)
-    if strangers:
-        raise InvalidData(f"{strangers} objects are not in the list of objects.")
-    places = np.array([order[name] for name in known], dtype=np.int64)
+    n_unknown = sum(name not in order for name in names)
+    if n_unknown:
+        raise InvalidData(f"{n_unknown} objects are not in the list of objects.")
+    indices = np.array([order[name] for name in names], dtype=np.int64)
     by_name = np.argsort(np.argsort(np.array(items)))
     shape = (len(order), len(items))
-    R = coo_array((counts, (places[rows], by_name[columns])), shape=shape)
+    R = coo_array((counts, (indices[rows], by_name[columns])), shape=shape)
     return SparseSource(R, columns=sorted(items), ids=list(order))
 
 
@@ -424,22 +418,14 @@ def open_long(
     objects: Sequence[str] | None = None,
     options: ReadOptions = DEFAULTS,
 ) -> SparseSource:
-    """Return a file of co-occurrences in long form as a source of sparse rows.
-
-    path: a file with one line per object and item.
-    form, objects: as for :func:`occurrences`.
-    options: its dialect, mapping and guards count.
-    """
+    """Return a file of co-occurrences in long form as a source of sparse rows."""
     names = [name for name in (form.object, form.item, form.count) if name]
     columns = [Column(name, "words") for name in names[:2]]
     columns += [Column(name, "number") for name in names[2:]]
-    excerpt = read_cells(
-        path,
-        ReadOptions(
-            dialect=options.dialect, mapping=options.mapping, allow=options.allow
-        ),
-        columns,
+    plain = replace(
+        options, id_column=None, match_columns=(), columns=None, schema=None
     )
+    excerpt = read_cells(path, plain, columns)
     if excerpt.left_out:
         raise InvalidData(sentences(excerpt.left_out, excerpt.counts))
     if not excerpt.batches:
@@ -449,7 +435,6 @@ def open_long(
 
 
 def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """Return for each line the number of its name, and the names."""
     column = compute.cast(table[name], pa.string()).combine_chunks()
     if column.null_count:
         raise InvalidData(f"{column.null_count} lines have no {name!r}.")
@@ -461,7 +446,7 @@ def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]
 
 
 def read_objects(path: Path) -> list[str]:
-    """Return a list of object ids: one on each line of a text file."""
+    """Read object ids from a text file, one per line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

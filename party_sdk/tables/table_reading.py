@@ -53,7 +53,14 @@ from party_sdk.tables.report import (
     sentences,
 )
 from party_sdk.tables.source import Batch, RowLocations, Source
-from party_sdk.tables.table import ColumnSpool, Spool, Table, UnmappedCells, mapped_ids
+from party_sdk.tables.table import (
+    ArrowIds,
+    ColumnSpool,
+    Spool,
+    Table,
+    UnmappedCells,
+    mapped_batches,
+)
 
 _MOST_VALUES: Final = 1_000
 """Different values of one column that are counted one by one; the others together."""
@@ -64,7 +71,7 @@ _ORDERS: Final = ("year-first", "day-first", "month-first")
 
 
 class _WrongValues:
-    """Values of one column with one fault: rows of each, and the first row of all."""
+    """The values of one column with the same problem."""
 
     def __init__(self, row: int) -> None:
         self.row = row
@@ -78,53 +85,52 @@ class _WrongValues:
             self.counts[text] = self.counts.get(text, 0) + 1
 
     def to_problem(
-        self, name: str, what: str, line: int, *, is_of_row: bool
+        self, name: str, fault: str, line: int, *, is_of_row: bool
     ) -> CellProblem:
-        """Return them for people, the most frequent first.
+        """Return the values for people, the most frequent first.
 
         is_of_row: whether this one value stands in a row with other wrong ones.
         """
-        values = sorted(self.counts.items(), key=lambda each: -each[1])
+        values = sorted(self.counts.items(), key=lambda item: -item[1])
         texts, row = [text for text, _ in values], line if is_of_row else None
         return CellProblem(
             column=name,
-            what=what,
+            what=fault,
             values=tuple(values),
             n_rows=self.n_rows,
             line=line,
-            hint=_hint_for(what, texts, row),
+            hint=_hint_for(fault, texts, row),
         )
 
 
 def _not_read(column: Column) -> str:
     field = column.field
     if field is not None and field.is_category:
-        shown = ", ".join(field.levels[:_MOST_LEVELS])
+        levels = ", ".join(field.levels[:_MOST_LEVELS])
         more = f" and {n} more" if (n := len(field.levels) - _MOST_LEVELS) > 0 else ""
-        return f"not levels; allowed: {shown}{more}"
+        return f"not levels; allowed: {levels}{more}"
     if column.type == "boolean":
         return "neither yes nor no"
     return "not dates" if column.is_date else _NO_NUMBERS
 
 
-def _with_bounds(column: Column, what: str) -> str:
-    """Return a fault with what the dictionary allows instead."""
+def _with_bounds(column: Column, fault: str) -> str:
     field = column.field
-    if field is None or "dictionary's" not in what:
-        return what
+    if field is None or "dictionary's" not in fault:
+        return fault
     write = as_date if field.type == "date" else "{:g}".format
     low, high = (write(end) if np.isfinite(end) else "" for end in field.bounds)
     if low and high:
-        return f"{what}; allowed: {low} to {high}"
-    return f"{what}; allowed: {f'at least {low}' if low else f'at most {high}'}"
+        return f"{fault}; allowed: {low} to {high}"
+    return f"{fault}; allowed: {f'at least {low}' if low else f'at most {high}'}"
 
 
-def _hint_for(what: str, texts: Sequence[str], row: int | None) -> str:
-    """Return what mends values, where their kind shows it.
+def _hint_for(fault: str, texts: Sequence[str], row: int | None) -> str:
+    """Return a remedy for wrong values, if their form suggests one.
 
     row: the line of other wrong values beside this one, if it stands among such.
     """
-    is_number = what == _NO_NUMBERS
+    is_number = fault == _NO_NUMBERS
     if is_number and any(map(read_minus, texts)):
         return 'negative numbers by their minus? minus = "any" in a mapping reads them'
     if is_number and any(split_limit(text) for text in texts):
@@ -138,15 +144,15 @@ def _hint_for(what: str, texts: Sequence[str], row: int | None) -> str:
             return f"a row of units? [leave_out] lines = [{row}] in a mapping"
         words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
         return f"if they stand for no value: {words}"
-    if what == "not dates":
+    if fault == "not dates":
         return _hint_for_dates(texts)
-    if what.startswith("not levels"):
+    if fault.startswith("not levels"):
         return "coterie table --propose drafts a mapping"
     return ""
 
 
 def _hint_for_numbers(texts: Sequence[str]) -> str:
-    """Return what mends numbers: another decimal sign, or one between thousands."""
+    """Return the decimal sign or thousands separator that would read the numbers."""
     apart = [t for t in texts if any(read_number(t, None, sign) for sign in ".,")]
     signs = {sign for t in apart for sign in ".," if read_number(t, sign, None)}
     if not apart:
@@ -160,7 +166,6 @@ def _hint_for_numbers(texts: Sequence[str]) -> str:
 
 
 def _hint_for_dates(texts: Sequence[str]) -> str:
-    """Return what mends dates: an order, or another form where no order reads them."""
     if any(read_date(text, (order,)) for text in texts for order in _ORDERS):
         return 'dates = ["day-first", "year-first"] in a mapping says their order'
     if any(SHORT_YEAR.fullmatch(text.strip()) for text in texts):
@@ -199,29 +204,25 @@ def examine(
 def _columns(
     source: Source, options: ReadOptions, naming: Sequence[str]
 ) -> list[Column]:
-    """Return the columns to read: the dictionary's, those chosen, or all but the ids."""
-    said = options.columns
-    if options.match_columns and said is None and options.schema is None:
+    names = options.columns
+    if options.match_columns and names is None and options.schema is None:
         matched = {*options.match_columns, *naming}
-        said = [name for name in source.names.all if name not in matched]
+        names = [name for name in source.names.all if name not in matched]
     if options.schema is not None:
         used = options.schema.used.names
-        if unknown := sorted(set(said or ()) - set(used)):
+        if unknown := sorted(set(names or ()) - set(used)):
             hint = did_you_mean(unknown[0], used)
-            what = (
-                "leaves out"
-                if unknown[0] in options.schema.names
-                else "does not describe"
-            )
-            raise InvalidData(f"The dictionary {what} {unknown[0]!r}.{hint}")
-        said = said or used
-    wanted = choose_columns(source.names, naming, said)
+            is_described = unknown[0] in options.schema.names
+            verb = "leaves out" if is_described else "does not describe"
+            raise InvalidData(f"The dictionary {verb} {unknown[0]!r}.{hint}")
+        names = names or used
+    selection = choose_columns(source.names, naming, names)
     kinds = dict(zip(source.names.all, source.kinds, strict=True))
     codes = frozenset({*options.file_dialect.codes})
     forms = dict(zip(source.names.all, source.forms, strict=True))
     columns = [
-        Column.of(name, kinds[name], options.schema, codes, forms[name])
-        for name in wanted
+        Column.from_schema(name, kinds[name], options.schema, codes, forms[name])
+        for name in selection
     ]
     if (mapping := options.mapping) is None:
         return columns
@@ -255,10 +256,8 @@ class TableReading:
     ) -> None:
         self._source, self._columns = source, columns
         self._naming, self._allow = tuple(naming), allow
-        self._matches, self._codes = (
-            bool(options.match_columns),
-            options.file_dialect.codes,
-        )
+        self._matches = bool(options.match_columns)
+        self._codes = options.file_dialect.codes
         preparation, mapping = options.preparation, options.mapping
         self._prepared = preparation is not None
         self._refusing = [_refuses_gaps(column, preparation) for column in columns]
@@ -293,15 +292,17 @@ class TableReading:
                     rows = (begin + guards.totals(texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
             X, unread = self._numbers(begin, batch)
-            spread = guards.Spread.of(X)
-            for row, place, what in guards.misfits(
-                self._columns, X, spread, self._allow
-            ):
-                if (row, place) not in unread:
-                    with_bounds = _with_bounds(self._columns[place], what)
-                    self._note_cell(begin, batch, row, place, what, with_bounds)
-            if spread.missing.any():
-                self._note_gaps(begin, X)
+            spread = guards.Spread.measure(X)
+            misfits = guards.misfits(self._columns, X, spread, self._allow)
+            for row, index, fault in misfits:
+                if (row, index) not in unread:
+                    with_bounds = _with_bounds(self._columns[index], fault)
+                    self._note_cell(begin, batch, row, index, fault, with_bounds)
+            if spread.missing.any() and len(self._gaps) < 10:
+                refusing = np.flatnonzero(self._refusing)
+                for row, index in np.argwhere(np.isnan(X[:, refusing]))[:10]:
+                    name = self._columns[refusing[index]].name
+                    self._gaps.append((begin + int(row), name, "empty"))
             self._watch.see(X, spread)
             self._spool.write(X)
             if batch.original:
@@ -314,95 +315,88 @@ class TableReading:
         """Return the cells of a batch as (n_rows, n_columns), and those not read."""
         X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
         unread = set()
-        for place, (column, piece) in enumerate(
-            zip(self._columns, batch.cells, strict=True)
-        ):
-            X[:, place], bad = numbers(column, piece)
-            for fault in bad:
-                unread.add((fault.row, place))
-                if fault.what == HEADER:
-                    self._note(begin + fault.row, column.name, fault.what)
+        pairs = zip(self._columns, batch.cells, strict=True)
+        for index, (column, piece) in enumerate(pairs):
+            X[:, index], faults = numbers(column, piece)
+            for row, problem in faults:
+                unread.add((row, index))
+                if problem == HEADER:
+                    self._note(begin + row, column.name, problem)
                 else:
                     kind = _not_read(column)
-                    self._note_cell(begin, batch, fault.row, place, fault.what, kind)
-            self._no_value[place] += count_codes(column, piece)
+                    self._note_cell(begin, batch, row, index, problem, kind)
+            self._no_value[index] += count_codes(column, piece)
         return X, unread
 
     def _note_cell(
-        self, begin: int, batch: Batch, row: int, place: int, what: str, kind: str
+        self, begin: int, batch: Batch, row: int, index: int, fault: str, kind: str
     ) -> None:
-        """Keep what is wrong with a cell, and the cell for its operator's own screen."""
-        name = self._columns[place].name
-        self._note(begin + row, name, what)
-        cells = (batch.given or batch.cells)[place]
+        """Record a wrong cell, with its value for the operator's own screen."""
+        name = self._columns[index].name
+        self._note(begin + row, name, fault)
+        cells = (batch.unmapped or batch.cells)[index]
         text = texts(cells.slice(row, 1))[0].as_py() or ""
-        values = self._values.setdefault((place, kind), _WrongValues(begin + row))
+        values = self._values.setdefault((index, kind), _WrongValues(begin + row))
         values.row = min(values.row, begin + row)
         values.add(text)
 
-    def _note(self, row: int, name: str, what: str) -> None:
+    def _note(self, row: int, name: str, fault: str) -> None:
         if len(self._wrong) < 100:
-            self._wrong.setdefault((row, name), what)
+            self._wrong.setdefault((row, name), fault)
         else:
             self._more += 1
 
-    def _note_names(self, begin: int, ids: Sequence[pa.Array], named: pa.Array) -> None:
-        """Keep the rows whose ids are no ids: of totals, or the names of the columns."""
+    def _note_names(
+        self, begin: int, ids: Sequence[pa.Array], row_names: pa.Array
+    ) -> None:
         first = texts(ids[0])
-        rows = guards.totals(named if len(ids) == 1 else first)
+        rows = guards.totals(row_names if len(ids) == 1 else first)
         self._totals += (begin + rows).tolist()
         headed = compute.equal(compute.utf8_trim_whitespace(first), self._naming[0])
         for row in compute.indices_nonzero(headed).to_pylist():
             self._note(begin + row, self._naming[0], HEADER)
 
-    def _note_gaps(self, begin: int, X: Any) -> None:
-        if len(self._gaps) >= 10:
-            return
-        refusing = np.flatnonzero(self._refusing)
-        for row, place in np.argwhere(np.isnan(X[:, refusing]))[:10]:
-            name = self._columns[refusing[place]].name
-            self._gaps.append((begin + int(row), name, "empty"))
-
     @property
     def nameless_empty(self) -> frozenset[str]:
         """Return the columns that have neither a name nor a value."""
-        empty = self._watch.missing == self._spool.n_rows
-        pairs = zip(self._columns, empty, strict=True)
-        names = (column.name for column, is_empty in pairs if is_empty)
+        pairs = zip(self._columns, self._watch.missing, strict=True)
+        names = (column.name for column, n in pairs if n == self._spool.n_rows)
         return frozenset(name for name in names if UNNAMED.fullmatch(name))
 
     def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
-        """Return what was found, and the table if nothing hinders."""
+        """Return the report, and the table unless there are problems."""
         findings, unfit = Findings(), Findings()
-        self._source.tell(findings)
+        self._source.add_findings(findings)
         read, cells = self._source.read_locations(), tuple[CellProblem, ...]()
         locations = read or self._source.locations
         if read is not None or not findings:  # else lines of others are not known
-            _add(findings, [(*at, what) for at, what in self._wrong.items()], locations)
+            _add(
+                findings,
+                [(*cell, fault) for cell, fault in self._wrong.items()],
+                locations,
+            )
             findings.more += self._more
-            if any(found.of_cell for found in findings.shown):
+            if any(finding.of_cell for finding in findings.shown):
                 cells = tuple(self._cell_problems(locations))
             self._add_guards(findings, locations)
             self._add_unfit(unfit, locations)
-        ids = mapped_ids(self._cells) if self._naming else None
         report = self._report(file, findings, unfit, locations, cells)
         if findings:
             return report, None
-        unmapped = None
-        if self._headers:
-            unmapped = UnmappedCells(self._headers, self._changed, self._original)
-        table = Table(
+        ids = ArrowIds([batch.column(0) for batch in mapped_batches(self._cells)])
+        return report, Table(
             report=report,
             naming=self._naming,
             file=file,
             described=tuple(self._columns),
-            ids=ids,
+            ids=ids if self._naming else None,
             locations=self._source.locations,
             unfit=unfit,
             spool=self._spool,
-            unmapped=unmapped,
+            unmapped=UnmappedCells(self._headers, self._changed, self._original)
+            if self._headers
+            else None,
         )
-        return report, table
 
     def _add_guards(self, findings: Findings, locations: RowLocations) -> None:
         n_rows, watch = self._spool.n_rows, self._watch
@@ -410,11 +404,11 @@ class TableReading:
             findings.add("there are no rows below the names of columns")
         running = [] if guards.RUNNING in self._allow else watch.running_columns
         for name in running:
-            what = "looks like a row number"
+            fault = "looks like a row number"
             if UNNAMED.fullmatch(name):
-                what = "has no name"
+                fault = "has no name"
             findings.add(
-                f"{what}: name it as --id-column, leave it out with --columns, or --allow "
+                f"{fault}: name it as --id-column, leave it out with --columns, or --allow "
                 f"{guards.RUNNING}",
                 column=name,
             )
@@ -430,18 +424,19 @@ class TableReading:
             )
 
     def _add_unfit(self, unfit: Findings, locations: RowLocations) -> None:
-        """Add what no preparation is agreed for."""
-        for what in ("words", "dates", *([] if self._prepared else ["categories"])):
-            names = [c.name for c in self._columns if _needs(c) == what]
-            one = len(names) == 1
-            hold, them = ("holds", "it") if one else ("hold", "them")
-            told = f"{format_names(names)} {hold} {what}"
-            leave = f"leave {them} out with --columns"
-            if names and what == "categories":
-                unfit.add(f"{told}, and no preparation of {them} is agreed: {leave}")
+        for kind in ("words", "dates", *([] if self._prepared else ["categories"])):
+            names = [c.name for c in self._columns if _needs(c) == kind]
+            is_single = len(names) == 1
+            hold, pronoun = ("holds", "it") if is_single else ("hold", "them")
+            statement = f"{format_names(names)} {hold} {kind}"
+            leave = f"leave {pronoun} out with --columns"
+            if names and kind == "categories":
+                unfit.add(
+                    f"{statement}, and no preparation of {pronoun} is agreed: {leave}"
+                )
             elif names:
                 unfit.add(
-                    f"{told}: describe {them} in a dictionary (coterie schema infer), or "
+                    f"{statement}: describe {pronoun} in a dictionary (coterie schema infer), or "
                     f"{leave}"
                 )
         gaps = sum(
@@ -453,14 +448,13 @@ class TableReading:
         unfit.more += max(0, gaps - len(self._gaps))
 
     def _cell_problems(self, locations: RowLocations) -> Iterator[CellProblem]:
-        """Yield what is wrong with cells, by column and kind."""
-        found = sorted(self._values.items(), key=lambda each: each[0][0])
-        first = [values.row for _, values in found]
+        wrong_values = sorted(self._values.items(), key=lambda item: item[0][0])
+        first = [values.row for _, values in wrong_values]
         lines = locations.lookup(first)
-        single = Counter(values.row for _, values in found if values.n_rows == 1)
-        for ((place, kind), values), line in zip(found, lines, strict=True):
+        single = Counter(values.row for _, values in wrong_values if values.n_rows == 1)
+        for ((index, kind), values), line in zip(wrong_values, lines, strict=True):
             is_of_row = values.n_rows == 1 and single[values.row] > 1
-            name = self._columns[place].name
+            name = self._columns[index].name
             yield values.to_problem(name, kind, line, is_of_row=is_of_row)
 
     def _report(
@@ -477,10 +471,10 @@ class TableReading:
             warnings += self._watch.warnings()
             warnings += code_warnings(self._columns, self._spool)
         if unfit:
-            told = sentences(unfit, self._source.locations.word)
-            agreed = "no other" if self._prepared else "no"
+            statement = sentences(unfit, self._source.locations.word)
+            quantifier = "no other" if self._prepared else "no"
             warnings.append(
-                f"Refused as long as {agreed} preparation is agreed: {told}"
+                f"Refused as long as {quantifier} preparation is agreed: {statement}"
             )
         return CheckReport(
             file=file.name if file else "",
@@ -495,32 +489,32 @@ class TableReading:
             not_read=locations.n_omitted,
         )
 
-    def _column(self, place: int) -> ColumnReport:
-        """Return how a column is read, with its range unless it may name the rows."""
-        column, watch = self._columns[place], self._watch
-        least, largest = watch.low[place], watch.high[place]
-        shown: dict[str, Any] = {}
+    def _column(self, index: int) -> ColumnReport:
+        """Describe a column, with its range unless it may hold ids."""
+        column, watch = self._columns[index], self._watch
+        minimum, maximum = watch.low[index], watch.high[index]
+        value_range: dict[str, Any] = {}
         if (
-            np.isfinite([least, largest]).all()
+            np.isfinite([minimum, maximum]).all()
             and column.name not in watch.id_like_columns
         ):
             if column.is_date:
-                shown = {"least": as_date(least), "largest": as_date(largest)}
+                value_range = {"least": as_date(minimum), "largest": as_date(maximum)}
             elif column.is_numeric:
-                shown = {"least": float(least), "largest": float(largest)}
+                value_range = {"least": float(minimum), "largest": float(maximum)}
         return ColumnReport(
             name=column.name,
             type=column.type,
-            missing=int(watch.missing[place]),
-            codes=dict(sorted((+self._no_value[place]).items())),
-            **shown,
+            missing=int(watch.missing[index]),
+            codes=dict(sorted((+self._no_value[index]).items())),
+            **value_range,
         )
 
 
 def _find_changes(
     columns: Sequence[Column], mapping: TableMapping | None
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return what the table calls columns, and the places of those whose cells change.
+    """Return the columns' names in the table, and indices of those whose cells change.
 
     Nothing where a mapping changes neither names nor cells.
     """
@@ -533,13 +527,15 @@ def _find_changes(
 
 
 def _add(
-    findings: Findings, found: Sequence[tuple[int, str, str]], locations: RowLocations
+    findings: Findings,
+    problems: Sequence[tuple[int, str, str]],
+    locations: RowLocations,
 ) -> None:
-    rows = sorted({row for row, _, _ in found})
+    rows = sorted({row for row, _, _ in problems})
     lines = dict(zip(rows, locations.lookup(rows), strict=True))
-    for row, name, what in sorted(found):
-        is_of_cell = what not in {HEADER, NO_ID}
-        findings.add(what, lines[row], name, of_cell=is_of_cell)
+    for row, name, fault in sorted(problems):
+        is_of_cell = fault not in {HEADER, NO_ID}
+        findings.add(fault, lines[row], name, of_cell=is_of_cell)
 
 
 def _refuses_gaps(column: Column, preparation: Preparation | None) -> bool:
@@ -551,7 +547,7 @@ def _refuses_gaps(column: Column, preparation: Preparation | None) -> bool:
 
 
 def _needs(column: Column) -> str:
-    """Return what it is of a column that no preparation is agreed for."""
+    """Return the kind of value that needs a preparation; empty if none does."""
     if column.field is not None:
         is_clustered = column.field.role == "cluster"
         return "categories" if column.field.is_category and is_clustered else ""

@@ -8,7 +8,6 @@ import io
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
@@ -33,7 +32,7 @@ from party_sdk.tables.cells import (
     split_lines,
 )
 from party_sdk.tables.columns import Column
-from party_sdk.tables.files import CELL_LINES, UNPACK, FileKind, Limits
+from party_sdk.tables.files import CELL_LINES, LARGE_FILE, UNPACK, FileKind, Limits
 from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.read_options import Names
 from party_sdk.tables.report import Findings
@@ -76,18 +75,18 @@ class TextSource(Source):
         self,
         path: Path,
         kind: FileKind,
-        given: Dialect,
+        dialect: Dialect,
         folder: Path,
         allow: Sequence[str] = (),
     ) -> None:
         head = _read_head(path, kind)
-        encoding = given.encoding or _find_encoding(path, kind, head)
-        text = _decode_head(path, head, encoding, is_given=given.encoding is not None)
+        encoding = dialect.encoding or _find_encoding(path, kind, head)
+        text = _decode_head(path, head, encoding, is_named=dialect.encoding is not None)
         self._path, self._kind = path, kind
-        self._folder, self._limits = folder, Limits.of(path, allow)
+        self._folder, self._limits = folder, Limits(path.name, LARGE_FILE in allow)
         self._cells_hold_lines = CELL_LINES in allow
         self._longest = max(map(len, head.splitlines()), default=0)
-        self.dialect, warnings = detect(text, replace(given, encoding=encoding))
+        self.dialect, warnings = detect(text, replace(dialect, encoding=encoding))
         rows = records(text, self.dialect)
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
@@ -105,7 +104,7 @@ class TextSource(Source):
         self.names = Names(rows[0])
         width = len(self.names.all)
         whole = [cells for cells in rows[1:] if len(cells) == width]  # not ragged ones
-        cells = [[row[place] for row in whole] for place in range(width)]
+        cells = [[row[position] for row in whole] for position in range(width)]
         self.forms = find_forms(cells, self.dialect)
         self.dialect = settle(self.dialect, self.forms)
         pairs = list(zip(cells, self.forms, strict=True))
@@ -115,7 +114,10 @@ class TextSource(Source):
             *column_warnings(self.names.all, self.kinds, cells, self.forms),
         ]
         self._read = path
-        is_plain = kind == "text" and encoding in _PLAIN and not _has_mixed_ends(head)
+        # lines that end in several ways, or with a carriage return alone
+        feeds, returns = head.count(b"\n"), head.count(b"\r")
+        has_mixed_ends = returns > (both := head.count(b"\r\n")) or 0 < both < feeds
+        is_plain = kind == "text" and encoding in _PLAIN and not has_mixed_ends
         if not is_plain or duck.is_pattern(path.absolute()):
             self._read = folder / "decoded.csv"
             copy_decoded(path, kind, encoding, self._read, self._limits)
@@ -131,7 +133,7 @@ class TextSource(Source):
 
     @property
     def locations(self) -> RowLocations:
-        """Return how rows become lines of the file as the operator has it."""
+        """Return the line numbers of the rows."""
         return RowLocations("line", lambda: self._find_rows()[0][1:] + 1)
 
     @property
@@ -143,18 +145,20 @@ class TextSource(Source):
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
         """Yield texts, as the file has them."""
-        wanted = [self.names.position(column.name) for column in columns]
+        positions = [self.names.position(column.name) for column in columns]
         ids = [self.names.position(name) for name in naming]
-        self._signs = SignWatches(columns, [self.forms[place] for place in wanted])
+        self._signs = SignWatches(
+            columns, [self.forms[position] for position in positions]
+        )
         n_rows = 0
-        for batch in self._text_batches([*wanted, *ids]):
+        for batch in self._text_batches([*positions, *ids]):
             if self._kind == "gzip":
                 self._limits.check_rows(
-                    n_rows + len(batch), len(wanted), len(ids), UNPACK
+                    n_rows + len(batch), len(positions), len(ids), UNPACK
                 )
-            cells = batch.columns[: len(wanted)]
+            cells = batch.columns[: len(positions)]
             self._signs.see(cells, n_rows)
-            yield Batch(cells, batch.columns[len(wanted) :])
+            yield Batch(cells, batch.columns[len(positions) :])
             n_rows += len(batch)
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
@@ -165,21 +169,21 @@ class TextSource(Source):
         return self._whole
 
     def read_locations(self) -> RowLocations | None:
-        """Return where rows stand, without those that the last pass rejected."""
+        """Return the line numbers without those that the last pass rejected."""
         if not self._rejects:
             return self.locations
-        if any(reject.why == "UNQUOTED VALUE" for reject in self._rejects):
+        if any(reject.reason == "UNQUOTED VALUE" for reject in self._rejects):
             return None
-        locations = self.locations.without_numbers(self._lines_of(self._rejects))
+        locations = self.locations.omit_numbers(self._lines_of(self._rejects))
         return locations if len(locations.numbers) == self._n_read else None
 
-    def _text_batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    def _text_batches(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._read.absolute(), len(self.names.all)
         try:
             with duck.open_database(path, self._folder, width) as connection:
                 self._n_read = 0
                 for batch in duck.read_text(
-                    connection, path, self.dialect, width, places, self._longest
+                    connection, path, self.dialect, width, positions, self._longest
                 ):
                     self._n_read += len(batch)
                     yield batch
@@ -189,27 +193,27 @@ class TextSource(Source):
         except duckdb.Error as error:
             raise duck.unreadable(self._path, error) from None
 
-    def tell(self, findings: Findings) -> None:
+    def add_findings(self, findings: Findings) -> None:
         """Add what the last pass did not read: lines that DuckDB rejected, and signs."""
-        told = dict[int, str]()
+        reasons = dict[int, str]()
         for line, reject in zip(
             self._lines_of(self._rejects), self._rejects, strict=True
         ):
-            what = _REJECTED.get(reject.why, "this line cannot be read")
-            told.setdefault(line, what.format(len(self.names.all)))
-        found = [*told.items(), *self._swallowed_rows()]
-        for line, what in sorted(found, key=lambda each: each[0]):
-            findings.add(what, line)
+            reason = _REJECTED.get(reject.reason, "this line cannot be read")
+            reasons.setdefault(line, reason.format(len(self.names.all)))
+        problems = [*reasons.items(), *self._swallowed_rows()]
+        for line, reason in sorted(problems, key=lambda problem: problem[0]):
+            findings.add(reason, line)
         if (locations := self.read_locations()) is not None:
-            self._signs.tell(findings, locations)
+            self._signs.add_findings(findings, locations)
 
     @cached_property
-    def _lines(self) -> _Lines:
-        if self._read == self._path:
-            return _Lines.of(_pieces_of(self._path, self._kind), self.dialect)
-        encoding = self.dialect.encoding or "utf-8"
-        pieces = decoded_pieces(self._path, self._kind, encoding, "replace")
-        return _Lines.of(pieces, self.dialect)
+    def _lines(self) -> _LineIndex:
+        pieces = _pieces_of(self._path, self._kind)
+        if self._read != self._path:
+            encoding = self.dialect.encoding or "utf-8"
+            pieces = decoded_pieces(self._path, self._kind, encoding, "replace")
+        return _LineIndex.scan(pieces, self.dialect)
 
     def _find_rows(self) -> tuple[IntArray, IntArray]:
         one_column = len(self.names.all) == 1
@@ -220,38 +224,38 @@ class TextSource(Source):
     def _lines_of(self, rejects: Sequence[duck.Reject]) -> list[int]:
         if not rejects:
             return []
-        starts = [reject.at for reject in rejects]
+        starts = [reject.offset for reject in rejects]
         lines: list[int] = (1 + np.searchsorted(self._lines.ends, starts)).tolist()
         return lines
 
     def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines of cells that hold lines which are rows by themselves.
+        """Yield problems of cells that contain lines which look like rows.
 
         Two stray quotation marks make one cell of all that lies between.
         """
-        if self._cells_hold_lines or not self._has_quotes():
+        quote = self.dialect.quote.encode()
+        if self._cells_hold_lines or not any(
+            quote in piece for piece in _pieces_of(self._read, "text")
+        ):
             return
         first, last = self._find_rows()
         is_long, ends = last > first, self._lines.ends
         with self._read.open("rb") as file:
             for begin, end in zip(first[is_long], last[is_long], strict=True):
-                start = ends[begin - 1] + 1 if begin else 0
-                texts = _texts_between(file, start, ends[end])
-                if len(list(islice(filter(self._is_row, texts), 2))) > 1:
-                    what = (
+                file.seek(ends[begin - 1] + 1 if begin else 0)
+                n_rows = 0
+                while file.tell() < ends[end] and n_rows < 2:
+                    text = file.readline(_PIECE).decode("utf-8", "replace")
+                    n_rows += self._is_row(text)
+                if n_rows > 1:
+                    problem = (
                         "quotation marks make one cell of the rows up to line "
                         f"{end + 1}: delete the marks, or --allow {CELL_LINES} if they "
                         "hold a text"
                     )
-                    yield int(begin) + 1, what
-
-    def _has_quotes(self) -> bool:
-        quote = self.dialect.quote.encode()
-        with self._read.open("rb") as file:
-            return any(quote in piece for piece in iter(lambda: file.read(_PIECE), b""))
+                    yield int(begin) + 1, problem
 
     def _is_row(self, line: str) -> bool:
-        """Return whether a line has the usual cells: as many, and of the same kinds."""
         dialect, width = self.dialect, len(self.kinds)
         cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
         if len(cells) != width:  # perhaps marks of its own hold a delimiter
@@ -264,15 +268,8 @@ class TextSource(Source):
         )
 
 
-def _texts_between(file: IO[bytes], begin: int, end: int) -> Iterator[str]:
-    """Yield the lines of a text in UTF-8 from one byte to another."""
-    file.seek(begin)
-    while file.tell() < end:
-        yield file.readline(_PIECE).decode("utf-8", "replace")
-
-
 @dataclass(frozen=True, slots=True)
-class _Lines:
+class _LineIndex:
     """The lines of a text in UTF-8.
 
     ends: int64 (n,); the byte of each line's end.
@@ -285,17 +282,17 @@ class _Lines:
     is_blank: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pieces: Iterable[bytes], dialect: Dialect) -> Self:
+    def scan(cls, pieces: Iterable[bytes], dialect: Dialect) -> Self:
         """Return the lines of a text that comes in pieces."""
         quote, n_bytes, n_quotes, last = ord(dialect.quote), 0, 0, b"\n"
         ends, counts, returns = list[IntArray](), list[IntArray](), list[IntArray]()
         for piece in filter(None, pieces):
             text = np.frombuffer(piece, np.uint8)
-            places = np.flatnonzero(text == _FEED)
+            feeds = np.flatnonzero(text == _FEED)
             quotes = np.flatnonzero(text == quote)
-            ends.append(n_bytes + places)
-            counts.append(n_quotes + np.searchsorted(quotes, places))
-            returns.append(np.frombuffer(last + piece, np.uint8)[places] == _RETURN)
+            ends.append(n_bytes + feeds)
+            counts.append(n_quotes + np.searchsorted(quotes, feeds))
+            returns.append(np.frombuffer(last + piece, np.uint8)[feeds] == _RETURN)
             n_bytes, n_quotes = n_bytes + len(piece), n_quotes + len(quotes)
             last = piece[-1:]
         if last != b"\n":  # a line without an end
@@ -315,7 +312,6 @@ class _Lines:
         A quoted cell may hold lines. Blank lines between rows are none, but in a table
         of one column.
 
-        skip: lines before the names.
         whole: lines, from 1, that are a row each, whatever quotation marks they hold.
         """
         n_quotes = self.n_quotes.copy()
@@ -337,7 +333,6 @@ class _Lines:
 
 
 def _open_bytes(path: Path, kind: FileKind) -> IO[bytes]:
-    """Open a text file, compressed or not."""
     try:
         return gzip.open(path) if kind == "gzip" else path.open("rb")  # type: ignore[return-value]  # a GzipFile reads bytes
     except OSError:
@@ -345,7 +340,6 @@ def _open_bytes(path: Path, kind: FileKind) -> IO[bytes]:
 
 
 def _read_head(path: Path, kind: FileKind) -> bytes:
-    """Return the beginning of a text file: some whole lines."""
     try:
         with _open_bytes(path, kind) as file:
             head = file.read(_SAMPLE_BYTES + 1)
@@ -362,12 +356,12 @@ def _read_head(path: Path, kind: FileKind) -> bytes:
     return head[: whole + 1] if whole > 0 else head[:_SAMPLE_BYTES]
 
 
-def _decode_head(path: Path, head: bytes, encoding: str, *, is_given: bool) -> str:
+def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> str:
     """Return the text of a file's beginning, which may end within a character.
 
     Raises InvalidData where the operator named an encoding that it is not in.
     """
-    if not is_given:
+    if not is_named:
         return head.decode(encoding, errors="ignore")
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head)
@@ -379,7 +373,7 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_given: bool) -> s
 
 
 def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
-    """Return in which encoding a text is written.
+    """Detect the encoding of a text.
 
     A beginning in UTF-8 with other letters than ASCII is believed: a byte that does not
     fit says more of its line then. After a beginning in ASCII alone, all bytes count.
@@ -391,7 +385,12 @@ def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
             return encoding
     if b"\0" in head[:4096]:
         return _wide(head[:4096])
-    if not (_is_utf8(head) or _is_mixed(head)):
+    # Letters of other encodings are UTF-8 by a rare chance. Where only some lines are no
+    # UTF-8, two files were put together: as UTF-8 these lines are refused, and in their
+    # own encoding the others would hold wrong letters.
+    lines = [line for line in head.splitlines() if not line.isascii()]
+    is_mixed = 10 * sum(map(_is_utf8, lines)) > len(lines)
+    if not (_is_utf8(head) or is_mixed):
         return _single_byte(set(head))
     if kind == "gzip" or not head.isascii():
         return "utf-8"
@@ -417,35 +416,18 @@ def _is_utf8(head: bytes) -> bool:
     return True
 
 
-def _is_mixed(head: bytes) -> bool:
-    """Return whether only some lines are no UTF-8: two files that were put together.
-
-    Letters of other encodings are UTF-8 by a rare chance. As UTF-8 the other lines are
-    refused; in their own encoding these would hold wrong letters.
-    """
-    lines = [line for line in head.splitlines() if not line.isascii()]
-    return 10 * sum(map(_is_utf8, lines)) > len(lines)
-
-
 def _single_byte(used: set[int]) -> str:
-    """Return the encoding of a text in which each byte is a character."""
     return "latin-1" if used & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
 
 
 def _wide(head: bytes) -> str:
-    """Return UTF-16 without its mark, where every second byte is mostly NUL."""
+    """Return the UTF-16 byte order of a text without a mark: half of its bytes are NUL."""
     even, odd = head[::2].count(0), head[1::2].count(0)
     if odd > 0.4 * len(head) / 2 and even < odd / 4:
         return "utf-16-le"
     if even > 0.4 * len(head) / 2 and odd < even / 4:
         return "utf-16-be"
     raise InvalidData("The file holds NUL bytes: it is no readable text.")
-
-
-def _has_mixed_ends(head: bytes) -> bool:
-    """Return whether lines end in several ways, or with a carriage return alone."""
-    feeds, returns, both = head.count(b"\n"), head.count(b"\r"), head.count(b"\r\n")
-    return returns > both or 0 < both < feeds
 
 
 def _pieces_of(path: Path, kind: FileKind) -> Iterator[bytes]:

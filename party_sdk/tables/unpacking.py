@@ -60,7 +60,7 @@ _REMEDIES: Final[dict[FileKind, str]] = {
     "excel": "Delete what stands far from the table, save the sheet as CSV",
     "parquet": "Choose fewer columns with --columns, save the table as CSV",
 }
-_WRITTEN: Final = "What is read of the table goes there; TMPDIR names another folder."
+_DISK_NOTE: Final = "What is read of the table goes there; TMPDIR names another folder."
 
 
 class _Message(BaseModel):
@@ -75,10 +75,10 @@ class Labels(_Message):
 
 
 class Unpacked(_Message):
-    """What there is to say of a file, beside the copy of its rows.
+    """What the reader process reports beside the copy of the rows.
 
     names, kinds: of all columns.
-    chosen: the places of those that the copy holds, in its order.
+    columns: the places of those that the copy holds, in its order.
     is_text: whether numbers and dates may be written as texts.
     first: the number of the first row; ``empty``: of rows that hold nothing.
     format: what was chosen in the file, such as its sheet.
@@ -92,7 +92,7 @@ class Unpacked(_Message):
 
     names: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
-    chosen: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
     is_text: bool = False
     first: int = 1
     empty: tuple[int, ...] = ()
@@ -107,7 +107,7 @@ class Unpacked(_Message):
 
 
 class Question(_Message):
-    """Which part of a file is asked for.
+    """The request to a reader process.
 
     columns: those that are used; None for all.
     large: whether the operator lifts the limits.
@@ -147,7 +147,7 @@ class Question(_Message):
 
 
 def unpack(question: Question, folder: Path) -> Unpacked:
-    """Let a process of its own unpack a file into a folder, and return what it says.
+    """Unpack a file into a folder in a separate process; return its answer.
 
     On Windows this process does it.
 
@@ -168,12 +168,12 @@ def unpack(question: Question, folder: Path) -> Unpacked:
             raise InvalidData(
                 f"{question.path.name!a} is a name that is no text: rename the file."
             ) from None
-        with report_full_disk(folder, _WRITTEN):
+        with report_full_disk(folder, _DISK_NOTE):
             (folder / _QUESTION).write_bytes(text)
         try:
             status = _run(folder, None if limits.large else MOST_SECONDS)
         except subprocess.TimeoutExpired:
-            raise limits.time_error(remedy) from None
+            raise limits.error("time", remedy) from None
         _check_status(status, question, folder, remedy)
         with (folder / _ANSWER).open("rb") as file:
             answer = Unpacked.model_validate_json(file.read(_MOST_ANSWERED))
@@ -182,32 +182,35 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         slug, detail, remedy = answer.refusal
         error = CoterieError.of(Problem.of_slug(slug), detail)
     except (FileNotFoundError, LookupError, ValueError):
-        raise unusable(question.path) from None
+        raise answer_error(question.path) from None
     except (MemoryError, OSError) as failed:  # of this process, or to start the other
         if _status_of(failed) != _OUT_OF_MEMORY:
             raise
-        raise limits.memory_error(remedy) from None
+        raise limits.error("memory", remedy) from None
     error.remedy = remedy
     raise error
 
 
-def unusable(path: Path) -> InvalidData:
-    """Return the error for a process that answers what cannot be."""
+def answer_error(path: Path) -> InvalidData:
+    """Return the error for an invalid answer."""
     return InvalidData(f"The process that read {path.name!r} gave no usable answer.")
 
 
 def _run(folder: Path, seconds: float | None) -> int:
-    """Return the status with which the process ended."""
     # no secret; each thread takes addresses, which count against the limit of memory
     own = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
-    few = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
-    few["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # nobody else's code beside the cells
+    own |= {
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "2",
+        "MALLOC_ARENA_MAX": "2",
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # nobody else's code beside the cells
+    }
     with subprocess.Popen(  # noqa: S603  this interpreter, and no shell
         [sys.executable, *READER, str(folder)],
         stdin=subprocess.PIPE,  # nothing is written: it is open as long as this process
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,  # what libraries say there may hold cells
-        env={**own, **few},
+        env=own,
     ) as process:
         try:
             return process.wait(seconds)
@@ -216,16 +219,15 @@ def _run(folder: Path, seconds: float | None) -> int:
 
 
 def _check_status(status: int, question: Question, folder: Path, remedy: str) -> None:
-    """Raise what ended the process, unless it came to its end."""
     limits = question.limits
     if status == _OUT_OF_ROOM:
-        raise limits.disk_error(remedy)
+        raise limits.error("disk", remedy)
     if status == _DISK_FULL:
-        raise no_room(folder, _WRITTEN)
+        raise no_room(folder, _DISK_NOTE)
     # the question is gone: a library found no memory to load
     is_unread = status > 0 and not (folder / _QUESTION).exists()
     if status == _OUT_OF_MEMORY or status < 0 or is_unread:
-        raise limits.memory_error(remedy)
+        raise limits.error("memory", remedy)
     if status:
         raise InvalidData(
             f"The process that reads {limits.name!r} did not begin (status {status}). "
@@ -237,10 +239,16 @@ def _check_status(status: int, question: Question, folder: Path, remedy: str) ->
 # In the other process
 
 
-def main(place: str) -> NoReturn:
+def main(path: str) -> NoReturn:
     """Answer the question in a folder."""
-    folder = Path(place)
-    threading.Thread(target=_end_with_parent, args=[folder], daemon=True).start()
+    folder = Path(path)
+
+    def end_with_parent() -> None:
+        os.read(sys.stdin.fileno(), 1)  # a buffer would be locked when this thread ends
+        shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     question = Question.model_validate_json((folder / _QUESTION).read_bytes())
     (folder / _QUESTION).unlink()
     _limit(large=question.large)
@@ -256,16 +264,18 @@ def _answer(question: Question, folder: Path) -> Unpacked:
     try:
         return question.unpack(folder)
     except CoterieError as error:
-        said: CoterieError = error
+        failure: CoterieError = error
     except Exception as error:  # its text may hold values of cells
         if _status_of(error):
             raise
-        said = InvalidData(f"{question.path.name!r} was not read: {place_of(error)}.")
-    return Unpacked(refusal=(said.problem.slug, said.detail, said.remedy))
+        failure = InvalidData(
+            f"{question.path.name!r} was not read: {place_of(error)}."
+        )
+    return Unpacked(refusal=(failure.problem.slug, failure.detail, failure.remedy))
 
 
 def _status_of(error: Exception) -> int | None:
-    """Return with which status the process ends that met a limit; None of other errors."""
+    """Return the exit status for an exceeded limit; None for other errors."""
     code = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or code == errno.ENOMEM:
         return _OUT_OF_MEMORY
@@ -275,7 +285,7 @@ def _status_of(error: Exception) -> int | None:
 
 
 def _limit(*, large: bool) -> None:
-    """Bound what this process may take; nothing of it is written where it crashes.
+    """Limit the resources of this process, and switch core dumps off.
 
     Maps of files count as addresses and not as memory. macOS keeps neither limit.
     """
@@ -287,20 +297,14 @@ def _limit(*, large: bool) -> None:
         limits[resource.RLIMIT_FSIZE] = MOST_UNPACKED
         # of all threads together: the command that waits ends this process before
         limits[resource.RLIMIT_CPU] = int(4 * MOST_SECONDS)
-    for which, most in limits.items():
-        _, hard = resource.getrlimit(which)
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    for resource_id, limit in limits.items():
+        _, hard = resource.getrlimit(resource_id)
+        soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         with suppress(ValueError, OSError):
-            resource.setrlimit(which, (least, least))
+            resource.setrlimit(resource_id, (soft, soft))
     # where memory runs out all the same, this process ends first
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
-
-
-def _end_with_parent(folder: Path) -> None:
-    os.read(sys.stdin.fileno(), 1)  # no buffer: it would be locked when this one ends
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)
 
 
 _READERS: Final = {
@@ -328,8 +332,8 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
         if first is None or not any(len(values) for values in first[0].values()):
             raise InvalidData(f"{path.name!r} has no rows.")
         numeric = [
-            place
-            for place, values in enumerate(first[0].values())
+            index
+            for index, values in enumerate(first[0].values())
             if getattr(values, "dtype", None) == np.float64
         ]
         return write_rows(names, _rows(chain([first], pieces), limits), copy, numeric)
@@ -338,27 +342,26 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
 
 
 def read_labels(path: Path) -> Labels:
-    """Return how a file calls its columns and the values in them."""
+    """Read the titles of columns and the labels of values."""
     _, read = _reader(path)
-    _, about = read(str(path), metadataonly=True, output_format="dict")
-    titles = about.column_names_to_labels or {}
+    _, metadata = read(str(path), metadataonly=True, output_format="dict")
+    titles = metadata.column_names_to_labels or {}
     return Labels(
         titles={name: title for name, title in titles.items() if title},
         labels={
-            name: {v: text for v, text in of.items() if isinstance(v, int | float)}
-            for name, of in (about.variable_value_labels or {}).items()
+            name: {v: text for v, text in labels.items() if isinstance(v, int | float)}
+            for name, labels in (metadata.variable_value_labels or {}).items()
         },
     )
 
 
 def require_reader() -> None:
-    """Refuse these files where pyreadstat is not installed."""
+    """Refuse statistics files if pyreadstat is not installed."""
     why = "Files of SPSS, SAS and Stata are read by pyreadstat"
     require_extra("statistics", why, "pyreadstat")
 
 
 def _reader(path: Path) -> tuple[Any, Any]:
-    """Return the library, and its function for a file of this ending."""
     require_reader()
     import pyreadstat
 

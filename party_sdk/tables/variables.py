@@ -6,7 +6,8 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -24,7 +25,7 @@ _NO: Final = frozenset({"", "no", "n", "false", "0", "nein", "falsch", "non", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A row of the table of variables; an empty text is the default.
+    """A row of the table of variables; empty texts mean the defaults.
 
     minimum, maximum: numbers, or dates such as 2026-01-31.
     levels: with commas between, each in quotes where it holds one; ``1=female`` is a
@@ -48,13 +49,16 @@ class Variable:
     description: str = ""
 
     @classmethod
-    def of(cls, field: Field, schema: Schema) -> Self:
+    def from_field(cls, field: Field, schema: Schema) -> Self:
         """Return a field as texts; codes of the whole schema become its own."""
         codes = field.missingValues
         if codes is None and set(schema.missingValues) - {""}:
             codes = schema.missingValues
         low, high = field.constraints.minimum, field.constraints.maximum
-        levels = zip(field.levels, field.labels, strict=True)
+        levels = [
+            re.sub(r"([\\=])", r"\\\1", value) + (f"={label}" * (label != value))
+            for value, label in zip(field.levels, field.labels, strict=True)
+        ]
         return cls(
             name=field.name,
             role=field.role,
@@ -63,7 +67,7 @@ class Variable:
             minimum="" if low is None else str(low),
             maximum="" if high is None else str(high),
             decimals="" if field.decimals is None else str(field.decimals),
-            levels=join_texts(_write_level(*each) for each in levels),
+            levels=join_texts(levels),
             ordered="yes" if field.categoriesOrdered else "",
             required="yes" if field.constraints.required else "",
             missing="" if codes is None else join_texts(codes),
@@ -86,11 +90,11 @@ class Variable:
                 raise InvalidData(f"{name}: {error}") from None
 
         constraints = {
-            "minimum": read("minimum", _bound(kind)),
-            "maximum": read("maximum", _bound(kind)),
+            "minimum": read("minimum", str if kind == "date" else _parse_number),
+            "maximum": read("maximum", str if kind == "date" else _parse_number),
             "required": read("required", _parse_truth) or False,
         }
-        said: dict[str, Any] = {
+        values: dict[str, Any] = {
             "name": self.name,
             "role": self.role.strip() or "cluster",
             "type": kind,
@@ -101,7 +105,7 @@ class Variable:
             "categories": read(
                 "levels",
                 lambda text: tuple(
-                    _parse_level(each, kind) for each in split_texts(text)
+                    _parse_level(level, kind) for level in split_texts(text)
                 ),
             )
             or (),
@@ -109,18 +113,14 @@ class Variable:
             "missingValues": read("missing", split_texts),
         }
         try:
-            return Field(**said, constraints=Constraints(**constraints))
+            return Field(**values, constraints=Constraints(**constraints))
         except ValidationError as error:
-            found = invalid_parameters(error)
-            place = f"{found.field}: " if found.field else ""
-            raise InvalidData(f"{place}{found.said}") from None
-
-    def cells(self) -> dict[str, str]:
-        """Return the texts by their column."""
-        return asdict(self)
+            problem = invalid_parameters(error)
+            prefix = f"{problem.field}: " if problem.field else ""
+            raise InvalidData(f"{prefix}{problem.said}") from None
 
 
-COLUMNS: Final = tuple(each.name for each in fields(Variable))
+COLUMNS: Final = tuple(column.name for column in fields(Variable))
 """The columns of the table of variables."""
 
 
@@ -133,19 +133,14 @@ def split_texts(text: str) -> tuple[str, ...]:
         rows = list(csv.reader([text], skipinitialspace=True, strict=True))
     except csv.Error:
         raise ValueError("write them with commas between, in one line") from None
-    return tuple(each.strip() for row in rows for each in row)
+    return tuple(part.strip() for row in rows for part in row)
 
 
 def join_texts(texts: Any) -> str:
     """Return texts with commas between, as :func:`split_texts` reads them."""
-    written = io.StringIO()
-    csv.writer(written, lineterminator="").writerow(texts)
-    return written.getvalue()
-
-
-def _write_level(value: str, label: str) -> str:
-    kept = value.replace("\\", "\\\\").replace("=", "\\=")
-    return kept if label == value else f"{kept}={label}"
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(texts)
+    return buffer.getvalue()
 
 
 def _parse_level(text: str, kind: str) -> Level:
@@ -158,15 +153,9 @@ def _parse_level(text: str, kind: str) -> Level:
     return Level(value=value.strip(), label=label)
 
 
-def _bound(kind: str) -> Callable[[str], float | int | str]:
-    return str if kind == "date" else _parse_number
-
-
 def _parse_number(text: str) -> float | int:
-    try:
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
     try:
         return float(text if "." in text else text.replace(",", "."))
     except ValueError:
@@ -206,17 +195,21 @@ class DictionaryDraft:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schema: Schema) -> Self:
+    def from_schema(cls, schema: Schema) -> Self:
         """Return the rows of a dictionary."""
-        return cls(variables=tuple(Variable.of(each, schema) for each in schema.fields))
+        return cls(
+            variables=tuple(
+                Variable.from_field(field, schema) for field in schema.fields
+            )
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the variables."""
-        return tuple(each.name for each in self.variables)
+        return tuple(variable.name for variable in self.variables)
 
     def faults(self) -> dict[int, str]:
-        """Return what is wrong with each row, counted from 1; empty of a good draft."""
+        """Return the problem of each wrong row, counted from 1."""
         return self._read()[1]
 
     def schema(self) -> Schema:
@@ -224,46 +217,48 @@ class DictionaryDraft:
 
         Raises InvalidData: with the rows that describe no variable, and why.
         """
-        found, faults = self._read()
+        schema_fields, faults = self._read()
         if faults:
-            shown = [
-                f"row {row} ({self.variables[row - 1].name!r}): {what}"
-                for row, what in list(faults.items())[:_MOST_SHOWN]
+            lines = [
+                f"row {row} ({self.variables[row - 1].name!r}): {fault}"
+                for row, fault in list(faults.items())[:_MOST_SHOWN]
             ]
-            more = len(faults) - len(shown)
-            shown += [f"{more} more rows"] if more else []
-            raise InvalidData(f"The table of variables: {'; '.join(shown)}.")
+            more = len(faults) - len(lines)
+            lines += [f"{more} more rows"] if more else []
+            raise InvalidData(f"The table of variables: {'; '.join(lines)}.")
         try:
-            return Schema(fields=tuple(found))
+            return Schema(fields=tuple(schema_fields))
         except ValidationError as error:
-            said = invalid_parameters(error).said
-            raise InvalidData(f"The table of variables: {said}") from None
+            detail = invalid_parameters(error).said
+            raise InvalidData(f"The table of variables: {detail}") from None
 
     def _read(self) -> tuple[list[Field], dict[int, str]]:
-        found: list[Field] = []
+        schema_fields: list[Field] = []
         faults: dict[int, str] = {}
-        seen: set[str] = set()
+        names: set[str] = set()
         for row, variable in enumerate(self.variables, 1):
             try:
-                found.append(variable.field())
+                schema_fields.append(variable.field())
             except InvalidData as refused:
                 faults[row] = refused.detail.rstrip(".")
                 continue
-            if found[-1].name in seen:
+            if schema_fields[-1].name in names:
                 faults[row] = "another row has this name"
-            seen.add(found[-1].name)
-        return found, faults
+            names.add(schema_fields[-1].name)
+        return schema_fields, faults
 
     def change(self, changes: Mapping[str, Cells]) -> Self:
-        """Return a draft in which variables have other cells, by their names.
+        """Return a draft with changed cells, by variable name.
 
         Raises InvalidParameters if no variable has a name.
         """
-        asked = {normal(name): cells for name, cells in changes.items()}
-        if unknown := [name for name in asked if name not in self.names]:
+        cells_by_name = {normal(name): cells for name, cells in changes.items()}
+        if unknown := [name for name in cells_by_name if name not in self.names]:
             hint = did_you_mean(unknown[0], self.names)
             raise InvalidParameters(f"There is no variable {unknown[0]!r}.{hint}")
-        rows = (replace(row, **asked.get(row.name, {})) for row in self.variables)
+        rows = (
+            replace(row, **cells_by_name.get(row.name, {})) for row in self.variables
+        )
         return replace(self, variables=tuple(rows))
 
     def to_csv(self) -> str:
@@ -271,12 +266,12 @@ class DictionaryDraft:
 
         A cell that a spreadsheet would compute has an apostrophe before it.
         """
-        written = io.StringIO()
-        writer = csv.writer(written, lineterminator="\r\n")
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\r\n")
         writer.writerow(COLUMNS)
         for variable in self.variables:
-            writer.writerow(map(_guard, variable.cells().values()))
-        return written.getvalue()
+            writer.writerow(map(_guard, astuple(variable)))
+        return buffer.getvalue()
 
     @classmethod
     def read_csv(cls, path: Path) -> Self:
@@ -331,13 +326,13 @@ def _guard(text: str) -> str:
 
 
 def _is_guarded(text: str) -> bool:
-    """Return whether an apostrophe stands before what a spreadsheet would compute."""
-    rest = text.lstrip("'")
-    return rest != text and bool(_FORMULA.match(rest))
+    """Return whether an apostrophe protects a formula."""
+    formula = text.lstrip("'")
+    return formula != text and bool(_FORMULA.match(formula))
 
 
 def read_whole(path: Path) -> bytes:
-    """Return what stands in a file; of one that does not end no more than is allowed.
+    """Read a file up to the size limit.
 
     Raises InvalidData if it is larger than a dictionary may be.
     """
@@ -368,4 +363,4 @@ def read_draft(path: Path) -> DictionaryDraft:
     """
     if path.suffix.lower() == ".csv":
         return DictionaryDraft.read_csv(path)
-    return DictionaryDraft.of(read_schema(path))
+    return DictionaryDraft.from_schema(read_schema(path))

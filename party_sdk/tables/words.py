@@ -30,7 +30,9 @@ _LEVELS: Final = {
 }
 _BY_LANGUAGE: Final = [
     dict(zip(_LEVELS, words, strict=True))
-    for words in zip(*(each.split("|") for each in _LEVELS.values()), strict=True)
+    for words in zip(
+        *(translations.split("|") for translations in _LEVELS.values()), strict=True
+    )
 ]
 """By language: the words for each level."""
 _COLUMNS: Final = {
@@ -72,24 +74,23 @@ _OF_COLUMNS: Final = _index(_COLUMNS)
 
 
 def meaning_of_level(text: str) -> str | None:
-    """Return what a level means, such as ``female``; None where no language has it."""
+    """Return the meaning of a level, such as ``female``, or None."""
     return _OF_LEVELS.get(fold(text))
 
 
 def readings_of_letters(
     letters: Collection[str], meanings: Collection[str]
 ) -> dict[str, set[str]]:
-    """Return what letters may stand for, where they begin words of one language.
+    """Return the meanings of letters as initials of words in one language.
 
     Two letters stand for two things: of H and M, M is no man, and so a mujer. Readings
     that explain the most letters count.
 
     letters: folded.
-    meanings: those that there may be.
     """
-    best, most = dict[str, set[str]](), 0
+    readings, n_explained = dict[str, set[str]](), 0
     for levels in _BY_LANGUAGE:
-        begun = {
+        candidates = {
             letter: [
                 meaning
                 for meaning, words in levels.items()
@@ -98,19 +99,21 @@ def readings_of_letters(
             ]
             for letter in letters
         }
-        for choice in product(*([None, *begun[letter]] for letter in letters)):
-            chosen = [meaning for meaning in choice if meaning is not None]
-            if len(set(chosen)) < len(chosen) or len(chosen) < max(most, 1):
+        for choice in product(*([None, *candidates[letter]] for letter in letters)):
+            assignment = [meaning for meaning in choice if meaning is not None]
+            if len(set(assignment)) < len(assignment) or len(assignment) < max(
+                n_explained, 1
+            ):
                 continue
-            if len(chosen) > most:
-                best, most = {}, len(chosen)
+            if len(assignment) > n_explained:
+                readings, n_explained = {}, len(assignment)
             for letter, meaning in zip(letters, choice, strict=True):
                 if meaning is not None:
-                    best.setdefault(letter, set()).add(meaning)
-    return best
+                    readings.setdefault(letter, set()).add(meaning)
+    return readings
 
 
 def meanings_of_column(text: str) -> frozenset[str]:
-    """Return what the words of a column's name speak of."""
+    """Return the meanings of the words in a column's name."""
     words = {fold(text), *fold_words(text)}
     return frozenset(_OF_COLUMNS[word] for word in words if word in _OF_COLUMNS)

@@ -41,7 +41,7 @@ _MOST_CELLS: Final = 100_000_000
 """Cells of a sheet of which most are empty; calamine holds all of them."""
 _PERCENT_FORMATS: Final = frozenset({"9", "10"})
 _TRUE: Final = frozenset({"1", "true"})
-_PLACE: Final = re.compile(r"([A-Z]+)(\d+)")
+_CELL_REFERENCE: Final = re.compile(r"([A-Z]+)(\d+)")
 _RELATION: Final = (
     "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 )
@@ -49,7 +49,7 @@ _RELATION: Final = (
 
 @dataclass(slots=True)
 class SheetMarks:
-    """Marks of rows, columns and cells, which are counted from 0.
+    """Hidden rows and columns, percentages and errors of a sheet; indices from 0.
 
     n_filled: how many cells hold something.
     hidden_rows, hidden_columns: those that a person does not see, by a filter or by hand.
@@ -66,7 +66,7 @@ class SheetMarks:
 
 
 def read_marks(path: Path, sheet: str) -> SheetMarks | None:
-    """Return the marks of a sheet; None of a file that is no .xlsx or .xlsm.
+    """Return the marks of a sheet; None unless the file is .xlsx or .xlsm.
 
     Raises InvalidData if a cell stands so far from the others that the sheet cannot be
         held.
@@ -81,37 +81,37 @@ def read_marks(path: Path, sheet: str) -> SheetMarks | None:
 
 
 def _elements(content: IO[bytes]) -> Iterator[Element]:
-    """Yield the elements of a part, each at its end and then emptied."""
+    """Yield the elements of an XML part at their end."""
     for _, element in iterparse(content):  # noqa: S314  a process of its own
         element.tag = element.tag.rpartition("}")[2]
         yield element
 
 
 def _part_of(book: ZipFile, sheet: str) -> str:
-    """Return the name of the part of an archive that holds a sheet."""
     with book.open("xl/workbook.xml") as content:
         ids = {
-            each.get("name"): each.get(_RELATION)
-            for each in _elements(content)
-            if each.tag == "sheet"
+            element.get("name"): element.get(_RELATION)
+            for element in _elements(content)
+            if element.tag == "sheet"
         }
     with book.open("xl/_rels/workbook.xml.rels") as content:
-        targets = {each.get("Id"): each.get("Target") for each in _elements(content)}
+        targets = {
+            element.get("Id"): element.get("Target") for element in _elements(content)
+        }
     target = targets[ids[sheet]] or ""
     return target.lstrip("/") if target.startswith("/") else f"xl/{target}"
 
 
 def _percent_styles(book: ZipFile) -> frozenset[str]:
-    """Return the styles of cells that show numbers as percentages."""
     if "xl/styles.xml" not in book.namelist():
         return frozenset()
     formats, styles = set(_PERCENT_FORMATS), list[str | None]()
     with book.open("xl/styles.xml") as content:
-        for each in _elements(content):
-            if each.tag == "numFmt" and "%" in each.get("formatCode", ""):
-                formats.add(each.get("numFmtId", ""))
-            elif each.tag == "cellXfs":
-                styles = [style.get("numFmtId") for style in each]
+        for element in _elements(content):
+            if element.tag == "numFmt" and "%" in element.get("formatCode", ""):
+                formats.add(element.get("numFmtId", ""))
+            elif element.tag == "cellXfs":
+                styles = [style.get("numFmtId") for style in element]
     return frozenset(str(i) for i, number in enumerate(styles) if number in formats)
 
 
@@ -143,13 +143,13 @@ def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
     return marks
 
 
-def _column_of(place: str, following: int) -> int:
-    """Return the column of a cell such as 'AB12', from 0; the following if none is said."""
-    found = _PLACE.fullmatch(place)
-    if found is None:
+def _column_of(reference: str, following: int) -> int:
+    """Return the column index of a cell such as 'AB12', or the following one."""
+    match = _CELL_REFERENCE.fullmatch(reference)
+    if match is None:
         return following
     number = 0
-    for letter in found[1]:
+    for letter in match[1]:
         number = 26 * number + ord(letter) - ord("A") + 1
     return number - 1
 
@@ -157,7 +157,7 @@ def _column_of(place: str, following: int) -> int:
 def _mark_cell(
     marks: SheetMarks, element: Element, row: int, column: int, percents: frozenset[str]
 ) -> None:
-    parts = {each.tag.rpartition("}")[2]: each.text for each in element}
+    parts = {child.tag.rpartition("}")[2]: child.text for child in element}
     marks.n_filled += bool(parts)
     value, text = parts.get("v"), ""
     if element.get("t") == "e":
@@ -181,8 +181,6 @@ def unpack_sheet(
 
     ``dialect.skip`` counts rows of the sheet, empty ones too. Columns without a name and
     without any value are left out.
-
-    used: the columns that will be asked for; None for all.
 
     Raises InvalidData if it is no such file, or has several sheets and nobody said
         which.
@@ -233,14 +231,14 @@ def _filled_sheets(path: Path, book: CalamineWorkbook) -> list[str]:
     return filled
 
 
-def _choose_sheet(path: Path, book: CalamineWorkbook, wanted: str | None) -> str:
+def _choose_sheet(path: Path, book: CalamineWorkbook, name: str | None) -> str:
     names = list(book.sheet_names)
-    if wanted is not None:
-        if wanted not in names:
+    if name is not None:
+        if name not in names:
             raise InvalidData(
-                f"There is no sheet {wanted!r}; there are {format_names(names)}."
+                f"There is no sheet {name!r}; there are {format_names(names)}."
             )
-        return wanted
+        return name
     filled = _filled_sheets(path, book)
     if len(filled) > 1:
         raise InvalidData(
@@ -249,12 +247,12 @@ def _choose_sheet(path: Path, book: CalamineWorkbook, wanted: str | None) -> str
         )
     if not names:
         raise InvalidData(f"{path.name!r} has no sheet.")
-    hidden = {
+    hidden_sheets = {
         sheet.name
         for sheet in book.sheets_metadata
         if sheet.visible is not SheetVisibleEnum.Visible
     }
-    if hidden.intersection(filled):
+    if hidden_sheets.intersection(filled):
         raise InvalidData(
             f"The only sheet of {path.name!r} that holds something is hidden: --csv "
             f"sheet={filled[0]!r} reads it."
@@ -263,7 +261,7 @@ def _choose_sheet(path: Path, book: CalamineWorkbook, wanted: str | None) -> str
 
 
 class _Rows:
-    """The rows of a sheet as they are read: with texts for cells without a value.
+    """The rows of a sheet, with texts in place of errors and missing values.
 
     columns are counted from the first that holds something.
     """
@@ -276,7 +274,7 @@ class _Rows:
         self.leaves_out = dialect.hidden == "leave-out"
 
     def begin_at(self, begin: int) -> Iterator[list[Any]]:
-        """Yield rows one by one: all of them as values would not fit into memory."""
+        """Yield rows one by one, as all of them would not fit into memory."""
         rows = islice(self.sheet.iter_rows(), begin, None)
         for number, row in enumerate(rows, begin):
             if self.leaves_out and number in self.marks.hidden_rows:
@@ -295,71 +293,77 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
     dialect, sheet = rows.dialect, rows.sheet
     above = _count_rows_above(rows, dialect.skip)
     contents = _survey_columns(rows, above)
-    hidden = {column - rows.left for column in rows.marks.hidden_columns}
+    hidden_columns = {column - rows.left for column in rows.marks.hidden_columns}
     columns = [
-        place
-        for place, content in enumerate(contents)
-        if content.is_filled and not (rows.leaves_out and place in hidden)
+        index
+        for index, content in enumerate(contents)
+        if content.is_filled and not (rows.leaves_out and index in hidden_columns)
     ]
     if not columns:
         raise InvalidData(
             f"The sheet {sheet.name!r} is empty, or all of it is skipped."
         )
-    chosen = [contents[place] for place in columns]
-    cells = ([row[place] for place in columns] for row in rows.begin_at(above))
+    filled = [contents[index] for index in columns]
+    cells = ([row[index] for index in columns] for row in rows.begin_at(above))
     names = [as_text(cell) for cell in next(cells)]
-    numeric = {place for place, each in enumerate(chosen) if each.is_numeric}
-    mixed = [p for p, each in enumerate(chosen) if each.n_numbers and each.has_signs]
+    numeric = {index for index, content in enumerate(filled) if content.is_numeric}
+    mixed = [
+        p for p, content in enumerate(filled) if content.n_numbers and content.has_signs
+    ]
     unpacked = write_rows(names, cells, copy, numeric, mixed, first=above + 2)
     titles = islice(rows.begin_at(rows.n_above), above - rows.n_above)
-    has_titles = any(map(_is_filled, titles))
+    has_titles = any(any(map(as_text, row)) for row in titles)
     is_guess = has_titles and dialect.skip is None
-    asked = {
-        name: each
-        for name, each in zip(names, chosen, strict=True)
+    used_columns = {
+        name: content
+        for name, content in zip(names, filled, strict=True)
         if used is None or normal(name) in used
     }
-    unseen = [names[i] for i, place in enumerate(columns) if place in hidden]
+    unseen = [names[i] for i, index in enumerate(columns) if index in hidden_columns]
     n_hidden = sum(number > above for number in rows.marks.hidden_rows)
     return unpacked.model_copy(
         update={
-            "numeric": tuple(p for p, each in enumerate(chosen) if each.n_numbers),
+            "numeric": tuple(
+                p for p, content in enumerate(filled) if content.n_numbers
+            ),
             "mixed": tuple(mixed),
             "format": {"sheet": sheet.name} | ({"skip": above} if has_titles else {}),
             "problems": (
-                *_ask_hidden(
-                    n_hidden, [name for name in unseen if name in asked], dialect
+                *_hidden_problems(
+                    n_hidden, [name for name in unseen if name in used_columns], dialect
                 ),
-                *_ask_percents(asked, dialect),
+                *_percent_problems(used_columns, dialect),
             ),
             "warnings": (
                 *((title_warning(above, "row"),) if is_guess else ()),
-                *_tell_hidden(n_hidden, dialect),
-                *_tell_cells(asked),
+                *_hidden_warnings(n_hidden, dialect),
+                *_cell_warnings(used_columns),
             ),
         }
     )
 
 
-def _ask_hidden(n_rows: int, columns: Sequence[str], dialect: Dialect) -> Iterator[str]:
-    """Yield what is hidden, where nobody said whether it takes part."""
+def _hidden_problems(
+    n_rows: int, columns: Sequence[str], dialect: Dialect
+) -> Iterator[str]:
     if dialect.hidden is None and (n_rows or columns):
         rows = f"{n_rows} row{'s' * (n_rows > 1)}" if n_rows else ""
-        named = f"the columns {format_names(columns)}" if columns else ""
+        column_note = f"the columns {format_names(columns)}" if columns else ""
         yield (
-            f"hidden in the sheet: {' and '.join(filter(None, (rows, named)))}: say --csv "
+            f"hidden in the sheet: {' and '.join(filter(None, (rows, column_note)))}: say --csv "
             "hidden=leave-out, or hidden=read where they take part ([file] in a mapping)"
         )
 
 
-def _tell_hidden(n_rows: int, dialect: Dialect) -> Iterator[str]:
+def _hidden_warnings(n_rows: int, dialect: Dialect) -> Iterator[str]:
     if n_rows and dialect.hidden is not None:
-        what = "left out" if dialect.hidden == "leave-out" else "read"
-        yield f"{n_rows} hidden row{'s' * (n_rows > 1)} of the sheet: {what}."
+        action = "left out" if dialect.hidden == "leave-out" else "read"
+        yield f"{n_rows} hidden row{'s' * (n_rows > 1)} of the sheet: {action}."
 
 
-def _ask_percents(contents: Mapping[str, _Content], dialect: Dialect) -> Iterator[str]:
-    """Yield columns of percentages and plain numbers, where nobody said what they are."""
+def _percent_problems(
+    contents: Mapping[str, _Content], dialect: Dialect
+) -> Iterator[str]:
     for name, content in contents.items():
         n = content.n_percents
         if dialect.percent is None and n and content.n_numbers > n:
@@ -370,30 +374,29 @@ def _ask_percents(contents: Mapping[str, _Content], dialect: Dialect) -> Iterato
             )
 
 
-def _tell_cells(contents: Mapping[str, _Content]) -> Iterator[str]:
-    """Yield what stands in place of values, and percentages."""
+def _cell_warnings(contents: Mapping[str, _Content]) -> Iterator[str]:
     for name, content in contents.items():
         if content.n_percents == content.n_numbers > 0:
             yield f"{name!r}: all numbers are percentages: 7.2 % is 0.072 here."
         for text, n in content.texts.items():
-            what, remedy = "an error", "mend it"
+            kind, remedy = "an error", "mend it"
             if text == UNVALUED:
-                what = "a formula without a value"
+                kind = "a formula without a value"
                 remedy = "calculate it and save the file in Excel"
             yield (
-                f"{name!r}: {what} ({text}) in {n} row{'s' * (n > 1)}: {remedy}, or say "
+                f"{name!r}: {kind} ({text}) in {n} row{'s' * (n > 1)}: {remedy}, or say "
                 f"--csv missing={text} if it stands for no value."
             )
 
 
 def _count_rows_above(rows: _Rows, skip: int | None) -> int:
-    """Return how many rows stand above the names: the first that is filled, below titles.
+    """Return the number of rows above the column names.
 
     skip: how many rows of the sheet stand above the names, if the operator says so.
     """
     above = rows.n_above if skip is None else max(rows.n_above, skip)
     for row in rows.begin_at(above):
-        if _is_filled(row):
+        if any(map(as_text, row)):
             break
         above += 1
     if skip is not None:
@@ -404,7 +407,7 @@ def _count_rows_above(rows: _Rows, skip: int | None) -> int:
 
 @dataclass(slots=True)
 class _Content:
-    """What a column holds: whether anything, numbers, and texts of numbers with signs.
+    """Counts of the cells of a column.
 
     texts: those in place of a value, each with its number of cells.
     """
@@ -418,11 +421,11 @@ class _Content:
 
     @property
     def is_numeric(self) -> bool:
-        """Return whether all that it holds is numbers."""
+        """Return whether all cells are numbers."""
         return 0 < self.n_numbers == self.n_filled and not self.texts
 
     def add(self, cell: Any) -> None:
-        """Take a cell into account that holds something."""
+        """Count a cell that is not empty."""
         if as_text(cell):
             self.is_filled = True
             self.n_filled += 1
@@ -433,7 +436,6 @@ class _Content:
 
 
 def _survey_columns(rows: _Rows, above: int) -> list[_Content]:
-    """Return what the columns hold below a row, with names."""
     contents = [_Content() for _ in range(rows.sheet.width)]
     for number, row in enumerate(rows.begin_at(above), above):
         if number == above:
@@ -450,7 +452,3 @@ def _survey_columns(rows: _Rows, above: int) -> list[_Content]:
         for column, text in rows.marks.texts.get(number, {}).items():
             contents[column - rows.left].texts[text] += 1
     return contents
-
-
-def _is_filled(row: Sequence[Any]) -> bool:
-    return any(map(as_text, row))

@@ -213,7 +213,7 @@ def test_a_home_of_a_newer_release_is_refused_in_a_sentence(home: Path) -> None:
         pytest.fail("it was written")
 
 
-@pytest.mark.parametrize("name", module._EARLIER)
+@pytest.mark.parametrize("name", module._OLD_FILES)
 def test_a_home_of_an_earlier_version_is_refused_in_a_sentence(
     home: Path, name: str
 ) -> None:

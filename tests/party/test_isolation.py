@@ -49,9 +49,7 @@ folder = pathlib.Path(sys.argv[1])
 {does}
 os._exit({status})
 """
-UNPACKED = (
-    '{"names": ["id", "x"], "kinds": ["words", "number"], "chosen": [0, 1], "first": 1}'
-)
+UNPACKED = '{"names": ["id", "x"], "kinds": ["words", "number"], "columns": [0, 1], "first": 1}'
 COPY = """
 import pyarrow as pa
 ids = pa.array(["a", "b", "c"], pa.string())
@@ -82,7 +80,7 @@ FALSE: dict[str, tuple[str, str]] = {
     "no JSON": answering(writing("{")),
     "no copy": answering(writing(UNPACKED)),
     "another copy": answering(
-        writing(UNPACKED.replace('"chosen": [0, 1]', '"chosen": [0]'))
+        writing(UNPACKED.replace('"columns": [0, 1]', '"columns": [0]'))
         + COPY.format(spoil="")
     ),
     "columns of no kind": answering(

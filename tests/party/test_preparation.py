@@ -207,7 +207,7 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     pooled = np.concatenate([matrix(each) for each in prepared]).std(axis=0)
     assert units == pytest.approx(plan.units(pooled), rel=1e-6)
     assert (units[plan.in_units] == 1).all(), "an indicator has its own unit"
-    found = principal_axes(shown, labels, units=units, most=1000)
+    found = principal_axes(shown, labels, units=units, limit=1000)
     Z = matrix(shown) / units
     assert np.var(found.positions, axis=0).sum() <= np.var(Z, axis=0).sum() + 1e-9
     expected = PCA(n_components=2).fit_transform(Z)

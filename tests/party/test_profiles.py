@@ -54,13 +54,13 @@ def table(rows: np.ndarray) -> MatrixSource:
 
 def check(home: Path, terms: Terms, data: MatrixSource) -> None:
     history = History(home)
-    use = Use.of(terms, "later", "r1c1", data.columns)
+    use = Use.from_terms(terms, "later", "r1c1", data.columns)
     history.check(use, history.rows_of(data), Policy())
 
 
 def keep(home: Path, terms: Terms, data: MatrixSource) -> None:
     history = History(home)
-    use = Use.of(terms, "earlier", "r1c1", data.columns)
+    use = Use.from_terms(terms, "earlier", "r1c1", data.columns)
     history.record(use, history.rows_of(data), Policy())
 
 

@@ -77,14 +77,14 @@ class Home:
 
     def runs(self, terms: Terms, data: MatrixSource, *, allowed: bool = False) -> None:
         self.n_sessions += 1
-        use = Use.of(terms, f"session-{self.n_sessions}", "r1c1", data.columns)
+        use = Use.from_terms(terms, f"session-{self.n_sessions}", "r1c1", data.columns)
         history = History(self.path)
         rows = history.rows_of(data)
-        history.check(use, rows, POLICY, allowed=allowed)
-        history.record(use, rows, POLICY, allowed=allowed)
+        history.check(use, rows, POLICY, is_agreed=allowed)
+        history.record(use, rows, POLICY, is_agreed=allowed)
         # it continues
         history = History(self.path)
-        history.check(use, history.rows_of(data), POLICY, allowed=allowed)
+        history.check(use, history.rows_of(data), POLICY, is_agreed=allowed)
 
 
 @pytest.fixture
@@ -441,7 +441,7 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     history = History(tmp_path)
     rows = history.rows_of(table())
     one, other = (
-        Use.of(terms_of(params), name_of(params), "r1c1", NAMES)
+        Use.from_terms(terms_of(params), name_of(params), "r1c1", NAMES)
         for params in (LLF, DataCollaboration(n_clusters=3))
     )
     for use in (one, other):
@@ -460,9 +460,9 @@ def test_slots_of_one_session_at_one_home_raise_no_question(tmp_path: Path) -> N
     for slot, first in (("r1c1", 0), ("r1c2", 2)):
         names = NAMES[first : first + 2]
         rows = history.rows_of(table(X[:, first : first + 2], names, IDS))
-        history.record(Use.of(terms, "one", slot, names), rows, POLICY)
+        history.record(Use.from_terms(terms, "one", slot, names), rows, POLICY)
     rows = history.rows_of(table(X[:, :2], NAMES[:2], IDS))
-    other = Use.of(terms, "other", "r1c2", NAMES[:2])
+    other = Use.from_terms(terms, "other", "r1c2", NAMES[:2])
     with pytest.raises(GuardRefused, match="of other columns"):
         history.check(other, rows, POLICY)
 

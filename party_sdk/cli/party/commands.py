@@ -322,7 +322,7 @@ def _take_part(
     here: "Home", member: "Party", rows: "TableSpec", outputs: "Outputs"
 ) -> Output:
     """Run a party; return its result."""
-    from party_sdk.tables.linkage import tell_unlinked
+    from party_sdk.tables.linkage import describe_unlinked
 
     try:
         result = here.run(
@@ -336,7 +336,7 @@ def _take_part(
     if unlinked:
         document["unlinked"] = [each._asdict() for each in unlinked]
     return Output(
-        document, _result_lines(member, result, outputs, tell_unlinked(unlinked))
+        document, _result_lines(member, result, outputs, describe_unlinked(unlinked))
     )
 
 

@@ -77,7 +77,7 @@ def same(one: Schema, other: Schema) -> bool:
 
 
 def test_a_dictionary_comes_back_from_its_rows_and_from_csv(tmp_path: Path) -> None:
-    draft = DictionaryDraft.of(SCHEMA)
+    draft = DictionaryDraft.from_schema(SCHEMA)
     assert same(draft.schema(), SCHEMA)
     path = tmp_path / "variables.csv"
     path.write_text(draft.to_csv(), encoding="utf-8-sig", newline="")
@@ -115,7 +115,7 @@ def test_any_levels_come_back(levels: list[str], name: str) -> None:
             ]
         }
     )
-    found = DictionaryDraft.of(schema).schema()
+    found = DictionaryDraft.from_schema(schema).schema()
     assert found.fields[0].levels == schema.fields[0].levels
     assert found.fields[0].labels == schema.fields[0].labels
 
@@ -241,6 +241,6 @@ def test_a_file_that_is_no_table_of_variables_is_refused(
 
 
 def test_a_variable_that_is_not_there_is_not_changed() -> None:
-    draft = DictionaryDraft.of(SCHEMA)
+    draft = DictionaryDraft.from_schema(SCHEMA)
     with pytest.raises(InvalidParameters, match="hba1c"):
         draft.change({"hba1": {"role": "describe"}})

@@ -25,7 +25,7 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_index import sessions_in
 from party_sdk.party.party_session import PartySession
-from party_sdk.reports.run_reports import partitioning_of, way_of
+from party_sdk.reports.run_reports import method_of, partitioning_of
 
 SLOT = "r1c1"
 
@@ -308,6 +308,6 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
                     "mixed": Layout.lattice(2, 2),
                 }[partitioning]
                 params = catalogue.parse_params(name, asked)
-                found = way_of(name, params, partitioning_of(layout))
+                found = method_of(name, params, partitioning_of(layout))
                 assert found is not None
                 assert (found.params, found.agreement) == (way.params, way.agreement)

@@ -68,7 +68,7 @@ def test_levels_are_heat_map_rows_and_unpublished_cells_none() -> None:
 
 def test_points_are_the_principal_components_of_scikit_learn() -> None:
     X, labels = load_wine(return_X_y=True)
-    found = principal_axes(open_table(X), labels, most=10_000)
+    found = principal_axes(open_table(X), labels, limit=10_000)
     reference = PCA(n_components=2).fit(StandardScaler().fit_transform(X))
     expected = reference.transform(StandardScaler().fit_transform(X))
     assert np.abs(found.positions) == pytest.approx(np.abs(expected), abs=1e-9)
@@ -83,7 +83,7 @@ def test_ellipses_of_a_mixture_are_two_standard_deviations_of_its_rows() -> None
         open_table(X),
         np.zeros(len(X), dtype=np.int64),
         units=np.ones(3),
-        most=10_000,
+        limit=10_000,
         means=X.mean(axis=0)[None],
         covariances=np.cov(X.T)[None],
     )

@@ -16,7 +16,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.schema import Schema
 from party_sdk.coordinator.option_parsing import with_match_keys
 from party_sdk.tables import Table, open_table
-from party_sdk.tables.linkage import tell_unlinked, unlinked_rows
+from party_sdk.tables.linkage import describe_unlinked, unlinked_rows
 from party_sdk.tables.mapping import TableMapping
 
 COLUMNS = ("name", "birth")
@@ -100,7 +100,7 @@ def test_unlinked_rows_are_told_by_line_and_lacking_keys(tmp_path: Path) -> None
     params = ProductQuantisation(n_clusters=2, alignment=alignment)
     found = unlinked_rows(params, opened(path), np.array([0, -1, -1]))
     assert found == [(3, (1,)), (4, (1, 2))], "k.A. is no date"
-    told = tell_unlinked(found)
+    told = describe_unlinked(found)
     assert told[0] == "unlinked rows: 2, of which 0 have a value of every key"
     assert told[1:3] == [
         "  line 4: no value, or a shared one, of key 1, 2",
