@@ -5,8 +5,8 @@ sum over all members. In a *blind* sum the leader also adds a stream that only t
 group knows, so that the analyst cannot read the total either: it hands the total back
 and the members take the stream off.
 
-A stream serves one array of one attempt and one list of members, once; anyone who was told
-something else than the others, until then, draws other streams, and the total is noise.
+A stream serves one array of one attempt and one list of members, once. A party whose
+transcript differs from that of the others draws other streams, and the total is noise.
 
 A sum whose total the members read is *checked*: behind its elements each share carries a
 tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
@@ -39,9 +39,9 @@ _MASK: Final = "coterie/mask/2"
 class MaskedSum:
     """One sum over some members of a group.
 
-    members: who adds, in slot order; the first leads.
-    name: what is added.
-    transcript: when: what everybody had been told by then (hex).
+    members: in slot order; the first leads.
+    name: what is added up.
+    transcript: up to the round of the sum (hex).
     """
 
     members: tuple[str, ...]
@@ -52,20 +52,20 @@ class MaskedSum:
     def from_context(
         cls, context: PartyContext, members: Sequence[str], name: str
     ) -> MaskedSum:
-        """Return the sum that the round in hand is about."""
+        """Return the sum of the round in hand."""
         return cls(members=tuple(members), name=name, transcript=context.transcript)
 
     @cached_property
     def label(self) -> str:
         """Return a text (hex) that differs for any two sums of a session."""
-        bound = length_prefixed(self.transcript, self.name, *self.members)
-        return sha256(bound).hexdigest()
+        content = length_prefixed(self.transcript, self.name, *self.members)
+        return sha256(content).hexdigest()
 
 
 def mask(
     context: PartyContext,
     words: WordArray,
-    of: MaskedSum,
+    masked_sum: MaskedSum,
     *,
     minimum_members: int = MINIMUM_MEMBERS,
 ) -> None:
@@ -76,15 +76,16 @@ def mask(
 
     Raises GuardRefused if there are too few members, or this party is none of them.
     """
-    check_members(context, of.members, minimum_members)
-    for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
+    members, label = masked_sum.members, masked_sum.label
+    check_members(context, members, minimum_members)
+    for sign, stream in pairwise_streams(context, members, _MASK, label):
         add_stream(words, stream, sign)
 
 
 def pairwise_streams(
     context: PartyContext, members: Sequence[str], *labels: bytes | str | int
 ) -> Iterator[tuple[int, KeyedStream]]:
-    """Yield a stream for each other member: to add (1) if it comes later, else -1."""
+    """Yield the sign and the stream of each other member; 1 for members that follow."""
     slots = context.session.slots
     own = slots.index(context.slot.name)
     for peer in members:
@@ -93,32 +94,34 @@ def pairwise_streams(
             yield sign, context.pairwise_stream(peer, *labels)
 
 
-def blind(context: PartyContext, words: WordArray, of: MaskedSum, scope: Scope) -> None:
+def blind(
+    context: PartyContext, words: WordArray, masked_sum: MaskedSum, scope: Scope
+) -> None:
     """Add the group's own stream, in place, if this party leads the sum."""
-    if of.members[0] == context.slot.name:
-        add_stream(words, group_stream(context, scope, f"blind/{of.label}"))
+    if masked_sum.members[0] == context.slot.name:
+        add_stream(words, group_stream(context, scope, f"blind/{masked_sum.label}"))
 
 
 def unblind(
-    context: PartyContext, total: WordArray, of: MaskedSum, scope: Scope
+    context: PartyContext, total: WordArray, masked_sum: MaskedSum, scope: Scope
 ) -> WordArray:
     """Return a total without the stream that :func:`blind` added to it."""
     words = np.array(total)
-    add_stream(words, group_stream(context, scope, f"blind/{of.label}"), -1)
+    add_stream(words, group_stream(context, scope, f"blind/{masked_sum.label}"), -1)
     return words
 
 
 def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:
     """Refuse sums that would not hide this party; see :func:`mask`."""
-    named = frozenset(members)
-    known = [slot for slot in context.session.slots if slot in named]
-    if list(members) != known or context.slot.name not in known:
+    names = frozenset(members)
+    ordered = [slot for slot in context.session.slots if slot in names]
+    if list(members) != ordered or context.slot.name not in names:
         raise GuardRefused(
             "The analyst named members that are none, or not this party."
         )
-    if len(known) < minimum:
+    if len(members) < minimum:
         raise GuardRefused(
-            f"{len(known)} members are too few for a masked sum: each of the others "
+            f"{len(members)} members are too few for a masked sum: each of the others "
             f"could take its own share off. This party asks for {minimum}."
         )
 
@@ -135,9 +138,9 @@ class CheckedSum:
     minimum_members: int = MINIMUM_MEMBERS
 
     def share(
-        self, context: PartyContext, words: WordArray, of: MaskedSum
+        self, context: PartyContext, words: WordArray, masked_sum: MaskedSum
     ) -> WordArray:
-        """Return a share as it is sent: hidden elements, and a hidden tag (m + 1,).
+        """Return a share as it is sent: masked elements, and a masked tag (m + 1,).
 
         words: uint64 (m,); ring elements between -2^60 and 2^60, read as signed.
 
@@ -145,29 +148,29 @@ class CheckedSum:
         """
         from clustering_protocols.secrecy import tags  # not above: it compiles
 
-        check_members(context, of.members, self.minimum_members)
-        hidden = np.array(words)
-        tag = tags.tag(hidden, group_stream(context, self.scope, f"tag/{of.label}"))
-        blind(context, hidden, of, self.scope)
-        if of.members[0] == context.slot.name:
-            tag = tags.shift_residue(
-                tag, group_stream(context, self.scope, f"blind-tag/{of.label}")
-            )
-        for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
-            add_stream(hidden, stream, sign)
+        members, label = masked_sum.members, masked_sum.label
+        check_members(context, members, self.minimum_members)
+        masked = np.array(words)
+        tag = tags.tag(masked, group_stream(context, self.scope, f"tag/{label}"))
+        blind(context, masked, masked_sum, self.scope)
+        if members[0] == context.slot.name:
+            stream = group_stream(context, self.scope, f"blind-tag/{label}")
+            tag = tags.shift_residue(tag, stream)
+        for sign, stream in pairwise_streams(context, members, _MASK, label):
+            add_stream(masked, stream, sign)
             tag = tags.shift_residue(tag, stream, sign)
-        return np.append(hidden, np.uint64(tag))
+        return np.append(masked, np.uint64(tag))
 
     def read(
         self,
         context: PartyContext,
         total: WordArray,
-        of: MaskedSum,
+        masked_sum: MaskedSum,
         fits: Callable[[WordArray], bool],
     ) -> WordArray:
         """Return the elements (m,) of a total as it came (m + 1,).
 
-        fits: says whether elements are as small as those of this sum must be; beyond
+        fits: returns whether elements are as small as those of this sum must be; beyond
             2^60 none is. Range and tag fail alike, so that a refusal tells nothing
             about the sum.
 
@@ -175,18 +178,16 @@ class CheckedSum:
         """
         from clustering_protocols.secrecy import tags  # not above: it compiles
 
-        words = unblind(context, total[:-1], of, self.scope)
-        told = tags.shift_residue(
-            int(total[-1]),
-            group_stream(context, self.scope, f"blind-tag/{of.label}"),
-            -1,
-        )
+        label = masked_sum.label
+        words = unblind(context, total[:-1], masked_sum, self.scope)
+        stream = group_stream(context, self.scope, f"blind-tag/{label}")
+        tag = tags.shift_residue(int(total[-1]), stream, -1)
         # a tag can be taken of no larger elements
         small = bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
-        tagged = words if small else np.zeros_like(words)
         expected = tags.tag(
-            tagged, group_stream(context, self.scope, f"tag/{of.label}")
+            words if small else np.zeros_like(words),
+            group_stream(context, self.scope, f"tag/{label}"),
         )
-        if not (small and fits(words) and told == expected and int(total[-1]) < P):
+        if not (small and fits(words) and tag == expected and int(total[-1]) < P):
             raise ProtocolFailed("A total is not the sum of what the members sent.")
         return words

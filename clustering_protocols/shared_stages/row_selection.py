@@ -1,7 +1,7 @@
-"""A party's table arrives at a session: which of its rows take part, in which order.
+"""Which rows of a party's table take part in a session, and in which order.
 
-All that follows (roster, engine, digests) sees what has arrived; what comes out of it is
-put back into the order of the party's own table.
+Roster, engine and digests see these rows alone; outcomes are put back into the order of
+the party's own table.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from clustering_protocols.terms.terms import Layout, Terms
 
 
 class AdmittedRows(Record):
-    """Memory: the rows of a party's own table that arrived.
+    """Memory: the rows of a party's own table that take part.
 
-    rows: their numbers, in the order in which they arrived.
-    n_rows: how many rows the table has.
+    rows: their numbers, in the order of the session.
+    n_rows: of the whole table.
     """
 
     kind = "arrived"
@@ -49,7 +49,7 @@ class AdmittedRows(Record):
 class Arrival:
     """What a session sees of a party's table.
 
-    arrived: what to remember; None where all rows arrived as they are.
+    arrived: the record to remember; None where all rows take part in their order.
     """
 
     data: DataSource = field(repr=False)
@@ -57,10 +57,7 @@ class Arrival:
 
     @property
     def rows(self) -> IntArray | None:
-        """Return the numbers of the party's own rows in the order of arrival.
-
-        None where all arrived as they are.
-        """
+        """Return the numbers of the rows that take part; None for all, in their order."""
         return None if self.arrived is None else self.arrived.rows
 
     def put_back(self, outcome: Outcome) -> Outcome:
@@ -85,8 +82,8 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     params: those of the terms, checked.
     data: the party's own table, as it was read.
 
-    Raises InvalidData if its columns are others than the terms describe, or its rows
-        cannot take part: without ids, of one id, or without a value, as the terms say.
+    Raises InvalidData if its columns differ from the terms, or its rows cannot take part:
+        without ids, with duplicate ids, or without a value, as the terms say.
     Raises GuardRefused if a library is missing.
     """
     plan, schema = terms.plan(slot), terms.dictionary_of(slot)
@@ -94,8 +91,8 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
         check_fields(data, schema.names)
     clustered = clustered_columns(data, schema, plan)
     whole = None if plan is None else whole_rows(clustered, plan)
-    taken = clustered if whole is None else keep_rows(clustered, whole)
-    rows = params.select_rows(taken, shared=shares_rows(terms, slot))
+    complete = clustered if whole is None else keep_rows(clustered, whole)
+    rows = params.select_rows(complete, shared=shares_rows(terms, slot))
     if whole is not None:
         rows = whole if rows is None else whole[rows]
     if rows is None:

@@ -25,7 +25,7 @@ _ROUNDING: Final = 1.001
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scaler:
-    """A row counts as (x - offset) · inverse.
+    """The scaling of rows: (x - offset) · inverse.
 
     offset, inverse: float64 (m,).
     limit: float64 (m,); largest absolute value of a scaled feature in any row.
@@ -33,7 +33,7 @@ class Scaler:
         its squares, over all rows.
     step: float64 (m,); the unit of a small step, by which an empty cluster's centroid
         is moved.
-    ranges: of the dictionary, in the units of the data; infinite where it says nothing.
+    ranges: of the dictionary, in the units of the data; infinite where it has none.
     """
 
     offset: FloatArray
@@ -50,7 +50,7 @@ class Scaler:
 
     @property
     def affine(self) -> tuple[FloatArray, FloatArray]:
-        """Return offset and inverse, as kernels take them."""
+        """Return offset and inverse, the arguments of kernels."""
         return self.offset, self.inverse
 
     def farthest_from(self, V: FloatArray) -> float:
@@ -64,8 +64,8 @@ class Scaler:
 
 def check_widths(session: SessionContext[Any]) -> None:
     """Refuse a given start that is not as wide as the data."""
-    given, width = session.params.initial_centroids, sum(session.column_widths)
-    if given is not None and any(len(row) != width for row in given):
+    centroids, width = session.params.initial_centroids, sum(session.column_widths)
+    if centroids is not None and any(len(row) != width for row in centroids):
         raise InvalidParameters(f"initial_centroids needs {width} numbers in each row.")
 
 
@@ -129,8 +129,8 @@ def scaler(
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
     """Refuse rows outside the dictionary's ranges, before anything of them is sent.
 
-    Fields that are prepared were checked where they were read: what fills their gaps may
-    lie a rounding outside.
+    Prepared fields were checked when they were read: the values that fill their gaps may
+    lie outside by a rounding.
     """
     if context.session.terms.plan(context.slot.name) is None:
         context.session.bounds(context.slot.name).check(data)

@@ -11,7 +11,7 @@ secrets are separate: a member of one group learns nothing of another group's.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
@@ -110,8 +110,8 @@ def leads(context: PartyContext, scope: Scope) -> bool:
 def leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
     """Return the leaders of a party's groups, but itself; each once."""
     groups = (group_of(context.session.layout, context.slot, s) for s in scopes)
-    found = dict.fromkeys(group[0] for group in groups)
-    return tuple(slot for slot in found if slot != context.slot.name)
+    slots = dict.fromkeys(group[0] for group in groups)
+    return tuple(slot for slot in slots if slot != context.slot.name)
 
 
 def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
@@ -130,12 +130,14 @@ def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStre
     return KeyedStream(group_key(context, scope, purpose))
 
 
-def group_mark(context: PartyContext, scope: Scope, purpose: str, of: bytes) -> str:
+def group_mark(
+    context: PartyContext, scope: Scope, purpose: str, content: bytes
+) -> str:
     """Return the HMAC-SHA256 (hex) of what a group compares under the analyst's eyes.
 
-    A bare digest of a few small numbers tells them to anyone who tries all of them.
+    A bare digest of a few small numbers reveals them to anyone who tries all of them.
     """
-    return hmac.new(group_key(context, scope, purpose), of, sha256).hexdigest()
+    return hmac.new(group_key(context, scope, purpose), content, sha256).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,14 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
         """Draw and seal."""
         envelopes: list[PeerMessage] = []
         remember: list[Record] = []
-        for scope, members in self._led(context):
+        for scope in self.scopes:
+            leader, *members = group_of(context.session.layout, context.slot, scope)
+            if leader != context.slot.name:
+                continue
             secret = context.stream(f"secret/{scope}").take(32).hex()
             remember.append(_ENTRIES[scope](secret=secret))
             content = GroupSecret(scope=scope, secret=secret)
-            envelopes += [PeerMessage(peer=m, content=content) for m in members[1:]]
+            envelopes += [PeerMessage(peer=slot, content=content) for slot in members]
         return Reply(
             contribution=SecretsShared(),
             envelopes=envelopes,
@@ -166,19 +171,14 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
         self, context: PartyContext, envelopes: Sequence[PeerMessage[GroupSecret]]
     ) -> Sequence[Record]:
         """Keep the secrets that the groups' leaders sent."""
-        kept: list[Record] = []
+        secrets: list[Record] = []
         for envelope in envelopes:
             content = envelope.content
             group = group_of(context.session.layout, context.slot, content.scope)
             if envelope.peer != group[0] or content.scope not in self.scopes:
                 raise EnvelopeRefused("A secret came from a slot that does not lead.")
-            kept.append(_ENTRIES[content.scope](secret=content.secret))
-        return kept
-
-    def _led(self, context: PartyContext) -> Iterator[tuple[Scope, tuple[str, ...]]]:
-        for scope in self.scopes:
-            if leads(context, scope):
-                yield scope, group_of(context.session.layout, context.slot, scope)
+            secrets.append(_ENTRIES[content.scope](secret=content.secret))
+        return secrets
 
 
 def stage(*scopes: Scope) -> Stage:

@@ -35,9 +35,9 @@ task, over the totals that it has, up to the first sum that it has no total of: 
   any, has to know them in advance;
 - raises where a total forbids to go on (``GuardRefused``, ``ProtocolFailed``).
 
-Totals are forgotten as soon as the program ends. What others read later it says itself:
-by :attr:`Findings.remember`, or :attr:`Sum.remember` where it counts from the share on.
-A record that has to be forgotten is remembered again without its content.
+Totals are forgotten as soon as the program ends. A program names what later stages read:
+in :attr:`Findings.remember`, or in :attr:`Sum.remember` what holds from the share on.
+To forget a record, it remembers the same kind without its content.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _NO_WORDS = np.empty(0, dtype=np.uint64)
 
 
 class AddUp(Record):
-    """Task: the number of the sum, from 1, and the total of the one before."""
+    """Task: the number of the sum, from 1, and the total of the previous one."""
 
     kind = "add-up"
 
@@ -106,8 +106,8 @@ class AddingUp(Record):
 class SumTotals(Record):
     """Memory: where a program stands.
 
-    number: of the sum whose share was made last; transcript (hex): when.
-    totals: of the sums before, one behind the other; sizes: of each of them.
+    number, transcript (hex): of the sum whose share was made last.
+    totals, sizes: of the sums before it, concatenated, and of each of them.
     own: own elements of that sum, if they are its total, or will be compared with it.
     """
 
@@ -122,7 +122,7 @@ class SumTotals(Record):
 
     @property
     def parts(self) -> list[WordArray]:
-        """Return the total of each sum before."""
+        """Return the total of each earlier sum."""
         ends = np.cumsum(self.sizes)
         return [
             self.totals[end - n : end] for n, end in zip(self.sizes, ends, strict=True)
@@ -137,12 +137,12 @@ class RowsSummed(Record):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Generic[T]):
-    """One sum; ``yield from`` it is what its total decodes to.
+    """One sum; ``yield from`` it evaluates to its decoded total.
 
     name: masks are bound to it.
-    local: returns own ring elements (m,); int64 ones are read as such.
+    local: returns own ring elements (m,), uint64 or int64.
     fits: returns whether the members can have sent such a total (m,).
-    decode: returns what the program gets of the total (m,).
+    decode: turns the total (m,) into what the program works with.
     compare: refuses a total (m,) that own elements (m,) cannot be part of.
     remember: returns records that count as soon as the share is made; called before
         ``local``.
@@ -165,7 +165,7 @@ Sums = Generator[Sum[Any], Any, R]
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a stage of sums ends with; ``doubts`` as in :class:`Reply`."""
+    """The result of a stage of sums; ``doubts`` as in :class:`Reply`."""
 
     remember: Sequence[Record]
     doubts: str = ""
@@ -173,7 +173,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Turn(Generic[R]):
-    """What a party does with one task: its share, or what the program ended with."""
+    """A party's answer to one task: its share, or the program's result."""
 
     words: WordArray
     remember: Sequence[Record]
@@ -181,7 +181,7 @@ class Turn(Generic[R]):
 
     @property
     def outcome(self) -> R:
-        """Return what the program ended with; RuntimeError before its end."""
+        """Return the program's result; RuntimeError before its end."""
         if self.result is None:
             raise RuntimeError("The program has not ended.")
         return self.result
@@ -192,10 +192,10 @@ class SumProgram(Generic[R]):
     """A program, and what both sides have to know of it in advance.
 
     name: of the stage.
-    sizes: returns how many ring elements a slot sends for each of the sums.
+    sizes: returns the number of ring elements that a slot sends for each sum.
     groups: returns the column groups that take part.
     hiding: returns how sums are hidden and checked.
-    alone_below: of how many members a group sends nothing: own elements are the total.
+    alone_below: a group of fewer members sends nothing: own elements are the total.
     """
 
     name: str
@@ -210,14 +210,13 @@ class SumProgram(Generic[R]):
     )
     alone_below: int = 0
 
-    def stage(self: SumProgram[Findings], **more: Any) -> Stage:
-        """Return the stage; ``more`` are other attributes of :class:`Stage`."""
+    def stage(self: SumProgram[Findings]) -> Stage:
+        """Return the stage."""
         return Stage(
             name=self.name,
             analyst=self.analyst,
             party=self.party,
             exchanges=(exchange(self.n_sums),),
-            **more,
         )
 
     def analyst(self) -> SumAnalyst:
@@ -247,47 +246,45 @@ class SumProgram(Generic[R]):
         task: Record,
         total: WordArray,
     ) -> Turn[R]:
-        """Run the program over all totals known to the sum of this number, or its end.
+        """Run the program over all totals so far, up to this sum or to its end.
 
-        task: with the symbol ``before`` for the size of its total.
+        task: has the symbol ``before`` for the size of its total.
 
         Raises ProtocolFailed if the number is out of order, or the total not the sum of
             what the members sent; InvalidArray if it is of another size.
         """
-        before = context.memory.get(SumTotals)
-        if before is not None and before.program != self.name:
-            before = None
-        due = 1 if before is None else before.number + 1
+        previous = context.memory.get(SumTotals)
+        if previous is not None and previous.program != self.name:
+            previous = None
+        due = 1 if previous is None else previous.number + 1
         if number != due or number > self.n_sums + 1:
             raise ProtocolFailed("The analyst asks for a phase out of order.")
         run = self.program(context, data)
         current, totals = next(run), list[WordArray]()
-        if before is None:
+        if previous is None:
             task.require({"before": 0})
         else:
-            totals = before.parts
+            totals = previous.parts
             for words in totals:
                 current = run.send(current.decode(words))
-            totals.append(self._read(context, before, current, task, total))
+            totals.append(self._read(context, previous, current, task, total))
             try:
                 current = run.send(current.decode(totals[-1]))
             except StopIteration as end:
-                return Turn(_NO_WORDS, [self._at(number, "", [], _NO_WORDS)], end.value)
+                ended = self._state(number, "", [], _NO_WORDS)
+                return Turn(_NO_WORDS, [ended], end.value)
         remember = current.remember()
         own: WordArray = current.local().view(np.uint64)
         alone = self.is_alone(context.session, context.slot.name)
-        after = self._at(
-            number,
-            context.transcript,
-            totals,
-            own if alone or current.compare else _NO_WORDS,
-        )
-        return Turn(
-            _NO_WORDS if alone else self._share(context, after, current, own),
-            [*remember, after],
-        )
+        stored = own if alone or current.compare else _NO_WORDS
+        state = self._state(number, context.transcript, totals, stored)
+        share = _NO_WORDS
+        if not alone:
+            masked_sum = _masked_sum(context, state, current)
+            share = self.hiding(context).share(context, own, masked_sum)
+        return Turn(share, [*remember, state])
 
-    def _at(
+    def _state(
         self, number: int, transcript: str, totals: Sequence[WordArray], own: WordArray
     ) -> SumTotals:
         return SumTotals(
@@ -299,38 +296,30 @@ class SumProgram(Generic[R]):
             own=own,
         )
 
-    def _share(
-        self,
-        context: PartyContext[Any],
-        at: SumTotals,
-        current: Sum[Any],
-        own: WordArray,
-    ) -> WordArray:
-        return self.hiding(context).share(context, own, _masked(context, at, current))
-
     def _read(
         self,
         context: PartyContext[Any],
-        before: SumTotals,
+        previous: SumTotals,
         current: Sum[Any],
         task: Record,
         total: WordArray,
     ) -> WordArray:
-        """Return the elements of the total of the sum that is open."""
         slot = context.slot.name
-        task.require({"before": self.n_words(context.session, slot, before.number)})
+        task.require({"before": self.n_words(context.session, slot, previous.number)})
         if self.is_alone(context.session, slot):
-            return before.own
-        of = _masked(context, before, current)
-        words = self.hiding(context).read(context, total, of, current.fits)
+            return previous.own
+        masked_sum = _masked_sum(context, previous, current)
+        words = self.hiding(context).read(context, total, masked_sum, current.fits)
         if current.compare is not None:
-            current.compare(words, before.own)
+            current.compare(words, previous.own)
         return words
 
 
-def _masked(context: PartyContext[Any], at: SumTotals, current: Sum[Any]) -> MaskedSum:
+def _masked_sum(
+    context: PartyContext[Any], state: SumTotals, current: Sum[Any]
+) -> MaskedSum:
     return MaskedSum(
-        members=members(context), name=current.name, transcript=at.transcript
+        members=members(context), name=current.name, transcript=state.transcript
     )
 
 
@@ -346,7 +335,7 @@ class SumParty(PartyRole[Params, AddUp]):
         return any(context.slot.name in group for group in groups)
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
-        """Return the share of the sum in hand, or remember what was found."""
+        """Return the share of the sum in hand, or remember the program's findings."""
         turn = self.program.play(context, data, task.phase, task, task.total)
         findings = turn.result or Findings(())
         return Reply(
@@ -407,20 +396,20 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
 
 
 def add_shares(shares: Sequence[WordArray]) -> WordArray:
-    """Return the sum of shares; a party that is alone adds nothing up."""
+    """Return the sum of shares; empty where a party is alone in its group."""
     return add_tagged(shares) if shares[0].size else shares[0]
 
 
 def members(context: PartyContext[Any]) -> tuple[str, ...]:
-    """Return who adds up with a party: its column group."""
+    """Return the members of a party's column group, who add up together."""
     return group_of(context.session.layout, context.slot, "column")
 
 
 def n_rows(context: PartyContext[Any]) -> int:
-    """Return how many rows of a party's column group take part."""
+    """Return the number of rows of a party's column group that take part."""
     return sum(context.session.n_rows(slot) for slot in members(context))
 
 
 def exchange(n_sums: int) -> Exchange:
-    """Return the exchange of a stage with so many sums."""
+    """Return the exchange of a stage with n sums."""
     return Exchange(AddUp, Share, n_sums + 1, n_sums + 1, audience="column")

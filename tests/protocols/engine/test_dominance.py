@@ -165,7 +165,7 @@ def test_an_operator_may_let_one_field_dominate() -> None:
 def compared(rows: FloatArray, fields: list[str], *others: float) -> ComparedColumns:
     Z = rows - rows.mean(axis=0)
     return ComparedColumns(
-        fields=fields, covariance=Z.T @ Z / len(Z), others=np.array(others)
+        fields=fields, covariance=Z.T @ Z / len(Z), foreign_variances=np.array(others)
     )
 
 
@@ -211,6 +211,6 @@ def test_a_constant_column_is_not_what_is_read_best() -> None:
                 "varies" if spread == 0.1 else "constant" for spread in spreads
             ),
             covariance=np.diag(spreads),
-            others=np.empty(0),
+            foreign_variances=np.empty(0),
         )
         assert found.best_read[0] == "varies"
