@@ -1,9 +1,9 @@
-"""Stage: what fills the gaps of a column group's fields, by checked blind sums.
+"""Stage: the values that fill gaps in a column group's fields, by checked blind sums.
 
-Parties of a column group add up counts, values and histograms of what they have; nobody
-sees another party's, and the analyst reads none at all. Of two parties each can take its
-own numbers off the sum, which is a risk code. A party that is alone in its column group
-adds nothing up and finds the same at home.
+Parties of a column group add up counts, sums and histograms of their values; nobody sees
+another party's, and the analyst reads none at all. Of two parties each can take its own
+numbers off the sum, which is a risk code. A party that is alone in its column group adds
+nothing up and computes the same at home.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -11,7 +11,7 @@ adds nothing up and finds the same at home.
 | 2 | `add-up` → `share`: sums of values, histograms of the parts in the middle |
 | 3 | `add-up` → `share`, empty: the fillings follow from the total |
 
-What is added up are whole numbers: counts, and values in units of a fixed point. So the
+All sums are of whole numbers: counts, and values in units of a fixed point. So the
 outcome does not depend on how rows are cut into parties and batches.
 """
 
@@ -59,7 +59,7 @@ _LEAST_MEMBERS: Final = 2
 
 
 class Fillings(Record):
-    """Memory: what fills the gaps of each field that has some, in the plan's order.
+    """Memory: the value that fills the gaps of each field, in the plan's order.
 
     n_values: how many values all parties have counted.
     n_own: how many of its own this party has, whether it counted them or not.
@@ -73,44 +73,44 @@ class Fillings(Record):
 
 
 class Gaps(NamedTuple):
-    """What fills the gaps of each column (m,), and how many there are.
+    """The value that fills the gaps of each column (m,), and the number of gaps.
 
-    own, others: int64 (m,); of this party, and of all others of its column group.
+    n_own, n_foreign: int64 (m,); of this party, and of all others of its column group.
     """
 
     fills: FloatArray
-    own: IntArray
-    others: IntArray
+    n_own: IntArray
+    n_foreign: IntArray
 
 
 def gaps_of(context: PartyContext) -> Gaps | None:
-    """Return the filled gaps of each column that is a number; None where none is.
+    """Return the filled gaps of each column that is a number; None without any.
 
-    None too where site effects were taken out: nothing that was filled stands there.
+    None too where site effects were taken out, which changes filled values.
     """
     plan = context.session.terms.plan(context.slot.name)
     fillings = context.memory.get(Fillings)
     if plan is None or fillings is None or plan.harmonised.any():
         return None
     n_own_rows = context.session.n_rows(context.slot.name)
-    counted = np.where(fillings.n_own >= _least(context), fillings.n_own, 0)
-    n_others = n_rows(context) - n_own_rows - (fillings.n_values - counted)
+    n_counted = np.where(fillings.n_own >= _minimum_values(context), fillings.n_own, 0)
+    n_foreign = n_rows(context) - n_own_rows - (fillings.n_values - n_counted)
     width = len(plan.columns)
     gaps = Gaps(np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64))
     for number, fill in enumerate(plan.fills):
         if fill.name in plan.columns:
-            place = plan.columns.index(fill.name)
-            gaps.fills[place] = fillings.instead[number]
-            gaps.own[place] = n_own_rows - fillings.n_own[number]
-            gaps.others[place] = n_others[number]
+            column = plan.columns.index(fill.name)
+            gaps.fills[column] = fillings.instead[number]
+            gaps.n_own[column] = n_own_rows - fillings.n_own[number]
+            gaps.n_foreign[column] = n_foreign[number]
     return gaps
 
 
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
-    """Return rows as the columns that are clustered, once it is known what fills gaps.
+    """Return rows as the columns that are clustered, as far as the session prepared them.
 
-    Until then as their party has them. Until site effects are known, where these are
-    taken out, the columns of covariates stand behind the others.
+    Before fillings are known, fields are as their party has them. Before site effects are
+    known, where these are taken out, the columns of covariates follow the others.
     """
     fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
     if plan.fills and fillings is None:
@@ -122,103 +122,93 @@ def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSour
 
 
 def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
-    """Find what fills the gaps of each field, over all rows of the column group.
+    """Compute the value that fills the gaps of each field, over all rows of the group.
 
-    Raises GuardRefused if a field has so few values that what they have in common would
-        tell of single rows.
+    Raises GuardRefused if a field has so few values that its filling would reveal single
+        rows.
     """
     poolings = [pooling_of(fill) for fill in _plan(context).fills]
-    least = context.session.terms.guards.minimum_rows
+    columns = [pooling.fill.place for pooling in poolings]
+    minimum = context.session.terms.guards.minimum_rows
     alone = len(members(context)) < _LEAST_MEMBERS
-    own_least = _least(context)
+    own_minimum = _minimum_values(context)
 
-    def split(words: WordArray, which: int) -> list[IntArray]:
-        """Return the numbers of each field."""
-        sizes = [pooling.sizes[which] for pooling in poolings]
+    def split(words: WordArray, sum_index: int) -> list[IntArray]:
+        sizes = [pooling.sizes[sum_index] for pooling in poolings]
         return np.split(words.view(np.int64), np.cumsum(sizes)[:-1])
 
-    def counts_fit(words: WordArray) -> bool:
+    def firsts_fit(words: WordArray) -> bool:
         n, n_members = n_rows(context), len(members(context))
         pairs = zip(poolings, split(words, 0), strict=True)
-        return all(pooling.fits(part, n, n_members) for pooling, part in pairs)
+        return all(pooling.fits(first, n, n_members) for pooling, first in pairs)
 
-    counts = yield from Sum(
+    def seconds_fit(words: WordArray) -> bool:
+        triples = zip(poolings, firsts, split(words, 1), strict=True)
+        return all(pooling.fits_second(*sums) for pooling, *sums in triples)
+
+    firsts = yield from Sum(
         "filling-1",
-        local=lambda: _tally(
-            data, poolings, [pooling.first() for pooling in poolings], own_least
-        ),
-        fits=counts_fit,
+        local=lambda: _tally(data, columns, [p.first() for p in poolings], own_minimum),
+        fits=firsts_fit,
         decode=lambda words: split(words, 0),
         remember=lambda: [] if alone else [RowsSummed()],
     )
-    for pooling, count in zip(poolings, counts, strict=True):
-        if pooling.count(count) < least:
+    n_values = [p.count(first) for p, first in zip(poolings, firsts, strict=True)]
+    for pooling, n in zip(poolings, n_values, strict=True):
+        if n < minimum:
             raise GuardRefused(
-                f"All parties together have fewer than {least} values of "
+                f"All parties together have fewer than {minimum} values of "
                 f"{pooling.fill.name!r}: too few to impute missing values with. Leave the field out."
             )
-
-    def are_of_the_counted(words: WordArray) -> bool:
-        triples = zip(poolings, counts, split(words, 1), strict=True)
-        return all(pooling.fits_second(*both) for pooling, *both in triples)
-
-    parts = yield from Sum(
+    seconds = yield from Sum(
         "filling-2",
         local=lambda: _tally(
             data,
-            poolings,
-            [p.second(count) for p, count in zip(poolings, counts, strict=True)],
-            own_least,
+            columns,
+            [p.second(first) for p, first in zip(poolings, firsts, strict=True)],
+            own_minimum,
         ),
-        fits=are_of_the_counted,
+        fits=seconds_fit,
         decode=lambda words: split(words, 1),
     )
-    triples = zip(poolings, counts, parts, strict=True)
-    values = np.array([pooling.value(*both) for pooling, *both in triples])
+    triples = zip(poolings, firsts, seconds, strict=True)
     fillings = Fillings(
-        instead=values,
-        n_values=np.array(
-            [
-                pooling.count(part)
-                for pooling, part in zip(poolings, counts, strict=True)
-            ]
-        ),
-        n_own=_count_values(data, [pooling.fill.place for pooling in poolings]),
+        instead=np.array([pooling.value(*sums) for pooling, *sums in triples]),
+        n_values=np.array(n_values),
+        n_own=_count_values(data, columns),
     )
     return Findings([fillings])
 
 
-def _least(context: PartyContext) -> int:
-    """Return of how many values of a field a party counts any."""
+def _minimum_values(context: PartyContext) -> int:
+    """Return the number of values of a field below which a party counts none of them."""
     alone = len(members(context)) < _LEAST_MEMBERS
     return 1 if alone else context.session.terms.guards.minimum_rows
 
 
-def _count_values(data: DataSource, places: Sequence[int]) -> IntArray:
-    """Return how many values there are in each of some columns."""
-    n_values = np.zeros(len(places), dtype=np.int64)
+def _count_values(data: DataSource, columns: Sequence[int]) -> IntArray:
+    n_values = np.zeros(len(columns), dtype=np.int64)
     for batch in data.batches():
-        n_values += np.count_nonzero(~np.isnan(batch[:, places]), axis=0)
+        n_values += np.count_nonzero(~np.isnan(batch[:, columns]), axis=0)
     return n_values
 
 
 def _tally(
     data: DataSource,
-    poolings: Sequence[PooledFilling],
+    columns: Sequence[int],
     tallies: Sequence[Tally | None],
-    least: int,
+    minimum: int,
 ) -> IntArray:
     """Return the numbers of all tallies.
 
-    Of a field of which this party has fewer than ``least`` values none is added: else
-    the others would read the few, whatever they have of it themselves.
+    A field with fewer than ``minimum`` own values adds none of them: the other parties
+    would read these few by taking their own values off the sum.
     """
-    places = [pooling.fill.place for pooling in poolings]
-    n_values = _count_values(data, places)
+    n_values = _count_values(data, columns)
     for batch in data.batches():
-        for tally, place, n in zip(tallies, places, n_values, strict=True):
-            if tally is not None and n >= least:
-                values = batch[:, place]
+        for tally, column, n in zip(tallies, columns, n_values, strict=True):
+            if tally is not None and n >= minimum:
+                values = batch[:, column]
                 tally.see(values[~np.isnan(values)])
     numbers = [tally.numbers for tally in tallies if tally is not None]
     return np.concatenate([np.empty(0, dtype=np.int64), *numbers])
@@ -239,7 +229,7 @@ def _groups(session: SessionContext) -> list[tuple[str, ...]]:
 def _sizes(session: SessionContext, slot: str) -> list[int]:
     plan = session.terms.plan(slot)
     fills = () if plan is None else plan.fills
-    return [sum(pooling_of(fill).sizes[which] for fill in fills) for which in (0, 1)]
+    return [sum(pooling_of(fill).sizes[index] for fill in fills) for index in (0, 1)]
 
 
 def stage() -> Stage:
@@ -262,21 +252,18 @@ _POWERS: Final = PowerCounts()
 
 
 class Tally(ABC):
-    """Numbers of one party that are added up over all, from its values batch by batch."""
+    """Numbers of one party, updated batch by batch; they are added up over all."""
+
+    numbers: IntArray
 
     @abstractmethod
     def see(self, values: FloatArray) -> None:
         """Count values (n,), none of them missing."""
 
-    @property
-    @abstractmethod
-    def numbers(self) -> IntArray:
-        """Return what is added up."""
-
 
 @dataclass(frozen=True)
 class PooledFilling(ABC):
-    """How one field's filling value is pooled."""
+    """How the values that fill one field's gaps are pooled, in two sums."""
 
     fill: Fill
 
@@ -287,99 +274,82 @@ class PooledFilling(ABC):
 
     @abstractmethod
     def first(self) -> Tally:
-        """Return what counts for the first sum."""
+        """Return the tally of the first sum."""
 
     @abstractmethod
     def second(self, first: IntArray) -> Tally | None:
-        """Return what counts for the second, given the first; None if it needs none."""
+        """Return the tally of the second, given the first; None if it needs none."""
 
     @abstractmethod
     def count(self, first: IntArray) -> int:
-        """Return how many values there are, given the first sum."""
+        """Return the number of values, given the first sum."""
 
     @abstractmethod
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether a first sum is one that members with so many rows can make."""
+        """Return whether members with n_rows in all can have sent such a first sum."""
 
     @abstractmethod
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
-        """Return whether a second sum is one of the values that the first has counted."""
+        """Return whether a second sum agrees with the counts of the first."""
 
     @abstractmethod
     def value(self, first: IntArray, second: IntArray) -> float:
-        """Return what fills the gaps."""
+        """Return the value that fills the gaps."""
 
 
 class _Powers(Tally):
-    """How many values there are, and a one at the power of two that bounds them all."""
+    """The number of values, and a one at the power of two that bounds them all."""
 
     def __init__(self, name: str) -> None:
         self._name, self._count, self._largest = name, 0, 0.0
+        self.see(np.empty(0))
 
     def see(self, values: FloatArray) -> None:
         self._count += len(values)
         self._largest = max(self._largest, float(np.abs(values).max(initial=0.0)))
-
-    @property
-    def numbers(self) -> IntArray:
         powers = _POWERS.count(np.array([self._largest]), [self._name])
-        return np.append(self._count, powers)
+        self.numbers = np.append(self._count, powers)
 
 
 class _Units(Tally):
     """The sum of values in units of a fixed point."""
 
-    def __init__(self, encoding: FixedPoint, most: FloatArray) -> None:
-        self._encoding, self._most = encoding, most
-        self._total = np.zeros(1, dtype=np.int64)
+    def __init__(self, encoding: FixedPoint, bound: FloatArray) -> None:
+        self._encoding, self._bound = encoding, bound
+        self.numbers = np.zeros(1, dtype=np.int64)
 
     def see(self, values: FloatArray) -> None:
-        self._total += count_units(values[:, None], self._encoding.unit, self._most)
-
-    @property
-    def numbers(self) -> IntArray:
-        return self._total
+        self.numbers += count_units(values[:, None], self._encoding.unit, self._bound)
 
 
-class Mean(PooledFilling):
-    """The mean, over all values that are there."""
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Return the size of count and powers, and of a sum."""
-        return 1 + _POWERS.size, 1
+class _Mean(PooledFilling):
+    sizes = (1 + _POWERS.size, 1)
 
     def first(self) -> Tally:
-        """Count values and their magnitude."""
         return _Powers(self.fill.name)
 
     def second(self, first: IntArray) -> Tally | None:
-        """Add up values, within the bound that the parties have counted."""
-        return _Units(self._build_encoding(first), self._most(first))
+        return _Units(self._encoding(first), self._bound(first))
 
-    def _build_encoding(self, first: IntArray) -> FixedPoint:
-        return FixedPoint.of(max(1, self.count(first)) * self._most(first))
+    def _encoding(self, first: IntArray) -> FixedPoint:
+        return FixedPoint.of(max(1, self.count(first)) * self._bound(first))
 
-    def _most(self, first: IntArray) -> FloatArray:
+    def _bound(self, first: IntArray) -> FloatArray:
         """Return the power of two that bounds every value (1,)."""
         return bound_of(_POWERS.largest(first[1:]))
 
     def count(self, first: IntArray) -> int:
-        """Return the number of values."""
         return int(first[0])
 
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether each member counted one power, and no more values than rows."""
         one_each = _POWERS.fits(first[1:], n_members)
         return one_each and 0 <= self.count(first) <= n_rows
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
-        """Return whether the sum is no larger than that many of the largest values."""
-        return self._build_encoding(first).fits(second.view(np.uint64))
+        return self._encoding(first).fits(second.view(np.uint64))
 
     def value(self, first: IntArray, second: IntArray) -> float:
-        """Return the sum over the number of values."""
-        total = self._build_encoding(first).decode(second.view(np.uint64))
+        total = self._encoding(first).decode(second.view(np.uint64))
         return float(total[0]) / self.count(first)
 
 
@@ -394,160 +364,135 @@ class _RangeScale:
         return (values - self.low) / (self.high - self.low) * BINS
 
     def part(self, values: FloatArray) -> IntArray:
-        """Return in which part each value lies."""
-        found = np.floor(self._position(values)).astype(np.int64)
-        return np.clip(found, 0, BINS - 1)
+        parts = np.floor(self._position(values)).astype(np.int64)
+        return np.clip(parts, 0, BINS - 1)
 
     def part_within(self, values: FloatArray, begin: int) -> IntArray:
-        """Return in which part of a part each value lies."""
-        within = (self._position(values) - begin) * BINS
-        return np.clip(np.floor(within).astype(np.int64), 0, BINS - 1)
+        position = (self._position(values) - begin) * BINS
+        return np.clip(np.floor(position).astype(np.int64), 0, BINS - 1)
 
-    def middle(self, begin: int, within: int) -> float:
-        """Return the middle of a part of a part."""
-        place = (begin + (within + 0.5) / BINS) / BINS
-        return self.low + place * (self.high - self.low)
+    def middle(self, part: int, part_within: int) -> float:
+        share = (part + (part_within + 0.5) / BINS) / BINS
+        return self.low + share * (self.high - self.low)
 
 
 class _Histogram(Tally):
-    """How many values lie in each part of each of some ranges."""
+    """Values by part of the range, or by finer part within some of these parts."""
 
-    def __init__(self, scale: _RangeScale, begins: IntArray | None = None) -> None:
-        self._scale, self._begins = scale, begins
-        self._counts = np.zeros((1 if begins is None else len(begins), BINS), np.int64)
+    def __init__(self, scale: _RangeScale, parts: IntArray | None = None) -> None:
+        self._scale, self._parts = scale, parts
+        self._counts = np.zeros((1 if parts is None else len(parts), BINS), np.int64)
+        self.numbers = self._counts.reshape(-1)
 
     def see(self, values: FloatArray) -> None:
-        if self._begins is None:
-            self._counts[0] += np.bincount(self._scale.part(values), minlength=BINS)
-            return
         coarse = self._scale.part(values)
-        for place, begin in enumerate(self._begins):
-            fine = self._scale.part_within(values[coarse == begin], int(begin))
-            self._counts[place] += np.bincount(fine, minlength=BINS)
-
-    @property
-    def numbers(self) -> IntArray:
-        return self._counts.reshape(-1)
+        if self._parts is None:
+            self._counts[0] += np.bincount(coarse, minlength=BINS)
+            return
+        for row, part in enumerate(self._parts):
+            fine = self._scale.part_within(values[coarse == part], int(part))
+            self._counts[row] += np.bincount(fine, minlength=BINS)
 
 
 class _CountedLevels(PooledFilling):
-    """A filling whose first sum are counts of values that exclude each other."""
+    """A filling whose first sum counts values that exclude each other."""
 
     def count(self, first: IntArray) -> int:
-        """Return the number of values."""
         return int(first.sum())
 
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        """Return whether there are no more values than rows."""
-        return _counts(first, n_rows)
+        return _are_counts(first, n_rows)
 
 
-class Median(_CountedLevels):
+class _Median(_CountedLevels):
     """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
     Both middle values are looked up: of an even number of values the median is their
-    mean, and may lie where there is none.
+    mean, and need not be a value itself.
     """
 
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Return the sizes of a histogram, and of two."""
-        return BINS, 2 * BINS
+    sizes = (BINS, 2 * BINS)
 
     @property
     def _scale(self) -> _RangeScale:
         return _RangeScale(self.fill.low, self.fill.high)
 
     def first(self) -> Tally:
-        """Count values in the parts of the range."""
         return _Histogram(self._scale)
 
     def second(self, first: IntArray) -> Tally | None:
-        """Count values in the parts of those parts in which the middle values lie."""
-        return _Histogram(self._scale, np.array([b for b, _ in self._middles(first)]))
+        parts = np.array([part for part, _ in self._middle_ranks(first)])
+        return _Histogram(self._scale, parts)
 
-    def _middles(self, first: IntArray) -> list[tuple[int, int]]:
-        """Return part and rank therein of both middle values."""
+    def _middle_ranks(self, first: IntArray) -> list[tuple[int, int]]:
+        """Return the part of both middle values, and their rank within it."""
         count, below = self.count(first), np.concatenate([[0], np.cumsum(first)])
-        found = []
+        ranks = []
         for rank in ((count - 1) // 2, count // 2):
             part = int(np.searchsorted(below, rank, side="right")) - 1
-            found.append((part, rank - int(below[part])))
-        return found
+            ranks.append((part, rank - int(below[part])))
+        return ranks
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
-        """Return whether each part holds as many values as were counted in it."""
-        pairs = zip(self._middles(first), second.reshape(2, BINS), strict=True)
+        pairs = zip(self._middle_ranks(first), second.reshape(2, BINS), strict=True)
         return all(
-            _counts(counts, int(first[part])) and int(counts.sum()) == int(first[part])
+            _are_counts(counts, int(first[part])) and counts.sum() == first[part]
             for (part, _), counts in pairs
         )
 
     def value(self, first: IntArray, second: IntArray) -> float:
-        """Return the mean of both middle values."""
+        is_exact = self.fill.whole and self.fill.high - self.fill.low < BINS**2
         middles = []
-        pairs = zip(self._middles(first), second.reshape(2, BINS), strict=True)
+        pairs = zip(self._middle_ranks(first), second.reshape(2, BINS), strict=True)
         for (part, rank), counts in pairs:
-            within = int(np.searchsorted(np.cumsum(counts), rank, side="right"))
-            found = self._scale.middle(part, within)
-            fine = self.fill.whole and self.fill.high - self.fill.low < BINS**2
-            middles.append(float(np.rint(found)) if fine else found)
+            fine = int(np.searchsorted(np.cumsum(counts), rank, side="right"))
+            middle = self._scale.middle(part, fine)
+            middles.append(float(np.rint(middle)) if is_exact else middle)
         return sum(middles) / 2
 
 
 class _Levels(Tally):
-    """How many rows have each level."""
-
     def __init__(self, n_levels: int) -> None:
-        self._counts = np.zeros(n_levels, dtype=np.int64)
+        self.numbers = np.zeros(n_levels, dtype=np.int64)
 
     def see(self, values: FloatArray) -> None:
         levels = values.astype(np.int64)
-        self._counts += np.bincount(levels, minlength=len(self._counts))
-
-    @property
-    def numbers(self) -> IntArray:
-        return self._counts
+        self.numbers += np.bincount(levels, minlength=len(self.numbers))
 
 
-class MostFrequent(_CountedLevels):
-    """The most frequent level; of several the lowest."""
+class _MostFrequent(_CountedLevels):
+    """The most frequent level; the lowest of several."""
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Return the number of levels; nothing more is needed."""
         return len(self.fill.ranking), 0
 
     def first(self) -> Tally:
-        """Count rows of each level."""
         return _Levels(len(self.fill.ranking))
 
     def second(self, first: IntArray) -> Tally | None:
-        """Return nothing."""
         return None
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
-        """Return whether there is none."""
         return not second.size
 
     def value(self, first: IntArray, second: IntArray) -> float:
-        """Return the place of the level."""
-        return float(max(self.fill.ranking, key=lambda place: int(first[place])))
+        return float(max(self.fill.ranking, key=lambda level: int(first[level])))
 
 
-def _counts(numbers: IntArray, most: int) -> bool:
-    """Return whether these are counts of at most so many (in Python: they may wrap)."""
-    found: list[int] = numbers.tolist()
-    return min(found) >= 0 and sum(found) <= most
+def _are_counts(numbers: IntArray, total: int) -> bool:
+    """Return whether these are counts of at most ``total`` (Python ints do not wrap)."""
+    counts: list[int] = numbers.tolist()
+    return min(counts) >= 0 and sum(counts) <= total
 
 
 _POOLINGS: Final[Mapping[str, Callable[[Fill], PooledFilling]]] = {
-    "mean": Mean,
-    "median": Median,
-    "most_frequent": MostFrequent,
+    "mean": _Mean,
+    "median": _Median,
+    "most_frequent": _MostFrequent,
 }
 
 
 def pooling_of(fill: Fill) -> PooledFilling:
-    """Return how a field's filling value is pooled."""
+    """Return how the values that fill a field's gaps are pooled."""
     return _POOLINGS[fill.how](fill)

@@ -11,8 +11,9 @@ standardised s = (y - α - z·β)/σ. What the covariates z explain stays. Johns
 Rabinovic, "Adjusting batch effects in microarray expression data using empirical Bayes
 methods", Biostatistics 8, 2007; limits of the iteration as in neuroCombat 0.2.12.
 
-Sites are the parties of a column group, three and more. Centred within its site a row says
-nothing of the site: so β follows from sums of products of centred rows (Frisch and Waugh).
+Sites are the parties of a column group of three or more. Centring rows within each site
+removes its effect, so that β follows from sums of products of centred rows (Frisch and
+Waugh).
 
 | round | task → contribution: masked share |
 |---|---|
@@ -26,10 +27,9 @@ nothing of the site: so β follows from sums of products of centred rows (Frisch
 | sites of the column group | α, β, σ; sums and products of covariates over all rows |
 | the site alone | its γ, δ and their priors, which follow at home |
 
-A total with the covariates' weights is an equation for rows that others may know the
-covariates of. So each site refuses levels that few of its rows have, and a row that alone
-decides more than half of the fit. Its audit counts the sum of all rows, not the weighted
-ones.
+A total weighted by covariates is an equation for rows whose covariates others may know.
+So each site refuses levels that few of its rows have, and a row that alone decides more
+than half of the fit. Its audit counts the sum of all rows, not the weighted ones.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from clustering_protocols.terms.preparation import ColumnPlan, PreparedRows
 
 NAME = "site-effects"
 LEAST_OF_LEVEL: Final = 5
-"""Own rows with a level of a covariate: fewer, but not none, are refused."""
+"""Own rows with a level of a covariate; 1 to 4 are refused."""
 
 _MOST_LEVERAGE: Final = 0.5
 _SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance that no other one explains
@@ -67,7 +67,7 @@ _MOST_STEPS: Final = 10_000
 
 
 class SiteEffects(Record):
-    """Memory: what of each harmonised column (f,) is due to the covariates and the site.
+    """Memory: the effects of covariates and site on each harmonised column (f,).
 
     intercepts, coefficients: α (f,) and β (q, f), over all rows.
     shifts, scales: σγ* and δ* (f,) of this site.
@@ -81,14 +81,14 @@ class SiteEffects(Record):
     scales: Annotated[FloatArray, Spec("columns", low=0)]
 
     def remove(self, values: FloatArray, covariates: FloatArray) -> FloatArray:
-        """Return values (n, f) of rows with these covariates (n, q) without the effects."""
+        """Return values (n, f) without the site's effects, given covariates (n, q)."""
         expected = self.intercepts + covariates @ self.coefficients
-        rest: FloatArray = (values - expected - self.shifts) / self.scales
-        return rest + expected
+        residuals: FloatArray = (values - expected - self.shifts) / self.scales
+        return residuals + expected
 
 
 class HarmonisedRows(PreparedRows):
-    """The same rows as the columns that are clustered, without site effects."""
+    """Rows as the columns that are clustered, without site effects."""
 
     def __init__(
         self,
@@ -116,12 +116,12 @@ def harmonise(plan: ColumnPlan, batch: FloatArray, effects: SiteEffects) -> Floa
 
 
 def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]:
-    """Find what of own columns is due to this site.
+    """Estimate the effects of this site on its columns.
 
     data: yields columns and covariates (n, m + q); see :meth:`ColumnPlan.prepare`.
 
     Raises InvalidData if a covariate is constant here, or a level or row too rare.
-    Raises GuardRefused if covariates follow from each other.
+    Raises GuardRefused if covariates are linearly dependent.
     """
     plan = _plan(context.session, context.slot.name)
     rows = _SiteRows(plan, data)
@@ -139,14 +139,14 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
     products = FixedPoint.of(n * np.maximum(pairs, np.finfo(np.float64).tiny))
 
     def add_products() -> WordArray:
-        found = rows.products()
-        rows.check(found)
-        parts = [found[f:, f:][upper], found[f:, :f].ravel()]
+        own = rows.products()
+        rows.check(own)
         sums = data.n_rows * (rows.mean - middle)
-        return products.encode(np.concatenate([*parts, sums]))
+        return products.encode(
+            np.concatenate([own[f:, f:][upper], own[f:, :f].ravel(), sums])
+        )
 
     def fit(words: WordArray) -> tuple[FloatArray, FloatArray]:
-        """Return α (f,) and β (q, f)."""
         square, cross, sums = np.split(
             products.decode(words), [len(upper[0]), len(upper[0]) + q * f]
         )
@@ -203,16 +203,16 @@ def shrink(
     shifts, variances: γ̂ and δ̂², of n rows of one site.
     """
     if len(shifts) < 2 or not variances.var(ddof=1):
-        return shifts, variances  # nothing shows how they differ
+        return shifts, variances  # their distribution cannot be estimated
     centre, width = shifts.mean(), shifts.var(ddof=1)
     m, s = variances.mean(), variances.var(ddof=1)
     shape, rate = (2 * s + m**2) / s, (m * s + m**3) / s
-    around = (n - 1) * variances  # squared deviations from the site's own mean
+    deviations = (n - 1) * variances  # squared, from the site's own mean
     gamma: FloatArray = shifts
     delta: FloatArray = variances
     for _ in range(_MOST_STEPS):
         new: FloatArray = (n * width * shifts + delta * centre) / (n * width + delta)
-        squares = around + n * np.square(shifts - new)
+        squares = deviations + n * np.square(shifts - new)
         wide: FloatArray = (0.5 * squares + rate) / (n / 2 + shape - 1)
         # as published: a negative shift counts with its sign
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -233,41 +233,40 @@ class _SiteRows:
         self._plan, self._data = plan, data
         self.n_columns = int(plan.harmonised.sum())
         covariates = len(plan.columns) + np.arange(len(plan.covariates))
-        self._places = np.concatenate([np.flatnonzero(plan.harmonised), covariates])
+        self._columns = np.concatenate([np.flatnonzero(plan.harmonised), covariates])
 
     def _batches(self) -> Iterator[FloatArray]:
         for batch in self._data.batches():
-            yield batch[:, self._places]
+            yield batch[:, self._columns]
 
     @cached_property
     def mean(self) -> FloatArray:
-        """Return the mean of each (f + q,)."""
-        total = np.zeros(len(self._places))
+        total = np.zeros(len(self._columns))
         for batch in self._batches():
             total += batch.sum(axis=0)
         return total / self._data.n_rows
 
     def products(self) -> FloatArray:
         """Return the sums (f + q, f + q) of products of deviations from the mean."""
-        found = np.zeros((len(self._places), len(self._places)))
+        total = np.zeros((len(self._columns), len(self._columns)))
         for batch in self._batches():
-            apart = batch - self.mean
-            found += apart.T @ apart
-        return found
+            centred = batch - self.mean
+            total += centred.T @ centred
+        return total
 
     def squares(self, slopes: FloatArray) -> FloatArray:
         """Return the sums (f,) of squared residuals of deviations from the mean."""
-        found = np.zeros(self.n_columns)
+        total, f = np.zeros(self.n_columns), self.n_columns
         for batch in self._batches():
-            apart = batch - self.mean
-            rest = apart[:, : self.n_columns] - apart[:, self.n_columns :] @ slopes
-            found += np.square(rest).sum(axis=0)
-        return found
+            centred = batch - self.mean
+            residuals = centred[:, :f] - centred[:, f:] @ slopes
+            total += np.square(residuals).sum(axis=0)
+        return total
 
     def check(self, products: FloatArray) -> None:
         """Refuse values out of range, constant covariates, and levels or rows too rare.
 
-        products: as of :meth:`products`.
+        products: the result of :meth:`products`.
 
         Raises InvalidData: it names fields, and no value.
         """
@@ -280,9 +279,9 @@ class _SiteRows:
         leverage = 0.0
         for batch in self._batches():
             outside |= ((batch < low) | (batch > high)).any(axis=0)
-            apart = (batch - self.mean)[:, f:]
-            own = 1 / n + ((apart @ inverse) * apart).sum(axis=1)
-            leverage = max(leverage, float(own.max()))
+            centred = (batch - self.mean)[:, f:]
+            leverages = 1 / n + ((centred @ inverse) * centred).sum(axis=1)
+            leverage = max(leverage, float(leverages.max()))
         if outside.any():
             names = np.array(
                 [*np.array(plan.columns)[plan.harmonised], *plan.covariates]
@@ -300,8 +299,8 @@ class _SiteRows:
                     "to do without it."
                 )
             if not field.is_measured and not field.is_ordinal:
-                others = n * self.mean[begin:end]
-                counts = np.rint([n - others.sum(), *others])
+                indicators = n * self.mean[begin:end]
+                counts = np.rint([n - indicators.sum(), *indicators])
                 if ((counts > 0) & (counts < LEAST_OF_LEVEL)).any():
                     raise InvalidData(
                         f"Fewer than {LEAST_OF_LEVEL} of your rows have some level of "

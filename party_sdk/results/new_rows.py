@@ -112,7 +112,7 @@ class Comparison:
         """Return a question if columns seem to have other units than the session's."""
         plan, dictionary = self.terms.plan(self.slot), self._dictionary
         columns = columns_of(self.rows.columns, plan, dictionary)
-        session, new = map(Distribution.of, (self.trained, self._moments))
+        session, new = map(Distribution.from_moments, (self.trained, self._moments))
         return question(columns, new, session, "the session's rows")
 
     def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:

@@ -727,7 +727,7 @@ def _find_unit(field: Field, name: str, title: str) -> str:
     for conversion in CONVERSIONS:
         if (
             conversion.quantity
-            and conversion.is_named(f"{description} {field.name} {field.title}")
+            and conversion.matches(f"{description} {field.name} {field.title}")
             and _fold_unit(conversion.second) == unit
             and _speaks_of(description, conversion.first)
             and not _speaks_of(description, conversion.second)

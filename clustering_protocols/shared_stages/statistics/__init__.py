@@ -45,7 +45,7 @@ def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
 
 
 def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Disclosure]:
-    """Return what those who pool read; nothing where each party is alone."""
+    """Return what the pooling parties read; nothing where each party is alone."""
     pools = (moments or ranges) and any(
         size > 1 for size in map(len, layout.column_groups)
     )

@@ -1,10 +1,10 @@
 """Stage: pooled moments or ranges of a column group's features.
 
 Anchors and shared scaling need mean and spread (or the range) of each feature over all
-rows of a column group. Where the terms do not tell ranges, each party seals its
-own to the group's leader, which pools them and seals the outcome back. The analyst
-sees none of it; the leader sees each member's moments, which is a risk code. For
-moments of three parties or more there is :mod:`.moments`, where nobody sees them.
+rows of a column group. Where the terms declare no ranges, each party seals its own to
+the group's leader, which pools them and seals the result back. The analyst sees none of
+it; the leader sees each member's moments, which is a risk code. Moments of three parties
+or more are pooled by :mod:`.moments`, where nobody sees them.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -82,8 +82,7 @@ class MomentsState(Record):
 class Moments(Record):
     """Envelope: count, mean and sum of squared deviations, or the range, per feature.
 
-    Fields that the terms do not need stay empty (no feature), so that no party shows
-    more than is needed.
+    Fields that the terms do not need stay empty, so that no party shows more than that.
     """
 
     kind = "moments"
@@ -105,7 +104,7 @@ class Moments(Record):
 
 
 class OwnMoments(Moments):
-    """Memory: a party's own moments, until those of the others have come."""
+    """Memory: a party's own moments, until those of the other members arrive."""
 
     kind = "own-moments"
 
@@ -118,7 +117,7 @@ class PooledMoments(Moments):
 
 
 def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
-    """Return what a party's rows contribute, in two passes over the batches.
+    """Return the moments of a party's rows, in two passes over the batches.
 
     The second pass sums squared deviations from the mean: sums of squares would lose
     all digits of a feature whose mean is large against its spread.
@@ -172,7 +171,7 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
 class StatisticsAnalyst(
     AnalystRole[Params, MeasuredColumns | PooledColumns, MomentsState]
 ):
-    """Relays; it learns nothing but that the parties answered."""
+    """Relays; learns only that the parties answered."""
 
     largest_group: int | None
 
@@ -198,9 +197,9 @@ class StatisticsAnalyst(
             s: len(group_of(session.layout, session.layout.slot(s), "column"))
             for s in session.slots
         }
-        served = [s for s, n in sizes.items() if n <= (self.largest_group or n)]
+        slots = [s for s, n in sizes.items() if n <= (self.largest_group or n)]
         return Ask(
-            state=MomentsState(measured=measured), tasks=dict.fromkeys(served, task)
+            state=MomentsState(measured=measured), tasks=dict.fromkeys(slots, task)
         )
 
 
@@ -213,7 +212,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
     largest_group: int | None
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether the column group is one that goes through its leader."""
+        """Return whether the column group pools through its leader."""
         size = len(group_of(context.session.layout, context.slot, "column"))
         return size <= (self.largest_group or size)
 
@@ -221,31 +220,28 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         self, context: PartyContext, task: Measure | Pool, data: DataSource
     ) -> Reply:
         """Seal own moments to the leader, or pooled ones to the members."""
-        leader, *others = group_of(context.session.layout, context.slot, "column")
-        if isinstance(task, Measure):
-            return self._measure(context, leader, data)
-        if context.slot.name != leader:
-            return Reply(contribution=PooledColumns())
-        pooled = context.recall(PooledMoments)
-        sent = [PeerMessage(peer=slot, content=pooled) for slot in others]
-        return Reply(contribution=PooledColumns(), envelopes=sent)
-
-    def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
+        leader, *members = group_of(context.session.layout, context.slot, "column")
+        leads = context.slot.name == leader
+        envelopes: list[PeerMessage] = []
+        if isinstance(task, Pool):
+            if leads:
+                pooled = context.recall(PooledMoments)
+                envelopes = [PeerMessage(peer=slot, content=pooled) for slot in members]
+            return Reply(contribution=PooledColumns(), envelopes=envelopes)
         own = measure(data, moments=self.moments, ranges=self.ranges)
-        kept: list[Record] = [OwnMoments.model_validate(dict(own)), RowsSummed()]
-        if context.slot.name != leader:
-            sent = PeerMessage(peer=leader, content=own)
-            return Reply(
-                contribution=MeasuredColumns(), envelopes=[sent], remember=kept
-            )
-        if len(group_of(context.session.layout, context.slot, "column")) == 1:
-            kept.append(pool([own]))  # nobody will send any
-        return Reply(contribution=MeasuredColumns(), remember=kept)
+        records: list[Record] = [OwnMoments.model_validate(dict(own)), RowsSummed()]
+        if not leads:
+            envelopes = [PeerMessage(peer=leader, content=own)]
+        elif not members:
+            records.append(pool([own]))  # no envelope will arrive
+        return Reply(
+            contribution=MeasuredColumns(), envelopes=envelopes, remember=records
+        )
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Moments]]
     ) -> Sequence[Record]:
-        """Pool the members' moments, or keep what the leader pooled."""
+        """Pool the members' moments, or store what the leader pooled."""
         group = group_of(context.session.layout, context.slot, "column")
         contents = {envelope.peer: envelope.content for envelope in envelopes}
         width = context.session.member(context.slot.name).n_columns

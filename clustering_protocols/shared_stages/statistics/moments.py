@@ -15,8 +15,8 @@ squares would keep no digit of the spread.
 | 4 | `add-up` → `share`: sums of squared deviations |
 | 5 | `add-up` → `share`, empty: the moments follow from the total |
 
-Who was told another total than the others has another transcript: its next masks do not
-cancel, and it signs another closing.
+A party that receives another total than the others has another transcript: its next masks
+do not cancel, and it signs another closing.
 
 All sums are of whole units, one rounding per row: they do not depend on how rows are cut
 into parties and batches.
@@ -62,7 +62,7 @@ POWERS: Final = PowerCounts(MOST_POWER + 1)
 
 
 class PooledReach(Record):
-    """Memory: the power of two below which all deviations from a feature's mean are."""
+    """Memory: the power of two that bounds all deviations from a feature's mean."""
 
     kind = "pooled-reach"
 
@@ -70,7 +70,7 @@ class PooledReach(Record):
 
 
 def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
-    """Find mean and spread of each feature over all rows of the column group."""
+    """Pool mean and spread of each feature over all rows of the column group."""
     n, width = n_rows(context), context.session.member(context.slot.name).n_columns
 
     def are_powers(words: WordArray) -> bool:
@@ -102,17 +102,17 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     squares = FixedPoint.of(n * bound_of(2 * reach))
     deviations = yield from Sum(
         "phase-4",
-        local=lambda: _add(data, squares, bound_of(2 * reach), around=mean),
+        local=lambda: _add(data, squares, bound_of(2 * reach), mean),
         fits=lambda words: (
             bool((words.view(np.int64) >= 0).all()) and squares.fits(words)
         ),
         decode=lambda words: np.maximum(squares.decode(words), 0.0),
     )
-    there = varies(deviations, n, mean, values.unit)
+    varying = varies(deviations, n, mean, values.unit)
     pooled = PooledMoments(
         n_rows=n,
         mean=mean,
-        deviations=np.where(there, deviations, 0.0),
+        deviations=np.where(varying, deviations, 0.0),
         minimum=np.empty(0),
         maximum=np.empty(0),
     )
@@ -123,25 +123,25 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     )
 
 
-def _count_powers(data: DataSource, mean: FloatArray, most: int) -> IntArray:
+def _count_powers(data: DataSource, mean: FloatArray, highest: int) -> IntArray:
     """Return, per feature, a one at the power of two that bounds all |x - mean|."""
     largest = np.zeros(len(data.columns))
     for batch in data.batches():
         np.maximum(largest, np.abs(batch - mean).max(axis=0), out=largest)
-    return POWERS.count(largest, data.columns, most)
+    return POWERS.count(largest, data.columns, highest)
 
 
 def _add(
     data: DataSource,
-    code: FixedPoint,
-    most: FloatArray,
-    around: FloatArray | None = None,
+    encoding: FixedPoint,
+    bound: FloatArray,
+    mean: FloatArray | None = None,
 ) -> IntArray:
     """Return the sum, in units, of values, or of squared deviations from a mean."""
     total = np.zeros(len(data.columns), dtype=np.int64)
     for batch in data.batches():
-        values = batch if around is None else np.square(batch - around)
-        total += count_units(values, code.unit, most)
+        values = batch if mean is None else np.square(batch - mean)
+        total += count_units(values, encoding.unit, bound)
     return total
 
 

@@ -1,31 +1,32 @@
-"""Finds columns that look like other units than those of the other parties.
+"""Finds columns whose values look like another unit than that of the other parties.
 
 Against the pooled deviation no limit serves: a party with the share f of all rows stands
-at most √((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So the
-moments of the *others* are computed at home, as the pooled ones less the own ones: both
-are known to the party already, and nothing is sent for it. Of two parties the others are
-the other one.
+at most √((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So each
+party computes the moments of the *other* rows, as the pooled moments less its own: it has
+both already, and nothing is sent for it.
 
-A column is suspect where it lies far from the others' and a change of unit explains it:
+A column is suspect where it lies far from that of the others and a change of unit
+explains it:
 
-- it stands ten deviations off, counted in the wider of both rows' deviations five;
+- its mean is ten of the smaller and five of the larger deviation away;
 - or its mean and deviation are multiples of the others' by nearly one factor;
 - or a conversion of the table brings both near to the others': within 10 % where the
-  column's name does not speak of the quantity, as some factor is near to most ratios;
+  column's name does not suggest the quantity, as some factor is near to most ratios;
 - or it spreads thirty times as wide as others that are all far from 0.
 
-Filled gaps are taken out first: of two units the pooled mean lies between both, and a few
-gaps filled with it would make both spread so widely that nothing looks apart. A positive
-column that spreads by half its mean and more is compared by its logarithms too, as if it
-were lognormal: there one group of patients has several times the mean and the deviation of
-another. Its logarithms stand 3.5 deviations off, unless its name speaks of the conversion.
+Filled gaps are taken out first: with two units the pooled mean lies between both, and a
+few gaps filled with it would make both spread so widely that no column looks apart. A
+positive column that spreads by half its mean and more is compared by its logarithms too,
+as if it were lognormal: there one group of patients has several times the mean and the
+deviation of another. Its logarithms have to differ by 3.5 deviations, unless its name
+suggests the conversion.
 
 Molar masses give the factors between mg/dl and mmol/l. HbA1c: the master equation of
 Hoelzel et al., "IFCC reference system for measurement of hemoglobin A1c in human blood",
 Clinical Chemistry 50, 2004.
 
 The limits were chosen in November 2026 by false alarms and misses on public sets. A
-column that is constant at this party or at the others says nothing of its unit.
+column that is constant at this party or at the others does not reveal its unit.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -44,9 +45,12 @@ from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.session_risks import OTHER_UNITS
 
+if TYPE_CHECKING:
+    from clustering_protocols.shared_stages.statistics.by_leader import Moments
+
 _APART, _DISJOINT = 10.0, 5.0  # the larger and the smaller of both distances
 _FAR: Final = 5.0
-_PER_DISTANCE, _MOST = 0.04, 0.3  # how far the two factors may differ
+_PER_DISTANCE, _MAX_DIFFERENCE = 0.04, 0.3  # of the logarithms of both factors
 _WIDE, _WIDE_APART = 30.0, 20.0
 _SKEWED, _SKEWED_APART = 0.5, 3.5
 _MOST_NAMED: Final = 5
@@ -58,8 +62,8 @@ _EPSILON: Final = 64 * float(np.finfo(np.float64).eps)
 class _Limits(NamedTuple):
     """How near to the others' a conversion has to bring own moments.
 
-    distance: in deviations, before it; mean: in deviations, after it; and the logarithms
-    of the ratios of deviations and of means, after it.
+    distance, mean: of the means, in deviations, before and after the conversion.
+    deviation, ratio: logarithms of the ratios of deviations and of means, after it.
     """
 
     distance: float
@@ -68,22 +72,22 @@ class _Limits(NamedTuple):
     ratio: float
 
 
-_NAMED: Final = _Limits(1.2, 1.0, 0.4, 0.4)
-_UNNAMED: Final = _Limits(4.0, 0.5, 0.1, 0.1)
+_MATCHING_NAME: Final = _Limits(1.2, 1.0, 0.4, 0.4)
+_ANY_NAME: Final = _Limits(4.0, 0.5, 0.1, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """A column that holds a measurement.
 
-    place: among the columns of the session.
-    words: its name, its title and its unit: what it is about.
+    index: among the columns of the session.
+    description: its name and its title, with the unit.
     is_logarithm: whether its values are logarithms: there another unit adds a number.
     """
 
-    place: int
+    index: int
     name: str
-    words: str
+    description: str
     is_logarithm: bool = False
 
 
@@ -91,57 +95,39 @@ class Measurement:
 class Suspect:
     """A column in which own rows look like those of another unit.
 
-    ``conversion`` turns own values into those of the others, if one of the table does;
-    ``is_named`` says whether the column's name speaks of its quantity.
+    conversion: of the table, from own values to those of the others, if there is one.
+    has_name: whether the column's name suggests its quantity.
     """
 
     name: str
-    own: float
-    others: float
+    own_mean: float
+    other_mean: float
     conversion: Conversion | None
-    is_named: bool = False
+    has_name: bool = False
 
-    def sentence(self, whose: str) -> str:
-        """Return what is seen, for the operator's own screen."""
-        seen = (
-            f"{self.name!r}: your mean is {self.own:.4g}, that of {whose} "
-            f"{self.others:.4g}."
+    def sentence(self, reference: str) -> str:
+        """Return the comparison with rows of ``reference``, for the operator's screen."""
+        means = (
+            f"{self.name!r}: your mean is {self.own_mean:.4g}, that of {reference} "
+            f"{self.other_mean:.4g}."
         )
-        known = self.conversion
-        if known is not None and not known.quantity:
-            return f"{seen} The factor is likely {known.factor:g}."
-        if known is not None and self.is_named:
+        conversion = self.conversion
+        if conversion is None:
+            if self.own_mean * self.other_mean <= 0:
+                return means
+            ratio = self.other_mean / self.own_mean
+            return f"{means} The factor is about {ratio:.3g}."
+        if not conversion.quantity:
+            return f"{means} The factor is likely {conversion.factor:g}."
+        if self.has_name:
             return (
-                f"{seen} Likely: {known.quantity} in {known.first} here, in "
-                f"{known.second} there ({known.formula})."
+                f"{means} Likely: {conversion.quantity} in {conversion.first} here, in "
+                f"{conversion.second} there ({conversion.formula})."
             )
-        if known is not None:
-            return (
-                f"{seen} From {known.first} to {known.second}, as of "
-                f"{known.quantity}, it is {known.formula}."
-            )
-        if self.own * self.others > 0:
-            return f"{seen} The factor is about {self.others / self.own:.3g}."
-        return seen
-
-
-class ColumnMoments(Protocol):
-    """Moments of all columns: rows, and float64 arrays of shape (m,)."""
-
-    @property
-    def n_rows(self) -> int:
-        """Return the number of rows."""
-        ...
-
-    @property
-    def mean(self) -> FloatArray:
-        """Return the means."""
-        ...
-
-    @property
-    def deviations(self) -> FloatArray:
-        """Return the sums of squared deviations from the mean."""
-        ...
+        return (
+            f"{means} From {conversion.first} to {conversion.second}, as of "
+            f"{conversion.quantity}, it is {conversion.formula}."
+        )
 
 
 class Distribution(NamedTuple):
@@ -151,32 +137,32 @@ class Distribution(NamedTuple):
     deviation: FloatArray
 
     @classmethod
-    def of(cls, moments: ColumnMoments) -> Distribution:
-        """Return that of moments."""
+    def from_moments(cls, moments: Moments) -> Distribution:
+        """Return the distribution that moments describe."""
         return cls(moments.mean, np.sqrt(moments.deviations / moments.n_rows))
 
-    def without(
+    def without_fills(
         self, n_rows: int, n_filled: IntArray, fills: FloatArray
     ) -> Distribution:
-        """Return that of the values that are there.
+        """Return the distribution without filled gaps.
 
-        n_filled: int64 (m,); how many of the rows have the value of ``fills`` (m,)
-            instead of none. Where all have, the column counts as constant.
+        n_filled: int64 (m,); the number of rows with the value of ``fills`` (m,) in
+            place of a gap. A column of gaps alone counts as constant.
         """
         n = np.maximum(n_rows - n_filled, 1)
         mean = (n_rows * self.mean - n_filled * fills) / n
-        squares = n_rows * np.square(self.deviation)
-        rest = squares - n_filled * np.square(fills - self.mean)
-        rest -= n * np.square(mean - self.mean)
-        varies = (rest > _EPSILON * squares) & (n_filled < n_rows)
-        return Distribution(mean, np.sqrt(np.where(varies, rest, 0.0) / n))
+        pooled_squares = n_rows * np.square(self.deviation)
+        squares = pooled_squares - n_filled * np.square(fills - self.mean)
+        squares -= n * np.square(mean - self.mean)
+        varies = (squares > _EPSILON * pooled_squares) & (n_filled < n_rows)
+        return Distribution(mean, np.sqrt(np.where(varies, squares, 0.0) / n))
 
 
-def others_of(own: ColumnMoments, pooled: ColumnMoments) -> Distribution:
-    """Return the moments of all rows but a party's own.
+def others_of(own: Moments, pooled: Moments) -> Distribution:
+    """Return the distribution of all rows but a party's own.
 
-    Where own values are so large that rounding hides how the others' spread, what it
-    hides stands for their deviation.
+    Where own values are so large that rounding hides the spread of the others, the
+    rounding stands for their deviation.
 
     Raises ValueError if there are no others.
     """
@@ -184,15 +170,15 @@ def others_of(own: ColumnMoments, pooled: ColumnMoments) -> Distribution:
     if n <= 0:
         raise ValueError("there are no other rows")
     mean = (pooled.n_rows * pooled.mean - own.n_rows * own.mean) / n
-    between = own.n_rows * np.square(own.mean - pooled.mean)
-    between += n * np.square(mean - pooled.mean)
-    rest = pooled.deviations - own.deviations - between
+    between_squares = own.n_rows * np.square(own.mean - pooled.mean)
+    between_squares += n * np.square(mean - pooled.mean)
+    squares = pooled.deviations - own.deviations - between_squares
     noise = pooled.n_rows * np.abs(pooled.mean * (own.mean - mean))
     noise = _EPSILON * (pooled.deviations + noise)
-    hidden = np.sqrt(noise / n)
+    resolution = np.sqrt(noise / n)
     is_zero = np.abs(mean) <= _EPSILON * np.abs(pooled.mean) * pooled.n_rows / n
-    constant = (rest <= noise) & (is_zero | (hidden < _CONSTANT * np.abs(mean)))
-    deviation = np.sqrt(np.maximum(rest, noise) / n)
+    constant = (squares <= noise) & (is_zero | (resolution < _CONSTANT * np.abs(mean)))
+    deviation = np.sqrt(np.maximum(squares, noise) / n)
     return Distribution(mean, np.where(constant, 0.0, deviation))
 
 
@@ -206,106 +192,108 @@ def columns_of(
     names: the columns of the session.
     """
     fields = {} if dictionary is None else {f.name: f for f in dictionary.fields}
-    found = []
-    for place, name in enumerate(names):
+    columns = []
+    for index, name in enumerate(names):
         field = fields.get(name)
         if field is not None and not field.is_measured:
             continue
         if field is None and plan is not None:  # an indicator
             continue
-        words = name if field is None else f"{name} {field.title}"
+        description = name if field is None else f"{name} {field.title}"
         is_logarithm = plan is not None and plan.preparation.of(fields[name]).log1p
-        found.append(Measurement(place, name, words, is_logarithm))
-    return found
+        columns.append(Measurement(index, name, description, is_logarithm))
+    return columns
 
 
 def suspects(
-    columns: Sequence[Measurement], own: Distribution, others: Distribution
+    columns: Sequence[Measurement], own: Distribution, other: Distribution
 ) -> Iterator[Suspect]:
     """Yield the columns that look like other units."""
     for column in columns:
-        at = column.place
-        here = _One(float(own.mean[at]), float(own.deviation[at]))
-        there = _One(float(others.mean[at]), float(others.deviation[at]))
-        if 0.0 in {here.deviation, there.deviation}:
+        own_column, other_column = (
+            _Column(float(rows.mean[column.index]), float(rows.deviation[column.index]))
+            for rows in (own, other)
+        )
+        if 0.0 in {own_column.deviation, other_column.deviation}:
             continue
-        if _distances(here, there)[1] < _NAMED.distance:
+        if _distances(own_column, other_column)[1] < _MATCHING_NAME.distance:
             continue
-        found = _find_conversion(column, here, there)
-        named = found is not None and found.is_named(column.words)
-        is_plain = not (named or column.is_logarithm)
-        if is_plain and not _are_logarithms_apart(here, there):
+        conversion = _find_conversion(column, own_column, other_column)
+        has_name = conversion is not None and conversion.matches(column.description)
+        is_plain = not (has_name or column.is_logarithm)
+        if is_plain and not _are_logarithms_apart(own_column, other_column):
             continue
-        if found is not None or _is_apart(column, here, there):
-            yield Suspect(column.name, here.mean, there.mean, found, named)
+        if conversion is not None or _is_apart(column, own_column, other_column):
+            means = own_column.mean, other_column.mean
+            yield Suspect(column.name, *means, conversion, has_name)
 
 
 def ask(
-    context: PartyContext,
-    names: Sequence[str],
-    own: ColumnMoments,
-    pooled: ColumnMoments,
+    context: PartyContext, names: Sequence[str], own: Moments, pooled: Moments
 ) -> str:
-    """Return what to ask the operator before rows are used.
+    """Return the question to the operator before rows are used.
 
-    Nothing where they have decided already, where the party is alone, or where no
-    column is suspect.
+    Empty where they have decided already, where the party is alone, or where no column
+    is suspect.
     """
     if context.choices.get(OTHER_UNITS) or pooled.n_rows <= own.n_rows:
         return ""
     terms, slot = context.session.terms, context.slot.name
     columns = columns_of(names, terms.plan(slot), terms.dictionary_of(slot))
-    here, there = Distribution.of(own), others_of(own, pooled)
+    own_rows, other_rows = Distribution.from_moments(own), others_of(own, pooled)
     if gaps := gaps_of(context):
-        n_others = pooled.n_rows - own.n_rows
-        here = here.without(own.n_rows, gaps.own, gaps.fills)
-        there = there.without(n_others, gaps.others, gaps.fills)
-    return question(columns, here, there)
+        n_other = pooled.n_rows - own.n_rows
+        own_rows = own_rows.without_fills(own.n_rows, gaps.n_own, gaps.fills)
+        other_rows = other_rows.without_fills(n_other, gaps.n_foreign, gaps.fills)
+    return question(columns, own_rows, other_rows)
 
 
 def question(
     columns: Sequence[Measurement],
     own: Distribution,
-    others: Distribution,
-    whose: str = "the others",
+    other: Distribution,
+    reference: str = "the others",
 ) -> str:
-    """Return the question of the columns that are suspect; nothing where none is.
+    """Return the question about suspect columns; empty without any.
 
-    ``whose``: how the operator knows the rows that the own ones are compared with.
+    reference: the name of the rows that the own ones are compared with.
     """
-    found = list(suspects(columns, own, others))
-    if not found:
+    columns_in_doubt = list(suspects(columns, own, other))
+    if not columns_in_doubt:
         return ""
-    said = [each.sentence(whose) for each in found[:_MOST_NAMED]]
-    if len(found) > _MOST_NAMED:
-        said.append(f"{len(found) - _MOST_NAMED} more columns look alike.")
+    sentences = [
+        column.sentence(reference) for column in columns_in_doubt[:_MOST_NAMED]
+    ]
+    if len(columns_in_doubt) > _MOST_NAMED:
+        n_more = len(columns_in_doubt) - _MOST_NAMED
+        sentences.append(f"{n_more} more columns look alike.")
     return (
-        f"Some columns may be in other units here. {' '.join(said)} Mend the unit in "
+        f"Some columns may be in other units here. {' '.join(sentences)} Mend the unit in "
         f"your table, or allow it: --choice {OTHER_UNITS}=true."
     )
 
 
-class _One(NamedTuple):
+class _Column(NamedTuple):
     """Mean and deviation of one column."""
 
     mean: float
     deviation: float
 
 
-def _distances(own: _One, others: _One) -> tuple[float, float]:
-    """Return by how many deviations the means differ: of the wider rows, and the other."""
-    apart = abs(own.mean - others.mean)
+def _distances(own: _Column, other: _Column) -> tuple[float, float]:
+    """Return the distance of the means, in the larger and in the smaller deviation."""
+    distance = abs(own.mean - other.mean)
     with np.errstate(divide="ignore", over="ignore"):
-        ratios = apart / np.array([own.deviation, others.deviation])
+        ratios = distance / np.array([own.deviation, other.deviation])
     return float(ratios.min()), float(ratios.max())
 
 
-def _are_logarithms_apart(own: _One, others: _One) -> bool:
+def _are_logarithms_apart(own: _Column, other: _Column) -> bool:
     """Return whether the logarithms of a skewed column differ; True of another column.
 
-    It is skewed where both sides are: one value far off widens one side alone.
+    Both sides have to be skewed: an outlier widens one side alone.
     """
-    means, deviations = np.array([own, others]).T
+    means, deviations = np.array([own, other]).T
     if (means <= 0).any() or (deviations < _SKEWED * means).any():
         return True
     variances = np.log1p(np.square(deviations / means))
@@ -313,63 +301,65 @@ def _are_logarithms_apart(own: _One, others: _One) -> bool:
     return bool(abs(logs[0] - logs[1]) >= _SKEWED_APART * np.sqrt(variances.max()))
 
 
-def _is_apart(column: Measurement, own: _One, others: _One) -> bool:
+def _is_apart(column: Measurement, own: _Column, other: _Column) -> bool:
     """Return whether a column is so far off that no mixture of cases explains it."""
-    least, most = _distances(own, others)
-    if most >= _APART and least >= _DISJOINT:
+    near, far = _distances(own, other)
+    if far >= _APART and near >= _DISJOINT:
         return True
-    wide = own.deviation >= _WIDE * others.deviation
-    if wide and most >= _WIDE_APART and abs(others.mean) >= others.deviation:
+    wide = own.deviation >= _WIDE * other.deviation
+    if wide and far >= _WIDE_APART and abs(other.mean) >= other.deviation:
         return True
-    if column.is_logarithm or most < _FAR or own.mean * others.mean <= 0:
+    if column.is_logarithm or far < _FAR or own.mean * other.mean <= 0:
         return False
-    means = np.log(own.mean / others.mean)
-    deviations = np.log(own.deviation / others.deviation)
-    return bool(abs(means - deviations) <= min(_PER_DISTANCE * most, _MOST))
+    means = np.log(own.mean / other.mean)
+    deviations = np.log(own.deviation / other.deviation)
+    return bool(abs(means - deviations) <= min(_PER_DISTANCE * far, _MAX_DIFFERENCE))
 
 
-def _find_conversion(column: Measurement, own: _One, others: _One) -> Conversion | None:
+def _find_conversion(
+    column: Measurement, own: _Column, other: _Column
+) -> Conversion | None:
     """Return the conversion that brings own moments nearest to the others', if any does.
 
-    One of which the column's name speaks goes before all others.
+    Conversions that the column's name suggests come first.
     """
-    _, most = _distances(own, others)
+    _, distance = _distances(own, other)
     best: tuple[bool, float, Conversion] | None = None
-    for each in CONVERSIONS:
-        named = each.is_named(column.words)
-        limits = _NAMED if named else _UNNAMED
-        if most < limits.distance or (each.offset and not named):
-            continue  # a shift fits too much: it counts where the name speaks of it
-        misfit = _misfit(column, each, own, others, limits)
-        key = (not named, misfit)
+    for conversion in CONVERSIONS:
+        has_name = conversion.matches(column.description)
+        limits = _MATCHING_NAME if has_name else _ANY_NAME
+        if distance < limits.distance or (conversion.offset and not has_name):
+            continue  # a shift fits too much: it counts where the name suggests it
+        misfit = _misfit(column, conversion, own, other, limits)
+        key = (not has_name, misfit)
         if misfit <= 1.0 and (best is None or key < best[:2]):
-            best = (*key, each)
+            best = (*key, conversion)
     return None if best is None else best[2]
 
 
 def _misfit(
     column: Measurement,
     conversion: Conversion,
-    own: _One,
-    others: _One,
+    own: _Column,
+    other: _Column,
     limits: _Limits,
 ) -> float:
     """Return how far a conversion leaves own moments from the others'; 1 is the limit."""
     if column.is_logarithm:
         if conversion.offset:
             return np.inf
-        turned = _One(own.mean + float(np.log(conversion.factor)), own.deviation)
+        converted = _Column(own.mean + float(np.log(conversion.factor)), own.deviation)
         ratio = 0.0
     else:
-        turned = _One(
+        converted = _Column(
             conversion.factor * own.mean + conversion.offset,
             conversion.factor * own.deviation,
         )
-        if turned.mean * others.mean <= 0:
+        if converted.mean * other.mean <= 0:
             return np.inf
-        ratio = float(np.log(turned.mean / others.mean))
-    mean = (turned.mean - others.mean) / others.deviation
-    deviation = float(np.log(turned.deviation / others.deviation))
+        ratio = float(np.log(converted.mean / other.mean))
+    mean = (converted.mean - other.mean) / other.deviation
+    deviation = float(np.log(converted.deviation / other.deviation))
     parts = (mean / limits.mean, deviation / limits.deviation, ratio / limits.ratio)
     return float(np.hypot(np.hypot(parts[0], parts[1]), parts[2]))
 
@@ -381,8 +371,8 @@ _SHORT: Final = 3  # letters of a stem that has to be a whole word
 class Conversion:
     """Two units of a quantity: ``second = factor * first + offset``.
 
-    quantity: empty of units that measure many things.
-    stems: what the name of a column of the quantity holds, in lower case.
+    quantity: empty for units that measure many things.
+    stems: parts of the names of such columns, in lower case.
     """
 
     quantity: str
@@ -394,7 +384,7 @@ class Conversion:
 
     @property
     def inverse(self) -> Conversion:
-        """Return the same units the other way round."""
+        """Return the conversion back."""
         return Conversion(
             self.quantity,
             self.second,
@@ -406,18 +396,18 @@ class Conversion:
 
     @property
     def name(self) -> str:
-        """Return what people call it in a file: ``HbA1c, % to mmol/mol``."""
+        """Return the name in a mapping file: ``HbA1c, % to mmol/mol``."""
         return f"{self.quantity}, {self.first} to {self.second}"
 
     @property
     def formula(self) -> str:
-        """Return what to do with a value of the first unit, for people."""
+        """Return the operation on a value of the first unit, for people."""
         sign = "+" if self.offset > 0 else "-"
-        added = f" {sign} {abs(self.offset):.4g}" if self.offset else ""
-        return f"× {self.factor:.4g}{added}"
+        offset = f" {sign} {abs(self.offset):.4g}" if self.offset else ""
+        return f"× {self.factor:.4g}{offset}"
 
-    def is_named(self, text: str) -> bool:
-        """Return whether a column's name or title speaks of the quantity."""
+    def matches(self, text: str) -> bool:
+        """Return whether a column's name or title suggests the quantity."""
         folded = text.casefold()
         words = set(re.split(r"[\W_]+", folded))
         return any(
@@ -459,13 +449,15 @@ _PAIRS: Final = (
 )  # fmt: skip
 
 CONVERSIONS: Final[Sequence[Conversion]] = tuple(
-    each for pair in _PAIRS for each in (pair, pair.inverse)
+    conversion for pair in _PAIRS for conversion in (pair, pair.inverse)
 )
 """Every pair of units, in both directions."""
 
 
 def find_conversion(name: str) -> Conversion | None:
     """Return the conversion of a name, whatever its case; None if there is none."""
-    wanted = " ".join(name.casefold().split())
-    known = (each for each in CONVERSIONS if each.quantity)
-    return next((each for each in known if each.name.casefold() == wanted), None)
+    folded = " ".join(name.casefold().split())
+    for conversion in CONVERSIONS:
+        if conversion.quantity and conversion.name.casefold() == folded:
+            return conversion
+    return None

@@ -259,7 +259,7 @@ def _conversions_for(column: ColumnProposal) -> Iterator[str]:
         for each in CONVERSIONS
         if each.quantity and each.second.casefold() == wanted
     ]
-    for each in sorted(known, key=lambda found: not found.is_named(about)):
+    for each in sorted(known, key=lambda found: not found.matches(about)):
         yield each.name
 
 

@@ -85,7 +85,8 @@ def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> st
     here = moments(own)
     pooled = pool([here, *map(moments, others)])
     columns = [Measurement(0, name, name, **more)]  # type: ignore[arg-type]
-    return question(columns, Distribution.of(here), others_of(here, pooled))
+    own = Distribution.from_moments(here)
+    return question(columns, own, others_of(here, pooled))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
@@ -101,14 +102,15 @@ def test_the_others_are_the_pooled_rows_less_the_own(scale: float) -> None:
 def test_filled_gaps_are_taken_out_of_moments(fill: float) -> None:
     values = rng.normal(5, 2, 60)
     filled = moments(np.append(values, np.full(23, fill)))
-    found = Distribution.of(filled).without(83, np.array([23]), np.array([fill]))
+    gaps = np.array([23]), np.array([fill])
+    found = Distribution.from_moments(filled).without_fills(83, *gaps)
     np.testing.assert_allclose(found.mean, values.mean(), rtol=1e-9)
     np.testing.assert_allclose(found.deviation, values.std(), rtol=1e-9)
 
 
 def test_a_column_of_gaps_alone_says_nothing() -> None:
-    filled = Distribution.of(moments(np.full(10, 7.0)))
-    found = filled.without(10, np.array([10]), np.array([7.0]))
+    filled = Distribution.from_moments(moments(np.full(10, 7.0)))
+    found = filled.without_fills(10, np.array([10]), np.array([7.0]))
     assert found.deviation == 0
 
 
@@ -273,8 +275,8 @@ def test_dates_levels_and_indicators_are_in_no_unit() -> None:
         ("glu", False),
         ("dose", True),
     ]
-    assert found[0].place == plan.columns.index("glu")
-    assert found[0].words == "glu Glucose"
+    assert found[0].index == plan.columns.index("glu")
+    assert found[0].description == "glu Glucose"
 
 
 def test_conversions_lead_there_and_back() -> None:
@@ -286,5 +288,5 @@ def test_conversions_lead_there_and_back() -> None:
         53, abs=0.1
     )
     assert known["temperature"].factor * 37 + 32 == pytest.approx(98.6)
-    assert known["calcium"].is_named("serum Ca")
-    assert not known["calcium"].is_named("cat")
+    assert known["calcium"].matches("serum Ca")
+    assert not known["calcium"].matches("cat")
