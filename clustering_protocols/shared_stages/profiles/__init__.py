@@ -1,6 +1,6 @@
-"""Stage: what the clusters of the chosen run are like, field by field.
+"""Stage: profiles of the clusters of the chosen run, field by field.
 
-The engine puts it behind a protocol's last stage where the terms release profiles, and
+The engine adds it after a protocol's last stage where the terms release profiles, and
 hands out labels with its first task. The stage knows no protocol: it reads labels, the
 fields of the dictionary, and the rows.
 
@@ -11,8 +11,8 @@ fields of the dictionary, and the rows.
 | 8 | `tell-profile` → `profile-told`: the leader's, rounded, if everybody is to read it |
 | 9 | `read-profiles` → `profiles-read`, if everybody is to read them |
 
-Parties read exact totals of their column group; what leaves it is rounded. A party whose
-column group is too small for masked sums makes the profile of its own rows.
+Parties read exact totals of their column group; others get rounded profiles. A party
+whose column group is too small for masked sums makes the profile of its own rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Audience
 
 Labelled = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
-"""Returns what the protocol makes of a result that came with labels."""
+"""Returns the outcome that the protocol makes of a result that came with labels."""
 
 
 NAME: Final = "profiles"
@@ -38,15 +38,15 @@ NAME: Final = "profiles"
 def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
     """Return the stage; it needs the secrets of column groups.
 
-    labelled: returns what the protocol makes of a result.
-    results_to: within which group everybody gets the same result.
+    labelled: returns the outcome that the protocol makes of a result.
+    results_to: the kind of group in which all get the same result.
     """
-    told = release.profiles == "everybody"
+    for_everybody = release.profiles == "everybody"
 
     def analyst() -> Any:
         from clustering_protocols.shared_stages.profiles.roles import ProfilesAnalyst
 
-        return ProfilesAnalyst(told)
+        return ProfilesAnalyst(for_everybody)
 
     def party() -> Any:
         from clustering_protocols.shared_stages.profiles.roles import ProfilesParty
@@ -69,6 +69,6 @@ def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
                 fields=True,
             ),
             Exchange(messages.TellProfile, messages.ProfileTold, audience="column"),
-            *([reading] if told else []),
+            *([reading] if for_everybody else []),
         ),
     )

@@ -1,4 +1,4 @@
-"""What the stage of profiles sends and keeps."""
+"""Messages and memory of the stage of profiles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROFILES: Final = TypeAdapter(tuple[Profile, ...])
 
 
 class TakeLabels(Record):
-    """Task: keep the labels of the chosen run; its result comes with it.
+    """Task: store the labels of the chosen run, which follow from the result.
 
     figures, chosen: as in the task of the last round.
     result: the slot's result, as it will be handed out.
@@ -36,7 +36,7 @@ class TakeLabels(Record):
 
 
 class LabelsTaken(Record):
-    """Contribution: how many clusters this party knows of, by their labels."""
+    """Contribution: the number of clusters that this party knows of, by its labels."""
 
     kind = "labels-taken"
     reach = "agreement"
@@ -46,9 +46,9 @@ class LabelsTaken(Record):
 
 
 class AddProfile(Record):
-    """Task: add to a sum; the total of the sum before comes with it.
+    """Task: add to a sum; the total of the previous one comes with it.
 
-    n_clusters: how many clusters there are, over all parties.
+    n_clusters: over all parties.
     """
 
     kind = "add-profile"
@@ -59,7 +59,7 @@ class AddProfile(Record):
 
 
 class ProfileShare(Record):
-    """Contribution: this party's masked share of the sum; empty of one that is alone."""
+    """Contribution: this party's masked share of the sum; empty if it is alone."""
 
     kind = "profile-share"
     reach = "hidden"
@@ -78,7 +78,7 @@ class AddingProfile(Record):
 
 
 class TellProfile(Record):
-    """Task: make the profile; the total of the last sum comes with it."""
+    """Task: make the profile from the total of the last sum."""
 
     kind = "tell-profile"
 
@@ -86,10 +86,7 @@ class TellProfile(Record):
 
 
 class ProfileTold(Record):
-    """Contribution: the rounded profile as JSON, of the leader of a group that tells one.
-
-    Empty of all others.
-    """
+    """Contribution: the rounded profile as JSON, from leaders; empty from the others."""
 
     kind = "profile-told"
     meaning = "The rounded profile of the clusters of all parties."
@@ -98,7 +95,7 @@ class ProfileTold(Record):
 
     @property
     def tables(self) -> tuple[ReadableTable, ...]:
-        """Return the profile as people read it."""
+        """Return the profile as a table."""
         return () if not len(self.text) else (one_profile(self.text).table,)
 
 
@@ -111,13 +108,13 @@ class ReadProfiles(Record):
 
 
 class ProfilesRead(Record):
-    """Contribution: the profile of the own column group is what was added up."""
+    """Contribution: the profile of the own column group agrees with its totals."""
 
     kind = "profiles-read"
 
 
 class ProfiledClusters(Record):
-    """Memory: of how many clusters a profile is added up."""
+    """Memory: the number of clusters of a profile."""
 
     kind = "profiled-clusters"
 
@@ -125,7 +122,7 @@ class ProfiledClusters(Record):
 
 
 class ProfileMemory(Record):
-    """Memory: the profile of this party's fields, exact and as it is told, as JSON."""
+    """Memory: the profile of this party's fields, exact and rounded, as JSON."""
 
     kind = "profiled"
 
@@ -150,16 +147,16 @@ def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
 
 def one_profile(text: ByteArray) -> Profile:
     """Return the only profile in JSON bytes; :class:`Malformed` if there is not one."""
-    found = read_profiles(text)
-    if len(found) != 1:
+    profiles = read_profiles(text)
+    if len(profiles) != 1:
         raise Malformed("One profile was asked for.")
-    return found[0]
+    return profiles[0]
 
 
 def profiles_in(memory: Memory) -> tuple[Profile, ...]:
-    """Return what a party has learnt: of its own fields first, then what all were told."""
-    own, told = memory.get(ProfileMemory), memory.get(ReadProfiles)
-    found = () if own is None else read_profiles(own.exact)
-    others = () if told is None else read_profiles(told.text)
-    here = {profile.column for profile in found if not profile.own}
-    return (*found, *(each for each in others if each.column not in here))
+    """Return the profiles in memory: of own fields, then of other column groups."""
+    own, published = memory.get(ProfileMemory), memory.get(ReadProfiles)
+    exact = () if own is None else read_profiles(own.exact)
+    rounded = () if published is None else read_profiles(published.text)
+    columns = {profile.column for profile in exact if not profile.own}
+    return (*exact, *(p for p in rounded if p.column not in columns))

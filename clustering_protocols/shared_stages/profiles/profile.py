@@ -1,8 +1,8 @@
-"""A profile, made of the sums of a column group: exact, or as it is told outside.
+"""Profiles made from the sums of a column group, exact or rounded for others.
 
-Told outside, shares are multiples of 1/20 of their line, quartiles are where such shares
-reach them, and means and spreads are multiples of a round number of about a twentieth of
-the field's spread within lines.
+In a rounded profile shares are multiples of 1/20 of their line, quartiles are where such
+shares reach them, and means and spreads are multiples of a round number of about a
+twentieth of the field's spread within lines.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from clustering_protocols.terms.schema import Field, Schema
 OTHER_LEVELS: Final = "other levels"
 _QUARTILES: Final = (0.25, 0.5, 0.75)
 _MOST_DIFFERENT: Final = 1000.0
-_SAME: Final = 1e-6
-_ALIKE: Final = 1e-9  # means that agree to nine digits do not differ
+_TOLERANCE: Final = 1e-6
+_EQUAL_MEANS: Final = 1e-9  # means that agree to nine digits do not differ
 
 
 @dataclass(frozen=True, eq=False)
-class _Maker:
-    """Makes the profile of complete totals."""
+class _FieldProfiles:
+    """The fields of a profile of complete totals."""
 
     totals: ProfileTotals
     rounded: bool
@@ -47,38 +47,37 @@ class _Maker:
     def n_lines(self) -> int:
         return len(self.totals.lines)
 
-    def fields(self) -> Iterator[FieldProfile]:
-        fields = self.totals.fields
-        for place, field in enumerate(fields.schema.fields):
+    def __iter__(self) -> Iterator[FieldProfile]:
+        numbers = categories = 0
+        for field in self.totals.fields.schema.fields:
             if levels_of(field):
-                column = int(np.searchsorted(fields.categories, place))
-                yield self._of_levels(field, column)
+                yield self._of_levels(field, categories)
+                categories += 1
             else:
-                yield self._of_numbers(
-                    field, int(np.searchsorted(fields.numbers, place))
-                )
+                yield self._of_numbers(field, numbers)
+                numbers += 1
 
     def _of_numbers(self, field: Field, column: int) -> FieldProfile:
         totals, lines = self.totals, range(self.n_lines)
         counts = totals.counts[: self.n_lines, column]
-        told = totals.has_enough_values[: self.n_lines, column]
+        shown = totals.has_enough_values[: self.n_lines, column]
         mean = totals.means[: self.n_lines, column]
         spread = totals.spreads[: self.n_lines, column]
         if self.rounded:
-            step = _step(counts[told], mean[told], np.square(spread[told]))
-            mean, spread = (np.rint(each / step) * step for each in (mean, spread))
+            step = _step(counts[shown], mean[shown], np.square(spread[shown]))
+            mean, spread = np.rint(mean / step) * step, np.rint(spread / step) * step
             counts = self._rounded_counts(counts)
-        seen = counts[told], mean[told], np.square(spread[told])
+        variance = np.square(spread[shown])
         return FieldProfile(
             **_describe_field(field),
             is_date=field.type == "date",
-            n_rows=tuple(int(counts[i]) if told[i] else None for i in lines),
-            mean=tuple(float(mean[i]) if told[i] else None for i in lines),
-            spread=tuple(float(spread[i]) if told[i] else None for i in lines),
+            n_rows=tuple(int(counts[i]) if shown[i] else None for i in lines),
+            mean=tuple(float(mean[i]) if shown[i] else None for i in lines),
+            spread=tuple(float(spread[i]) if shown[i] else None for i in lines),
             quartiles=tuple(
-                self._quartiles(i, column) if told[i] else None for i in lines
+                self._quartiles(i, column) if shown[i] else None for i in lines
             ),
-            difference=_difference(*seen),
+            difference=_difference(counts[shown], mean[shown], variance),
         )
 
     def _rounded_counts(self, counts: IntArray) -> IntArray:
@@ -95,41 +94,37 @@ class _Maker:
         counts, middles = totals.histograms[line, column], totals.grid.middles(column)
         if self.rounded:
             shares = np.rint(SHARES * np.cumsum(counts) / counts.sum())
-            found = [
+            quartiles = [
                 float(middles[np.searchsorted(shares, SHARES * q)]) for q in _QUARTILES
             ]
         else:
-            found = [quantile(counts, middles, q) for q in _QUARTILES]
-        first, second, third = (None if np.isnan(q) else q for q in found)
+            quartiles = [quantile(counts, middles, q) for q in _QUARTILES]
+        first, second, third = (None if np.isnan(q) else q for q in quartiles)
         return first, second, third
 
     def _of_levels(self, field: Field, column: int) -> FieldProfile:
         ends, smallest = self.totals.fields.ends, self.totals.smallest
-        all_counts = self.totals.levels[: self.n_lines, ends[column] : ends[column + 1]]
-        counts, names = all_counts, list(levels_of(field))
-        enough = counts.sum(axis=1) >= smallest
+        counts = self.totals.levels[: self.n_lines, ends[column] : ends[column + 1]]
+        names = list(levels_of(field))
+        shown = counts.sum(axis=1) >= smallest
         if self.rounded:
-            counts, names, apart = _without_rare(counts, names, smallest)
-            enough &= apart
-        told: list[bool] = enough.tolist()
+            counts, names, has_levels = _without_rare(counts, names, smallest)
+            shown &= has_levels
         n_rows = counts.sum(axis=1)
         shares = counts / np.maximum(n_rows, 1)[:, None]
         if self.rounded:
             shares = np.rint(SHARES * shares) / SHARES
             n_rows = self._rounded_counts(n_rows)
-        kept = np.flatnonzero(told)
-        variance = (shares * (1.0 - shares))[kept]
+        variance = (shares * (1.0 - shares))[shown]
+        lines = range(self.n_lines)
         return FieldProfile(
             **_describe_field(field),
-            n_rows=tuple(
-                int(n) if t else None for n, t in zip(n_rows, told, strict=True)
-            ),
+            n_rows=tuple(int(n_rows[i]) if shown[i] else None for i in lines),
             levels=tuple(names),
             shares=tuple(
-                tuple(map(float, s)) if t else None
-                for s, t in zip(shares, told, strict=True)
+                tuple(map(float, shares[i])) if shown[i] else None for i in lines
             ),
-            difference=_difference(n_rows[kept], shares[kept], variance),
+            difference=_difference(n_rows[shown], shares[shown], variance),
         )
 
 
@@ -140,10 +135,10 @@ def profile_of(
 
     column: the column group.
     own: whether the sums are of one party alone.
-    rounded: whether it is to be told outside.
+    rounded: whether others are to read it.
     """
     lines = totals.lines
-    found = list(_Maker(totals, rounded).fields()) if len(lines) else []
+    fields = _FieldProfiles(totals, rounded) if len(lines) else ()
     return Profile(
         column=column,
         own=own,
@@ -151,7 +146,7 @@ def profile_of(
         others=lines.others,
         n_rows=tuple(totals.line_rows[: len(lines)].tolist()),
         rounded=rounded,
-        fields=tuple(sorted(found, key=lambda field: -field.difference)),
+        fields=tuple(sorted(fields, key=lambda field: -field.difference)),
         survival=tuple(_survival(totals, rounded=rounded)) if len(lines) else (),
         is_description=totals.describes,
     )
@@ -159,38 +154,40 @@ def profile_of(
 
 def _survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
     fields, n_lines = totals.fields.schema.fields, len(totals.lines)
-    for (place, _), counts in zip(totals.fields.times, totals.survival, strict=True):
-        most, smallest = fields[place].bounds[1], totals.smallest
+    for (index, _), counts in zip(totals.fields.times, totals.survival, strict=True):
+        field, limit = fields[index], fields[index].bounds[1]
         yield Survival(
-            **_describe_field(fields[place]),
-            event=fields[place].event,
-            most=most,
+            **_describe_field(field),
+            event=field.event,
+            most=limit,
             lines=tuple(
-                merge_line(line, most, smallest, rounded=rounded)
+                merge_line(line, limit, totals.smallest, rounded=rounded)
                 for line in counts[:n_lines]
             ),
         )
 
 
-def agree(own: Profile, told: Profile) -> bool:
-    """Return whether two profiles say the same, to six digits of every number.
+def agree(left: Profile, right: Profile) -> bool:
+    """Return whether two profiles are equal, to six digits of every number.
 
     Two machines make profiles of the same sums that differ by less.
     """
-    mine, theirs = own.model_dump(), told.model_dump()
-    for each in (mine, theirs):
-        each["fields"] = sorted(each["fields"], key=lambda field: field["name"])
-    return _alike(mine, theirs)
+    values = left.model_dump(), right.model_dump()
+    for profile in values:
+        profile["fields"] = sorted(profile["fields"], key=lambda field: field["name"])
+    return _are_close(*values)
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[k], other[k]) for k in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_SAME)
-    return bool(one == other)
+def _are_close(left: Any, right: Any) -> bool:
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(
+            _are_close(left[key], right[key]) for key in left
+        )
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_are_close, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return math.isclose(left, right, rel_tol=_TOLERANCE)
+    return bool(left == right)
 
 
 def _describe_field(field: Field) -> dict[str, Any]:
@@ -200,48 +197,49 @@ def _describe_field(field: Field) -> dict[str, Any]:
 def _without_rare(
     counts: IntArray, names: list[str], smallest: int
 ) -> tuple[IntArray, list[str], MaskArray]:
-    """Return counts in which rare levels of a line are together the last one.
+    """Return counts in which the rare levels of each line are merged into the last one.
 
-    In each line the levels of fewer than ``smallest`` rows, those of none too, are one
-    group, filled up by the next rarest until it holds so many. Nothing is told of a line
-    in which fewer than two groups are left: one yes among many no is nobody's business.
+    In each line the levels of fewer than ``smallest`` rows, empty ones included, are one
+    group, filled up by the next rarest until it holds so many. A line in which fewer than
+    two groups remain is not shown: one yes among many no would point at a person.
 
     Returns counts, int64 (l, groups).
     Returns names, list of str.
-    Returns told, bool (l,).
+    Returns shown, bool (l,).
     """
-    grouped = np.array([_in_group(line, smallest) for line in counts], dtype=bool)
-    grouped = grouped.reshape(counts.shape)
-    told = (~grouped).sum(axis=1) + grouped.any(axis=1) >= 2
-    kept = np.where(grouped, 0, counts)
-    listed = kept[told].any(axis=0)
-    names = [names[place] for place in np.flatnonzero(listed)]
-    if listed.any() and not grouped[told].any():
-        return kept[:, listed], names, told
-    others = np.where(grouped, counts, 0).sum(axis=1)
-    return np.column_stack([kept[:, listed], others]), [*names, OTHER_LEVELS], told
+    rare = np.array([_rare_levels(line, smallest) for line in counts], dtype=bool)
+    rare = rare.reshape(counts.shape)
+    shown = (~rare).sum(axis=1) + rare.any(axis=1) >= 2
+    frequent = np.where(rare, 0, counts)
+    has_rows = frequent[shown].any(axis=0)
+    names = [names[level] for level in np.flatnonzero(has_rows)]
+    if has_rows.any() and not rare[shown].any():
+        return frequent[:, has_rows], names, shown
+    merged = np.where(rare, counts, 0).sum(axis=1)
+    counts = np.column_stack([frequent[:, has_rows], merged])
+    return counts, [*names, OTHER_LEVELS], shown
 
 
-def _in_group(counts: IntArray, smallest: int) -> MaskArray:
-    """Return which levels (m,) of a line are told together."""
+def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:
+    """Return which levels (m,) of a line are merged."""
     ascending = np.argsort(counts, kind="stable")
-    n_grouped = int(np.count_nonzero(counts < smallest))
-    while n_grouped and n_grouped < len(counts):
-        if counts[ascending[:n_grouped]].sum() >= smallest:
+    n_rare = int(np.count_nonzero(counts < smallest))
+    while n_rare and n_rare < len(counts):
+        if counts[ascending[:n_rare]].sum() >= smallest:
             break
-        n_grouped += 1
-    found = np.zeros(len(counts), dtype=np.bool_)
-    found[ascending[:n_grouped]] = True
-    return found
+        n_rare += 1
+    rare = np.zeros(len(counts), dtype=np.bool_)
+    rare[ascending[:n_rare]] = True
+    return rare
 
 
 def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
-    """Return of what means and spreads of a number are told multiples.
+    """Return the step to which means and spreads of a number are rounded.
 
-    The largest 1, 2 or 5 times a power of ten up to a twentieth of its spread; of a
-    constant, of its size.
+    The largest 1, 2 or 5 times a power of ten up to a twentieth of its spread, or of the
+    size of a constant.
     """
-    between, within = _spreads(counts, means, variances)
+    between, within = _variances(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
     return round_down((spread or 1.0) / SHARES)  # all members find the same step
 
@@ -252,15 +250,15 @@ def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> f
     counts: int64 (l,).
     means, variances: float64 (l,) or (l, levels).
     """
-    between, within = _spreads(counts, means, variances)
-    if between <= (_ALIKE * np.abs(means).max(initial=0.0)) ** 2:
+    between, within = _variances(counts, means, variances)
+    if between <= (_EQUAL_MEANS * np.abs(means).max(initial=0.0)) ** 2:
         return 0.0
     if within <= 0:
         return _MOST_DIFFERENT
     return float(min((between / within) ** 0.5, _MOST_DIFFERENT))
 
 
-def _spreads(
+def _variances(
     counts: IntArray, means: FloatArray, variances: FloatArray
 ) -> tuple[float, float]:
     """Return the variance between lines, and the mean variance within them."""
@@ -275,14 +273,14 @@ def _spreads(
 def own_profile(
     schema: Schema, data: DataSource, labels: IntArray, column: int, smallest: int
 ) -> Profile:
-    """Return what the clusters are like over the rows of one party.
+    """Return the profile of the clusters over the rows of one party.
 
     data: as the dictionary describes them, before anything is filled or scaled.
     labels: int64 (n_rows,); -1 for rows that are left out.
     column: the column group.
-    smallest: clusters with fewer of these rows are one line together.
+    smallest: clusters with fewer of these rows are merged into one line.
     """
-    known = ProfileTotals(
+    totals = ProfileTotals(
         fields=ProfileFields(schema),
         n_clusters=1 + int(labels.max(initial=0)),
         n_rows=data.n_rows,
@@ -290,5 +288,5 @@ def own_profile(
         smallest=smallest,
     )
     for _ in range(N_SUMS):
-        known = known.with_sum(share_of(known, data, labels))
-    return profile_of(known, column, own=True, rounded=False)
+        totals = totals.with_sum(share_of(totals, data, labels))
+    return profile_of(totals, column, own=True, rounded=False)

@@ -1,6 +1,6 @@
 """How parties of split rows agree on a start: V(0), in scaled units.
 
-No start holds a row.
+No start is a row.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -8,10 +8,10 @@ No start holds a row.
 | 2 | `settle` → `settled` | the leader's to all: `start-centroids`, or `lane-starts` |
 | 3 | `confirm` → `confirmed` | |
 
-Starts that race come as `lane-starts`. Once all have confirmed, all have the start,
-anyone who is asked for the first update.
+Several starts that race come as `lane-starts`. Once all have confirmed, every party has
+the start, whichever of them is asked for the first update.
 
-Parameters of a protocol that starts so have ``n_clusters``, ``init`` and ``start``,
+Parameters of a protocol with such starts have ``n_clusters``, ``init`` and ``start``,
 ``initial_centroids``, ``n_init`` and ``scaling``.
 """
 
@@ -35,12 +35,13 @@ _role = roles_of(__name__)
 
 def check_given(params: Any) -> None:
     """Refuse a given start without centroids, or centroids that do not fit."""
-    given = params.initial_centroids
-    if (params.start == "given") != (given is not None):
+    centroids = params.initial_centroids
+    if (params.start == "given") != (centroids is not None):
         raise InvalidParameters("init 'given' and initial_centroids go together.")
-    if given is not None and len(given) != params.n_clusters:
+    if centroids is not None and len(centroids) != params.n_clusters:
         raise InvalidParameters(
-            f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
+            f"initial_centroids has {len(centroids)} rows for {params.n_clusters} "
+            "clusters."
         )
 
 
@@ -54,12 +55,12 @@ def check_runs(runs: Sequence[Any]) -> None:
 
 
 def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
-    """Return that parties start from few rows of a cluster; empty if they do not."""
-    each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
-    if params.start != "careful" or not 0 < each < LEAST_OWN_ROWS:
+    """Return a note if parties have few rows of a cluster to start from, else ""."""
+    mean = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
+    if params.start != "careful" or not 0 < mean < LEAST_OWN_ROWS:
         return ""
     return (
-        f"A party has {each:.1f} rows of each cluster in the mean, and starts "
+        f"A party has {mean:.1f} rows of each cluster in the mean, and starts "
         "from clusters of five"
     )
 

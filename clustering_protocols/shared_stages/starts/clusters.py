@@ -27,13 +27,13 @@ from clustering_protocols.shared_stages.scaling import Scaler
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
 DESCRIBED: Final = 2
-"""How many clusters of its own a party describes for each that is asked for.
+"""How many clusters of its own a party describes for each of the session's.
 
-As many as asked for are too few where sizes differ much: a party's own best ones split
-the largest cluster, and no centroid is left for the smallest.
+One for each is too few where sizes differ much: k-means splits the largest cluster of a
+party, and no centroid remains for the smallest.
 """
 _ROWS_OF_EACH: Final = 15
-"""A party with fewer rows for each describes as many as are asked for."""
+"""With fewer rows for each, a party describes as many clusters as the session has."""
 _N_INIT: Final = 50
 _N_INIT_LOCAL: Final = (5, 20)
 """Fewest and most; between them what a million rows times clusters allow."""
@@ -43,27 +43,27 @@ _MAX_FILLED: Final = 10
 
 def sample(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
     """Return at most 20,000 rows (s, m), scaled, without holding the others."""
-    chosen = np.sort(stream.permutation(data.n_rows)[:_SAMPLE_ROWS])
-    return scale(take(data, chosen))
+    rows = np.sort(stream.permutation(data.n_rows)[:_SAMPLE_ROWS])
+    return scale(take(data, rows))
 
 
 def take(data: DataSource, rows: IntArray) -> FloatArray:
     """Return some rows (s, m) by number, in one pass over the batches."""
-    found = np.empty((len(rows), len(data.columns)))
+    X = np.empty((len(rows), len(data.columns)))
     begin = 0
     for batch in data.batches():
         inside = (rows >= begin) & (rows < begin + len(batch))
-        found[inside] = batch[rows[inside] - begin]
+        X[inside] = batch[rows[inside] - begin]
         begin += len(batch)
-    return found
+    return X
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalCentroids:
-    """What a party says of its own clusters, so that others can start from them.
+    """A party's description of its own clusters, from which others can start.
 
     centroids: float64 (c, m), in scaled units; 0 where there is no cluster. c is
-        DESCRIBED times the number of clusters asked for, whatever the party has.
+        DESCRIBED times the session's number of clusters, whatever the party has.
     sizes: int64 (c,); rows of each cluster to the nearest multiple of five; 0 where there
         is no cluster. None has fewer than five rows.
     """
@@ -75,27 +75,27 @@ class LocalCentroids:
 def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroids:
     """Return the k-means centroids of a party's own rows, from the best of several starts.
 
-    No cluster has fewer than five rows: it takes the nearest of others. To leave it out
-    instead would lose a small cluster whose rows k-means has parted. Centroids are
-    rounded as published ones are: what two sessions over nearly the same rows differ by
-    says little of a row.
+    A cluster with fewer than five rows takes the nearest ones of other clusters: dropping
+    it would lose a small cluster that k-means has split. Centroids are rounded as
+    published ones are, so that the difference of two sessions over nearly the same rows
+    reveals little of a row.
 
-    X: float64 (n, m), scaled rows; of fewer than five nothing is said.
+    X: float64 (n, m), scaled rows; fewer than five are not described.
     """
     # not above: an analyst draws no start
     from clustering_protocols.algorithms.lloyd import ScaledRows, lloyd
 
-    wanted = DESCRIBED * k
-    centroids = np.zeros((wanted, X.shape[1]))
-    sizes = np.zeros(wanted, dtype=np.int64)
+    n_described = DESCRIBED * k
+    centroids = np.zeros((n_described, X.shape[1]))
+    sizes = np.zeros(n_described, dtype=np.int64)
     if len(X) < LEAST_OWN_ROWS:
         return LocalCentroids(centroids=centroids, sizes=sizes)
-    rows = ScaledRows.scale(ArrayRows(X), ONE_THREAD, wanted)
-    n_clusters = wanted if len(X) >= _ROWS_OF_EACH * wanted else k
+    rows = ScaledRows.scale(ArrayRows(X), ONE_THREAD, n_described)
+    n_clusters = n_described if len(X) >= _ROWS_OF_EACH * n_described else k
     n_clusters = min(n_clusters, len(X) // LEAST_OWN_ROWS)
     n_init = int(np.clip(10**6 // (len(X) * n_clusters), *_N_INIT_LOCAL))
-    drawn = [draw_rows(X, n_clusters, stream) for _ in range(n_init)]
-    runs = [lloyd(rows, rows.take(numbers), _MAX_ITER) for numbers in drawn]
+    seeds = [draw_rows(X, n_clusters, stream) for _ in range(n_init)]
+    runs = [lloyd(rows, rows.take(numbers), _MAX_ITER) for numbers in seeds]
     best = min(runs, key=lambda run: run.inertia)
     labels = fill_clusters(X, best.V + rows.units.offset)
     for cluster in range(n_clusters):
@@ -112,20 +112,20 @@ def draw_rows(
     """Return the numbers (k,) of rows, of weights (n,), that greedy k-means++ draws.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007;
-    of 2 + log k rows that are drawn for each place the one counts that leaves the rows
-    nearest.
+    for each centroid 2 + log k candidates are drawn, and the one with the smallest sum of
+    distances is taken.
     """
     numbers = np.empty(k, dtype=np.int64)
     nearest = np.ones(len(X))  # the first draw is uniform
     for c in range(k):
         cumulative = np.cumsum(weights * nearest)
-        at = stream.uniform(2 + int(np.log(k)) if c else 1) * cumulative[-1]
-        drawn = np.minimum(np.searchsorted(cumulative, at), len(X) - 1)
-        away = np.array([np.square(X - X[row]).sum(axis=1) for row in drawn])
+        levels = stream.uniform(2 + int(np.log(k)) if c else 1) * cumulative[-1]
+        candidates = np.minimum(np.searchsorted(cumulative, levels), len(X) - 1)
+        D = np.array([np.square(X - X[row]).sum(axis=1) for row in candidates])
         if c:
-            away = np.minimum(away, nearest)
-        best = int((weights * away).sum(axis=1).argmin())
-        numbers[c], nearest = drawn[best], away[best]
+            D = np.minimum(D, nearest)
+        best = int((weights * D).sum(axis=1).argmin())
+        numbers[c], nearest = candidates[best], D[best]
         if not nearest.any():
             nearest = np.ones(len(X))  # every row coincides with a drawn one
     return numbers
@@ -134,8 +134,8 @@ def draw_rows(
 def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
     """Return labels (n,) by which each cluster has five rows or more, around V (k, m).
 
-    A cluster with fewer takes those rows that come least farther from their centroid, of
-    clusters that can spare them; then means and nearest rows are found again. n ≥ 5k.
+    A cluster with fewer takes the rows whose distance to their centroid grows least, from
+    clusters that can spare them; then means and labels are computed again. n ≥ 5k.
     """
     labels = np.empty(0, dtype=np.int64)
     for _ in range(_MAX_FILLED):
@@ -168,7 +168,7 @@ def _fill(D: FloatArray, labels: IntArray) -> IntArray:
 def round_mean(members: FloatArray) -> FloatArray:
     """Return the mean (m,) of rows (n, m), in steps of at least max(1/20, 5/n) spreads.
 
-    Steps are round numbers: of others a mean would say what the size and the spreads are.
+    Steps are round numbers: other steps would reveal the size and the spreads.
     """
     step = steps_of(np.array([len(members)]), members.std(axis=0))[0]
     mean = members.mean(axis=0)
@@ -201,14 +201,14 @@ def merge(
 
     Raises InvalidData if no party has a cluster of five rows.
     """
-    given = weights > 0
-    if not given.any():
+    occupied = weights > 0
+    if not occupied.any():
         raise InvalidData(
             f"No party has a cluster of {LEAST_OWN_ROWS} rows to start from: take fewer "
             "clusters."
         )
-    centroids, weights = centroids[given], weights[given]
-    if len(centroids) < k:  # what coincides is moved apart by the updates
+    centroids, weights = centroids[occupied], weights[occupied]
+    if len(centroids) < k:  # the updates move coinciding centroids apart
         return np.resize(centroids, (k, centroids.shape[1]))
     runs = [_weighted_means(centroids, weights, k, stream) for _ in range(_N_INIT)]
     return min(runs, key=lambda run: run[0])[1]
@@ -222,10 +222,10 @@ def _weighted_means(
     for _ in range(_MAX_ITER):
         D = squared_distances(X, V)
         labels = D.argmin(axis=1)
-        held, sums = np.bincount(labels, weights, k), np.zeros_like(V)
+        totals, sums = np.bincount(labels, weights, k), np.zeros_like(V)
         np.add.at(sums, labels, weights[:, None] * X)
         moved = V.copy()
-        moved[held > 0] = sums[held > 0] / held[held > 0, None]
+        moved[totals > 0] = sums[totals > 0] / totals[totals > 0, None]
         if np.array_equal(moved, V):
             break
         V = moved

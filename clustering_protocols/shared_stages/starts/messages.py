@@ -43,7 +43,7 @@ class ProposedByAll(Candidates):
     kind = "proposed-by-all"
 
     def drop_clusters(self) -> ProposedByAll:
-        """Return the same without any cluster."""
+        """Return an empty record, which takes no room in memory."""
         return ProposedByAll(centroids=self.centroids[:0], sizes=self.sizes[:0])
 
 
@@ -60,7 +60,7 @@ class StartSettled(Record):
 
 
 class KeepStart(Record):
-    """Task: keep the start that came; who is left out of the first update needs it too."""
+    """Task: store the start, which a party left out of the first update needs too."""
 
     kind = "confirm"
 
@@ -72,7 +72,7 @@ class StartKept(Record):
 
 
 class StartState(Record):
-    """The analyst's state while the parties agree on a start: what it asked last."""
+    """The analyst's state while the parties agree on a start: its last question."""
 
     kind = "starting"
 
@@ -80,7 +80,7 @@ class StartState(Record):
 
 
 class LaneStarts(Record):
-    """Envelope, and memory until one is chosen: V(0) of each start, in scaled units."""
+    """Envelope, and memory until one start is chosen: V(0) of each, in scaled units."""
 
     kind = "lane-starts"
     meaning = "The centroids from which all parties start, for the parties."

@@ -32,49 +32,47 @@ from clustering_protocols.shared_stages.statistics import magnitudes
 from . import clusters, messages
 
 
-def of_lane(purpose: str, lane: int) -> str:
-    """Return what one of several starts is drawn for; the first as if it were alone."""
+def lane_purpose(purpose: str, lane: int) -> str:
+    """Return the purpose of a lane's draws; the first is drawn as a single start."""
     return f"{purpose}/{lane}" if lane else purpose
 
 
 def without_messages(
     context: PartyContext[Any], scale: Scaler, lane: int = 0
 ) -> FloatArray:
-    """Return a start that every party of the session finds for itself."""
-    params = context.session.params
+    """Return a start that every party of the session computes for itself."""
+    session, column = context.session, context.slot.column
+    params = session.params
     if params.init == "given":
-        return scale(select_initial_centroids(context.session, context.slot.column))
+        ends = np.cumsum(session.column_widths)
+        centroids = np.array(params.initial_centroids, dtype=np.float64)
+        return scale(np.split(centroids, ends, axis=1)[column])
     # one stream per column group: the parties of a row group hold different columns
-    scope: Scope = "column" if context.session.layout.n_column_groups == 1 else "row"
-    purpose = of_lane(f"start/{context.slot.column}", lane)
-    stream = group_stream(context, scope, purpose)
-    drawn = stream.uniform(params.n_clusters, scale.offset.size)
+    scope: Scope = "column" if session.layout.n_column_groups == 1 else "row"
+    stream = group_stream(context, scope, lane_purpose(f"start/{column}", lane))
+    shares = stream.uniform(params.n_clusters, scale.offset.size)
     low, high = scale.ranges
-    V = scale(low + (high - low) * drawn)
+    V = scale(low + (high - low) * shares)
     return np.clip(V, -scale.limit, scale.limit)  # wide ranges, rows near to each other
 
 
-def select_initial_centroids(session: SessionContext[Any], column: int) -> FloatArray:
-    """Return the columns (k, m) of the given centroids that a column group holds."""
-    widths = session.column_widths
-    begin = sum(widths[:column])
-    rows = np.array(session.params.initial_centroids, dtype=np.float64)
-    return rows[:, begin : begin + widths[column]]
-
-
-_Asked = Literal["propose", "settle", "confirm"]
+_Step = Literal["propose", "settle", "confirm"]
+_TASKS: Mapping[_Step, Record] = {
+    "propose": messages.Propose(),
+    "settle": messages.Settle(),
+    "confirm": messages.KeepStart(),
+}
 
 
 class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
-    """Relays; it learns nothing but that the parties answered."""
+    """Relays; learns only that the parties answered."""
 
     state = messages.StartState
 
     def start(self, session: SessionContext[Any]) -> Ask | Finish:
-        """Ask for candidates, or straight for the start."""
-        if session.params.start == "careful":
-            return _ask(session, "propose")
-        return _ask(session, "settle")
+        """Ask for candidates, or for the start at once."""
+        careful = session.params.start == "careful"
+        return _ask(session, "propose" if careful else "settle")
 
     def step(
         self,
@@ -82,22 +80,14 @@ class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
         state: messages.StartState,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
-        """Have the leader settle, the others keep what it sealed; then continue."""
+        """Have the leader settle the start and the others confirm it."""
         if state.asked == "confirm":
             return Finish()
         return _ask(session, "settle" if state.asked == "propose" else "confirm")
 
 
-_TASKS: Mapping[_Asked, Record] = {
-    "propose": messages.Propose(),
-    "settle": messages.Settle(),
-    "confirm": messages.KeepStart(),
-}
-
-
-def _ask(session: SessionContext[Any], asked: _Asked) -> Ask:
-    state = messages.StartState(asked=asked)
-    return Ask.everybody(session, _TASKS[asked], state=state)
+def _ask(session: SessionContext[Any], step: _Step) -> Ask:
+    return Ask.everybody(session, _TASKS[step], state=messages.StartState(asked=step))
 
 
 _Task = messages.Propose | messages.Settle | messages.KeepStart
@@ -110,7 +100,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
 
     def reply(self, context: PartyContext[Any], task: _Task, data: DataSource) -> Reply:
         """Seal candidates to the leader, or the start to all."""
-        leader, *others = context.session.slots
+        leader, *members = context.session.slots
         if isinstance(task, messages.Propose):
             return _propose(context, data)
         if isinstance(task, messages.KeepStart):
@@ -121,45 +111,44 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         settled = _draw_starts(context, data)
         return Reply(
             contribution=messages.StartSettled(),
-            envelopes=[PeerMessage(peer=slot, content=settled) for slot in others],
+            envelopes=[PeerMessage(peer=slot, content=settled) for slot in members],
             remember=[settled],
         )
 
     def receive(
         self, context: PartyContext[Any], envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Keep the start, or collect the candidates of all."""
-        leader, *others = context.session.slots
+        """Store the start, or collect the candidates of all."""
+        leader, *members = context.session.slots
         if context.slot.name != leader:
             start = content_of(leader, envelopes, "A start")
-            if not isinstance(start, _kind(context)):
+            several = context.session.params.n_init > 1
+            kind = messages.LaneStarts if several else messages.StartCentroids
+            if not isinstance(start, kind):
                 raise EnvelopeRefused("The leader sends the start, nothing else.")
             return [_check_content(context, start)]
         contents = {envelope.peer: envelope.content for envelope in envelopes}
-        if set(contents) != set(others):
+        if set(contents) != set(members):
             raise ProtocolFailed("The candidates of a party are missing.")
-        proposed: list[messages.Candidates] = [context.recall(messages.ProposedByAll)]
-        for slot in others:
-            found = _check_content(context, contents[slot])
-            if not isinstance(found, messages.Candidates):
+        proposals: list[messages.Candidates] = [context.recall(messages.ProposedByAll)]
+        for slot in members:
+            proposal = _check_content(context, contents[slot])
+            if not isinstance(proposal, messages.Candidates):
                 raise EnvelopeRefused("A party sends centroids of its own clusters.")
-            proposed.append(found)
-        return [
-            messages.ProposedByAll(
-                centroids=np.concatenate([each.centroids for each in proposed]),
-                sizes=np.concatenate([each.sizes for each in proposed]),
-            )
-        ]
+            proposals.append(proposal)
+        return [messages.ProposedByAll(**_join(proposals))]
 
 
-def _kind(context: PartyContext[Any]) -> type[_Settled]:
-    """Return what the leader settles: one start, or several that are to race."""
-    several = context.session.params.n_init > 1
-    return messages.LaneStarts if several else messages.StartCentroids
+def _join(
+    parts: Sequence[messages.Candidates | clusters.LocalCentroids],
+) -> dict[str, Any]:
+    return {
+        "centroids": np.concatenate([part.centroids for part in parts]),
+        "sizes": np.concatenate([part.sizes for part in parts]),
+    }
 
 
 def _draw_starts(context: PartyContext[Any], data: DataSource) -> _Settled:
-    """Return what the leader seals to all: every start drawn for itself."""
     params = context.session.params
     if params.start == "careful":
         lanes = _merge_candidates(context)
@@ -183,7 +172,7 @@ def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:
         raise ProtocolFailed("The candidates of a party are missing.")
     by_party = proposed.sizes.reshape(shape).astype(np.float64)
     rows = np.array([session.member(slot).n_rows for slot in session.slots])
-    # a party describes a sample of its rows, and counts for all of them
+    # a party describes a sample of its rows, and has the weight of all of them
     sampled = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
     weights = by_party / sampled * rows[:, None, None]
     centroids = proposed.centroids.reshape(*shape, width)
@@ -204,24 +193,19 @@ def _sample(context: PartyContext[Any], data: DataSource) -> FloatArray:
 
 
 def _streams(context: PartyContext[Any], purpose: str) -> list[KeyedStream]:
-    """Return a stream for each start."""
     lanes = range(context.session.params.n_init)
-    return [context.lasting_stream(of_lane(purpose, lane)) for lane in lanes]
+    return [context.lasting_stream(lane_purpose(purpose, lane)) for lane in lanes]
 
 
 def _propose(context: PartyContext[Any], data: DataSource) -> Reply:
     k, rows = context.session.params.n_clusters, _sample(context, data)
     streams = _streams(context, "candidates")
-    found = [clusters.local_centroids(rows, k, s) for s in streams]
-    said = {
-        "centroids": np.concatenate([each.centroids for each in found]),
-        "sizes": np.concatenate([each.sizes for each in found]),
-    }
+    candidates = _join([clusters.local_centroids(rows, k, s) for s in streams])
     leader = context.session.slots[0]
     if context.slot.name == leader:
-        own = messages.ProposedByAll(**said)
+        own = messages.ProposedByAll(**candidates)
         return Reply(contribution=messages.StartProposal(), remember=[own])
-    sealed = PeerMessage(peer=leader, content=messages.Candidates(**said))
+    sealed = PeerMessage(peer=leader, content=messages.Candidates(**candidates))
     return Reply(contribution=messages.StartProposal(), envelopes=[sealed])
 
 

@@ -178,12 +178,12 @@ def test_published_centroids_are_as_rounded_as_profiles() -> None:
 def test_a_false_number_of_clusters_in_a_profile_is_refused(
     monkeypatch: pytest.MonkeyPatch, told: int, said: str
 ) -> None:
-    honest = roles._add
+    honest = roles._ask_sum
 
     def lying(session: Any, state: messages.AddingProfile, sums: Any) -> Any:
         return honest(session, state.model_copy(update={"n_clusters": told}), sums)
 
-    monkeypatch.setattr(roles, "_add", lying)
+    monkeypatch.setattr(roles, "_ask_sum", lying)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     with pytest.raises(ProtocolFailed, match=said):
         session.to_the_end()
@@ -193,7 +193,7 @@ def test_a_false_number_of_clusters_in_a_profile_is_refused(
 def test_a_leader_cannot_tell_another_profile_than_was_added_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = roles._show
+    honest = roles._publish
 
     def invented(session: Any, state: Any, contributions: Any) -> Any:
         profile = messages.one_profile(contributions["r1c1"].text)
@@ -201,7 +201,7 @@ def test_a_leader_cannot_tell_another_profile_than_was_added_up(
         lie = messages.ProfileTold(text=messages.encode_profiles([bent]))
         return honest(session, state, {**contributions, "r1c1": lie})
 
-    monkeypatch.setattr(roles, "_show", invented)
+    monkeypatch.setattr(roles, "_publish", invented)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     with pytest.raises(ProtocolFailed, match="Another profile is told"):
         session.to_the_end()

@@ -248,7 +248,7 @@ def test_the_grid_is_numpys_histogram_and_what_lies_beyond_it() -> None:
     rng = np.random.default_rng(1)
     narrow = np.concatenate([rng.uniform(-1.0, 1.0, 300), [0.4, -0.5, np.inf, -np.inf]])
     values = np.column_stack([narrow, np.full(304, 3.0), np.full(304, np.nan)])
-    grid = Grid.of(
+    grid = Grid.from_moments(
         np.array([0.0, 3.0, 0.0]),
         np.array([0.1, 0.0, 0.1]),
         (np.full(3, -0.5), np.full(3, 9.0)),
