@@ -516,7 +516,7 @@ def mask_value(given: Input) -> Output:
 
 def mask_point(given: Input) -> Output:
     """Return a point times a mask, and its token."""
-    points = JointMask(_GivenBytes(given), ONE_THREAD).go_on(_points(given))
+    points = JointMask(_GivenBytes(given), ONE_THREAD).mask_again(_points(given))
     tokens = hash_points(bind_keys(*_place(given), "token"), points[None])
     return {"point": points.tobytes().hex(), "token": tokens.tobytes().hex()}
 

@@ -1,24 +1,24 @@
 """A keyed function of ids that its key holder evaluates without seeing them.
 
-One party holds a key k. Another hides its ids under random blinding factors, has them
-evaluated and takes the factors off again: it learns the function's values at these ids
-and at no others, the key holder learns nothing, and nobody without the key can compute
-a value. Two parties have an id in common if they have a value in common.
+One party holds a key k. Another blinds its ids with random factors, has them evaluated
+and removes the factors again: it learns the function's values at these ids and at no
+others, the key holder learns nothing, and nobody without the key can compute a value. Two
+parties have an id in common if they have a value in common.
 
 The function is id ↦ k · H(id) on ristretto255 (RFC 9496), by libsodium.
 H maps a hash to a point of unknown logarithm; a blinded id is r · H(id), uniform among
-the points whatever the id is. What is not the encoding of a point does not evaluate, and
-there is no point of small order. An asker cannot see whether all answers are of one key:
-a key holder who changes it loses matches and learns nothing for it.
+the points whatever the id is. Bytes that do not encode a point do not evaluate, and there
+is no point of small order. An asker cannot see whether all answers are of one key: a key
+holder that changes it loses matches and gains nothing.
 
-A joint mask puts points under the keys of several parties, one after the other. Each has
-a scalar of its own; a value that went through all parties is k_1 · … · k_m · H(value):
-the same whichever party came first, and known to nobody who has not all scalars.
+A joint mask multiplies points by the scalars of several parties, one after the other. A
+value that all parties have masked is k_1 · … · k_m · H(value): the same whichever party
+came first, and computable only with all scalars.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha512
 from importlib import import_module
@@ -48,7 +48,7 @@ def sodium() -> Any:
 class RistrettoKey:
     """The holder of a scalar that a stream gives.
 
-    context: what the function is for; others have others.
+    context: the purpose; another context has another function.
     """
 
     def __init__(self, stream: KeyedStream, context: bytes) -> None:
@@ -69,13 +69,13 @@ class RistrettoKey:
         """
         multiply = self._sodium.crypto_scalarmult_ristretto255
         try:
-            return _rows([multiply(self._key, each.tobytes()) for each in blinded])
+            return _rows(multiply(self._key, point.tobytes()) for point in blinded)
         except (RuntimeError, ValueError):
             raise GuardRefused("A blinded id is no point of the group.") from None
 
 
 class RistrettoAsker:
-    """One who has ids evaluated, in the same context."""
+    """A party whose ids are evaluated, in the same context."""
 
     def __init__(self, context: bytes) -> None:
         self._sodium = sodium()
@@ -85,7 +85,7 @@ class RistrettoAsker:
         """Return r · H(id), uint8 (n, 32), another r of the stream for each."""
         multiply = self._sodium.crypto_scalarmult_ristretto255
         points = _points(self._sodium, ids, self._context)
-        return _rows([multiply(_scalar(self._sodium, stream), p) for p in points])
+        return _rows(multiply(_scalar(self._sodium, stream), p) for p in points)
 
     def values(
         self, ids: Sequence[bytes], answers: ByteArray, stream: KeyedStream
@@ -111,17 +111,21 @@ def _scalar(library: Any, stream: KeyedStream) -> bytes:
 
 
 def _points(library: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
-    """Yield H(id), where no other context has the same points."""
-    begun = sha512(length_prefixed("coterie/ristretto/1", context))
-    for name in ids:
-        hashed = begun.copy()
-        hashed.update(name)
-        yield library.crypto_core_ristretto255_from_hash(hashed.digest())
+    """Yield H(id) in a context."""
+    prefix = sha512(length_prefixed("coterie/ristretto/1", context))
+    return map(library.crypto_core_ristretto255_from_hash, hash_each(prefix, ids))
 
 
-def _rows(elements: Sequence[bytes]) -> ByteArray:
-    flat = np.frombuffer(b"".join(elements), dtype=np.uint8)
-    return flat.reshape(len(elements), N_BYTES)
+def hash_each(prefix: Any, texts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the digest of each text after a prefix, a hash object of hashlib."""
+    for text in texts:
+        hashed = prefix.copy()
+        hashed.update(text)
+        yield hashed.digest()
+
+
+def _rows(elements: Iterable[bytes]) -> ByteArray:
+    return np.frombuffer(b"".join(elements), dtype=np.uint8).reshape(-1, N_BYTES)
 
 
 T = TypeVar("T")
@@ -137,52 +141,40 @@ class JointMask:
 
     def __init__(self, stream: KeyedStream, engine: Engine) -> None:
         self._sodium, self._engine = sodium(), engine
-        reduce = self._sodium.crypto_core_ristretto255_scalar_reduce
-        self._key: bytes = reduce(stream.take(_WIDE))
+        self._key = _scalar(self._sodium, stream)
 
     def begin(
         self, values: Sequence[bytes | None], purpose: bytes, filler: KeyedStream
     ) -> ByteArray:
-        """Return k · H(value) of each value (n, 32), and a random point for none.
+        """Return k · H(value) of each value (n, 32), and a random point for None.
 
-        purpose: what the values are; those of another have other points.
+        purpose: of the values; another purpose has other points.
         """
-        fill = [filler.take(_WIDE) if value is None else b"" for value in values]
-        hashed = sha512(length_prefixed("coterie/joint-mask/1", purpose))
-        wide: list[bytes] = []
-        for value, random in zip(values, fill, strict=True):
-            if value is None:
-                wide.append(random)
-                continue
-            one = hashed.copy()
-            one.update(value)
-            wide.append(one.digest())
-        return self._join(self._engine.map(self._begin_block, _blocks(wide)), len(wide))
+        prefix = sha512(length_prefixed("coterie/joint-mask/1", purpose))
+        hashes = [
+            filler.take(_WIDE) if value is None else next(hash_each(prefix, [value]))
+            for value in values
+        ]
+        return _rows(self._engine.map(self._begin_block, _blocks(hashes)))
 
-    def go_on(self, points: ByteArray) -> ByteArray:
+    def mask_again(self, points: ByteArray) -> ByteArray:
         """Return k · P for each point P (n, 32).
 
         Raises GuardRefused if one is no point.
         """
-        found = self._engine.map(self._mask_block, _blocks(list(map(bytes, points))))
+        blocks = _blocks(list(map(bytes, points)))
         try:
-            return self._join(found, len(points))
+            return _rows(self._engine.map(self._mask_block, blocks))
         except (RuntimeError, ValueError):
             raise GuardRefused("A masked match key is no point of the group.") from None
 
-    def _begin_block(self, wide: Sequence[bytes]) -> bytes:
-        point = self._sodium.crypto_core_ristretto255_from_hash
-        multiply = partial(self._sodium.crypto_scalarmult_ristretto255, self._key)
-        return b"".join([multiply(point(each)) for each in wide])
+    def _begin_block(self, hashes: Sequence[bytes]) -> bytes:
+        from_hash = self._sodium.crypto_core_ristretto255_from_hash
+        return self._mask_block([from_hash(digest) for digest in hashes])
 
     def _mask_block(self, points: Sequence[bytes]) -> bytes:
         multiply = partial(self._sodium.crypto_scalarmult_ristretto255, self._key)
-        return b"".join([multiply(each) for each in points])
-
-    @staticmethod
-    def _join(blocks: Iterator[bytes], n_points: int) -> ByteArray:
-        flat = np.frombuffer(b"".join(blocks), dtype=np.uint8)
-        return flat.reshape(n_points, N_BYTES)
+        return b"".join(map(multiply, points))
 
 
 def _blocks(items: Sequence[T]) -> Iterator[Sequence[T]]:

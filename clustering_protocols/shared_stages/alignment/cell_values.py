@@ -1,7 +1,7 @@
-"""What a cell says: a date, or that there is no value (``unknown``, 1900-01-01).
+"""Readings of a cell: a date, or a stand-in for no value (``unknown``, 1900-01-01).
 
 Two parties that write the same stand-in would otherwise link people who have nothing else
-in common. What counts as one depends on a party's own table alone, and nothing is sent.
+in common. Stand-ins are recognised in a party's own table alone, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORDS: Final = frozenset(_SPELLINGS.split("|"))
 
 _MOST_STAND_INS: Final = 3
 _LEAST_ROWS, _TIMES = 4, 3
-_ALONE: Final = 0.9
+_UNIQUE_SHARE: Final = 0.9
 _NO_NAME: Final = re.compile(r"[\d@]")  # names are often frequent, and mean a person
 
 
@@ -37,10 +37,10 @@ def means_nothing(text: str) -> bool:
 
 
 def unnamed_rows(ids: Sequence[str]) -> list[int]:
-    """Return the rows whose id, or a part of it, is a word for no value.
+    """Return the rows whose id, or a part of it, stands for no value.
 
-    So are zeros alone (``00000000``), unless another id of their length begins with all
-    but two of them: then ids count from zero.
+    Zeros alone (``00000000``) do, unless another id of their length begins with all but
+    two of them: then ids count from zero.
     """
     zeros = {name for name in ids if len(name) > 1 and not name.strip("0")}
     stand_ins = {
@@ -59,7 +59,7 @@ def unnamed_rows(ids: Sequence[str]) -> list[int]:
 
 
 def unnamed_warning(ids: Sequence[str] | None) -> str:
-    """Return how many rows have an id that stands for none; empty where none has."""
+    """Return a warning about rows whose id stands for none; empty without any."""
     n = 0 if ids is None else len(unnamed_rows(ids))
     if not n:
         return ""
@@ -85,19 +85,18 @@ def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
     """
     counts = Counter(filter(None, texts)).most_common()
     for n in range(min(_MOST_STAND_INS, len(counts) - 1), 0, -1):
-        frequent, others = counts[:n], counts[n:]
-        n_others = sum(count for _, count in others)
-        apart = frequent[-1][1] >= max(_LEAST_ROWS, _TIMES * others[0][1] + 1)
-        if not apart or sum(count for _, count in frequent) > n_others:
+        frequent, rare = counts[:n], counts[n:]
+        n_rare = sum(count for _, count in rare)
+        stands_out = frequent[-1][1] >= max(_LEAST_ROWS, _TIMES * rare[0][1] + 1)
+        if not stands_out or sum(count for _, count in frequent) > n_rare:
             continue
-        n_alone = sum(count == 1 for _, count in others)
-        if not all(
+        n_unique = sum(count == 1 for _, count in rare)
+        if all(
             read_date(text) is not None
-            or (_NO_NAME.search(text) and n_alone >= _ALONE * n_others)
+            or (_NO_NAME.search(text) and n_unique >= _UNIQUE_SHARE * n_rare)
             for text, _ in frequent
         ):
-            continue
-        return frozenset(text for text, _ in frequent)
+            return frozenset(text for text, _ in frequent)
     return frozenset()
 
 
@@ -122,26 +121,24 @@ FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
     "year-month": lambda day: f"{day.year:04}-{day.month:02}",
     "month-day": lambda day: f"{day.month:02}-{day.day:02}",
 }
-"""What is left of a date after a step."""
+"""The text of a date after a step."""
 
 
 @lru_cache(maxsize=1 << 16)
 def read_date(text: str) -> Date | None:
-    """Return the date that a text is; None if it is none.
+    """Return the date of a text; None if it is none.
 
     The year stands first or last. Where it stands last, the day comes before the month
     unless that gives no date.
     """
-    found = _YEAR_FIRST.fullmatch(text)
-    if found is not None:
-        year, month, day = map(int, found.groups())
+    if match := _YEAR_FIRST.fullmatch(text):
+        year, month, day = map(int, match.groups())
         if _EARLIEST <= year <= _LATEST:
             return _date(year, month, day)
-    found = _DAY_FIRST.fullmatch(text)
-    if found is None:
-        return None
-    day, month, year = map(int, found.groups())
-    return _date(year, month, day) or _date(year, day, month)
+    if match := _DAY_FIRST.fullmatch(text):
+        day, month, year = map(int, match.groups())
+        return _date(year, month, day) or _date(year, day, month)
+    return None
 
 
 def _date(year: int, month: int, day: int) -> Date | None:

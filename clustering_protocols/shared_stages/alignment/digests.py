@@ -4,7 +4,7 @@ Parties of a row group must hold the same rows in the same order, parties of a c
 group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
 of its ordered row ids, normalised, and of its column names; the analyst can compare
 them and nothing more. The leader of a group seals its own to the other members too, so
-that they need not take the analyst's word for it. Afterwards the rows of a row group
+that they need not trust the analyst's comparison. Afterwards the rows of a row group
 travel in an order that only its members know.
 
 | round | task → contribution | envelopes |
@@ -24,8 +24,9 @@ import numpy as np
 
 from clustering_protocols.common.errors import (
     ColumnsNotAligned,
-    CoterieError,
     EnvelopeRefused,
+    GuardRefused,
+    OverlapTooSmall,
     ProtocolFailed,
     RowsNotAligned,
 )
@@ -43,12 +44,14 @@ from clustering_protocols.contract import (
     SessionContext,
     Stage,
 )
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment import identifiers
 from clustering_protocols.shared_stages.alignment.identifiers import Step
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.shared_stages.secrets import (
     Scope,
@@ -58,6 +61,7 @@ from clustering_protocols.shared_stages.secrets import (
     leaders,
     leads,
 )
+from clustering_protocols.terms.session_risks import SMALL_OVERLAP
 
 NAME = "alignment"
 
@@ -74,8 +78,8 @@ class CompareDigests(Record):
 class Digests(Record):
     """Contribution, envelope, memory: keyed digests (hex) of row ids and column names.
 
-    Of rows without ids it is their number that is digested; of rows that nobody else in
-    the row group holds, nothing.
+    Rows without ids are represented by their number; rows that nobody else in the row
+    group holds, by an empty list.
     """
 
     kind = "digests"
@@ -116,7 +120,7 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
         state: Record,
         contributions: Mapping[str, Digests],
     ) -> Ask | Reopen | Finish:
-        """Finish, or end the session with the group that is not aligned."""
+        """Finish; fail where a group is not aligned."""
         compare(session, contributions)
         return Finish()
 
@@ -127,22 +131,16 @@ def compare(session: SessionContext, digests: Mapping[str, Digests]) -> None:
     Raises RowsNotAligned, ColumnsNotAligned: with the parties of the group.
     """
     for group in session.layout.row_groups:
-        _compare(group, [digests[slot].rows for slot in group], RowsNotAligned)
+        if len({digests[slot].rows for slot in group}) > 1:
+            raise RowsNotAligned(f"Compare the inputs of {', '.join(group)}.")
     for group in session.layout.column_groups:
-        found = [digests[slot].columns for slot in group]
-        _compare(group, found, ColumnsNotAligned)
-
-
-def _compare(
-    group: Sequence[str], digests: Sequence[str], problem: type[CoterieError]
-) -> None:
-    if len(set(digests)) > 1:
-        raise problem(f"Compare the inputs of {', '.join(group)}.")
+        if len({digests[slot].columns for slot in group}) > 1:
+            raise ColumnsNotAligned(f"Compare the inputs of {', '.join(group)}.")
 
 
 @dataclass(frozen=True)
 class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
-    """Digests its ids and names; draws the row group's secret order."""
+    """Digests its ids and column names; draws the row group's secret order."""
 
     rows_travel: bool
     normalisation: Collection[Step]
@@ -151,19 +149,17 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
         self, context: PartyContext, task: CompareDigests, data: DataSource
     ) -> Reply:
         """Send the digests and remember the order, if rows are to travel in one."""
-        own = digests(context, data, self._names(data))
+        ids: Iterable[str] = [f"rows:{data.n_rows}"]
+        if data.ids is not None:
+            ids = identifiers.normalise_ids(data.ids, self.normalisation)
+        own = digests(context, data, ids)
         order = [row_order(context, data.n_rows)] if self.rows_travel else []
         return build_digest_reply(context, own, remember=order)
-
-    def _names(self, data: DataSource) -> Iterable[str]:
-        if data.ids is None:
-            return [f"rows:{data.n_rows}"]
-        return identifiers.all_compared(data.ids, self.normalisation)
 
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
     ) -> Sequence[Record]:
-        """Refuse to continue where a leader's digests differ."""
+        """Refuse a leader's digests that differ from own ones."""
         check_leaders(context, {e.peer: e.content for e in envelopes})
         return ()
 
@@ -176,7 +172,7 @@ def build_digest_reply(
     notes: Mapping[str, object] | None = None,
     asks: str = "",
 ) -> Reply:
-    """Return the reply with a party's digests, for the analyst and for its members."""
+    """Return the reply with a party's digests, for the analyst and its group members."""
     members = [
         slot
         for scope in _SCOPES
@@ -196,31 +192,30 @@ def build_digest_reply(
 def check_selected(
     context: PartyContext, envelopes: Sequence[PeerMessage[Record]]
 ) -> None:
-    """Refuse what comes once rows are selected, but the same digests from a leader.
+    """Refuse envelopes once rows are selected, except equal digests from a leader.
 
-    Raises EnvelopeRefused for another record, and what :func:`check_leaders` raises.
+    Raises EnvelopeRefused for another record, and the errors of :func:`check_leaders`.
     """
-    told = {e.peer: e.content for e in envelopes if isinstance(e.content, Digests)}
-    if len(told) < len(envelopes):
+    contents = {e.peer: e.content for e in envelopes if isinstance(e.content, Digests)}
+    if len(contents) < len(envelopes):
         raise EnvelopeRefused("A leader sends digests of the common rows.")
-    check_leaders(context, told)
+    check_leaders(context, contents)
 
 
-def check_leaders(context: PartyContext, told: Mapping[str, Digests]) -> None:
-    """Refuse to continue with leaders that hold other rows or columns.
+def check_leaders(context: PartyContext, contents: Mapping[str, Digests]) -> None:
+    """Refuse leaders that hold other rows or columns.
 
-    told: what came in envelopes.
+    contents: of envelopes, by sender.
 
     Raises ProtocolFailed: the analyst saw that they differ, and continued.
     """
     own = context.recall(Digests)
-    layout = context.session.layout
     for scope in _SCOPES:
-        what = f"{scope}s"
-        leader = group_of(layout, context.slot, scope)[0]
-        if leader in told and getattr(told[leader], what) != getattr(own, what):
+        name = f"{scope}s"
+        leader = group_of(context.session.layout, context.slot, scope)[0]
+        if leader in contents and getattr(contents[leader], name) != getattr(own, name):
             raise ProtocolFailed(
-                f"{leader!r} holds other {what} than this party, and the analyst continued."
+                f"{leader!r} holds other {name} than this party, and the analyst continued."
             )
 
 
@@ -228,14 +223,14 @@ def digests(context: PartyContext, data: DataSource, ids: Iterable[str]) -> Dige
     """Return the keyed digests of ordered ids and of the names of the columns."""
     shared = shares_rows(context.session.terms, context.slot.name)
     return Digests(
-        # of one party's rows there is nothing to compare, and a table has millions
+        # a party's rows alone need no comparison, and a table has millions
         rows=_digest(context, "row", ids if shared else ()),
         columns=_digest(context, "column", data.columns),
     )
 
 
 def row_order(context: PartyContext, n_rows: int) -> RowOrder:
-    """Return the secret order of n rows that the row group holds in one order."""
+    """Return the secret order in which n rows of the row group travel."""
     order = group_stream(context, "row", "row-order").permutation(n_rows)
     return RowOrder(order=order)
 
@@ -255,8 +250,8 @@ def digest_names(key: bytes, names: Iterable[str]) -> str:
 def stage(*, rows_travel: bool = True, normalisation: Collection[Step] = ()) -> Stage:
     """Return the stage; it needs the secrets of row and column groups.
 
-    rows_travel: where no rows travel there is no order to agree on.
-    normalisation: what makes two ids equal.
+    rows_travel: whether rows travel, in an order to agree on.
+    normalisation: the steps after which ids are compared.
     """
     return Stage(
         name=NAME,
@@ -265,3 +260,139 @@ def stage(*, rows_travel: bool = True, normalisation: Collection[Step] = ()) -> 
         exchanges=(Exchange(CompareDigests, Digests),),
         envelopes=(Digests,),
     )
+
+
+# Selected rows: the common rows of a row group, whichever way they were matched.
+
+
+def select_common(
+    context: PartyContext,
+    *,
+    rows: IntArray,
+    n_rows: Mapping[str, int],
+    ids: Sequence[str],
+    data: DataSource,
+    alignment: Alignment,
+) -> Reply:
+    """Return the digest of the common rows in canonical order; remember their numbers.
+
+    Every operator is asked where fewer are common than the terms expect.
+
+    rows: the party's own rows, in the common order of its row group.
+    n_rows: the rows of each slot that take part, as the analyst reports.
+    ids: of these rows, equal for all of the row group, in that order.
+
+    Raises GuardRefused if there are too few.
+    Raises ProtocolFailed if rows were selected before, or numbers do not fit.
+    """
+    if context.memory.get(Selection) is not None:
+        raise ProtocolFailed("The analyst selects rows a second time.")
+    _check_numbers(context, n_rows, len(rows), alignment.minimum_overlap)
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    ascending = np.sort(rows)
+    canonical = np.searchsorted(ascending, rows).astype(np.int64)
+    travelling = canonical[row_order(context, len(rows)).order]
+    asks = ""
+    if not context.choices.get(SMALL_OVERLAP):
+        asks = _overlap_question(session, n_rows, alignment.minimum_share)
+    return build_digest_reply(
+        context,
+        digests(context, data, ids),
+        remember=[
+            Selection(rows=ascending, n_rows=dict(n_rows)),
+            RowOrder(order=travelling),
+        ],
+        notes={}
+        if is_alone(context)
+        else {"linked rows": _share_of(session, group, len(rows))},
+        asks=asks,
+    )
+
+
+def is_alone(context: PartyContext) -> bool:
+    """Return whether nobody else holds the same rows as this party."""
+    return len(context.session.layout.row_group(context.slot.row)) == 1
+
+
+def _check_numbers(
+    context: PartyContext,
+    n_rows: Mapping[str, int],
+    n_selected: int,
+    minimum_overlap: int,
+) -> None:
+    """Refuse too few rows, and numbers that do not fit what this party selects."""
+    session = context.session
+    minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
+    if n_selected < minimum:
+        raise GuardRefused(
+            f"Fewer rows are common than the terms ask for, which is {minimum}."
+        )
+    if set(n_rows) != set(session.slots) or any(
+        not 1 <= n <= session.member(slot).n_rows for slot, n in n_rows.items()
+    ):
+        raise ProtocolFailed("The analyst reports numbers of rows that cannot be.")
+    group = session.layout.row_group(context.slot.row)
+    if {n_rows[slot] for slot in group} != {n_selected}:
+        raise ProtocolFailed(
+            "The analyst reports other numbers of rows than it selects."
+        )
+
+
+_STEPS = 20
+
+
+def share_of_smallest(n_common: int, n_smallest: int, minimum_rows: int) -> str:
+    """Return the share of the smallest table that is common, in steps of 5 %.
+
+    minimum_rows: the share of a table of fewer ids is not disclosed.
+    """
+    if n_smallest < minimum_rows:
+        return f"a part that is not told of a table of fewer than {minimum_rows} ids"
+    percent = 100 // _STEPS * min(_STEPS * n_common // n_smallest, _STEPS - 1)
+    return f"{percent} to {percent + 100 // _STEPS} % of the smallest table"
+
+
+def check_overlap(
+    session: SessionContext, group: tuple[str, ...], n_rows: int, minimum_overlap: int
+) -> None:
+    """Refuse fewer common rows of a row group than the terms ask for.
+
+    Raises OverlapTooSmall: with a share, and no number.
+    """
+    minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
+    if n_rows < minimum:
+        raise OverlapTooSmall(
+            f"{', '.join(group)} have {_share_of(session, group, n_rows)} in "
+            f"common; the terms ask for {minimum} rows."
+        )
+
+
+def _overlap_question(
+    session: SessionContext, n_rows: Mapping[str, int], minimum_share: float
+) -> str:
+    """Return the question to every operator about row groups with few common rows."""
+    sentences = [
+        f"{', '.join(group[:-1])} and {group[-1]} have "
+        f"{_share_of(session, group, n_rows[group[0]])} in common; "
+        f"the terms expect {minimum_share:.0%}."
+        for group in session.layout.row_groups
+        if len(group) > 1
+        and n_rows[group[0]] < minimum_share * _n_smallest(session, group)
+    ]
+    if not sentences:
+        return ""
+    return (
+        f"Few rows are linked. {' '.join(sentences)} Ids may be written in other ways: compare "
+        "them, or the session's normalisation. To continue with so few rows: --choice "
+        f"{SMALL_OVERLAP}=true."
+    )
+
+
+def _share_of(session: SessionContext, group: Sequence[str], n_common: int) -> str:
+    minimum = session.terms.guards.minimum_rows
+    return share_of_smallest(n_common, _n_smallest(session, group), minimum)
+
+
+def _n_smallest(session: SessionContext, group: Sequence[str]) -> int:
+    return min(session.member(slot).n_rows for slot in group)

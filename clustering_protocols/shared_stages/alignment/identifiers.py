@@ -1,7 +1,7 @@
-"""Ids of rows: brought into one form, each once.
+"""Ids of rows: normalisation and duplicates.
 
 An id is a text. A composite one, of several columns, is the JSON list of its parts
-(:func:`join`), so that no two lists give one text: ("ab", "c") is not ("a", "bc").
+(:func:`join`), so that different lists give different texts: ("ab", "c"), ("a", "bc").
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from clustering_protocols.records.arrays import IntArray
 
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 _SPACE: Final = re.compile(r"\s")
-_WITHIN: Final = re.compile(r"(?<=\S)\s+(?=\S)")
+_INNER_SPACES: Final = re.compile(r"(?<=\S)\s+(?=\S)")
 
-# Ids are brought into one form thousands at once: a character that none of them holds
-# stands between them, and neither joins with its neighbours nor changes.
-_AT_ONCE: Final = 1 << 14
-_BETWEEN: Final = "\0"
-_WITHIN_ONE: Final = re.compile(r"(?<=[^\s\0])\s+(?=[^\s\0])")
-_LIST: Final = '["'  # what begins with it may be a list of parts
+# Thousands of ids are normalised at once, joined by a character that none of them
+# contains, and that neither composes with its neighbours nor changes.
+_BATCH: Final = 1 << 14
+_SEPARATOR: Final = "\0"
+_INNER_SPACES_OF_BATCH: Final = re.compile(r"(?<=[^\s\0])\s+(?=[^\s\0])")
+_LIST: Final = '["'  # a text that begins with it may be a list of parts
 _NO_WORD: Final = re.compile(r"[^0-9A-Za-z]+")
 _NO_DIGIT: Final = re.compile(r"[^0-9]+")
-_ESCAPED: Final = re.compile(r'["\\\x01-\x1f]')  # what JSON writes otherwise
+_ESCAPED: Final = re.compile(r'["\\\x01-\x1f]')  # JSON escapes these
 
 _STEP: Final = (
     r"^(nfc|nfkc|casefold|spaces|strip|no-punctuation|digits|strip-zeros"
@@ -58,7 +58,7 @@ class IdentifiedRows(NamedTuple):
 
 
 def join(parts: Sequence[str]) -> str:
-    """Return the id of a row that several columns name."""
+    """Return the id of a row with several id columns."""
     return f"[{','.join(map(_quoted, parts))}]"
 
 
@@ -68,8 +68,8 @@ def normal_form(name: str, steps: Collection[Step]) -> list[str]:
 
 
 def apply_steps(text: str, steps: Collection[Step]) -> str:
-    """Return a text after steps, in the order of the table, whatever it looks like."""
-    return _ends([_even(text, steps, _WITHIN)], steps)[0]
+    """Return a text after steps of normalisation, in the order of the terms' table."""
+    return _apply_single_steps([_apply_joint_steps(text, steps)], steps)[0]
 
 
 def normalise_id(name: str, steps: Collection[Step]) -> str:
@@ -77,20 +77,20 @@ def normalise_id(name: str, steps: Collection[Step]) -> str:
     return join(normal_form(name, steps))
 
 
-def all_compared(names: Iterable[str], steps: Collection[Step]) -> Iterator[str]:
-    """Yield :func:`normalise_id` of each id, many at once: a table has millions."""
-    waiting = iter(names)
-    while some := list(islice(waiting, _AT_ONCE)):
-        text = _BETWEEN.join(some)
-        if _LIST in text or text.count(_BETWEEN) >= len(some):
-            yield from (normalise_id(name, steps) for name in some)
+def normalise_ids(names: Iterable[str], steps: Collection[Step]) -> Iterator[str]:
+    """Yield :func:`normalise_id` of each id, in batches: a table has millions."""
+    iterator = iter(names)
+    while batch := list(islice(iterator, _BATCH)):
+        text = _SEPARATOR.join(batch)
+        if _LIST in text or text.count(_SEPARATOR) >= len(batch):
+            yield from (normalise_id(name, steps) for name in batch)
             continue
-        text = _even(text, steps, _WITHIN_ONE)
-        ids = _ends(text.split(_BETWEEN), steps)
+        text = _apply_joint_steps(text, steps, _INNER_SPACES_OF_BATCH)
+        ids = _apply_single_steps(text.split(_SEPARATOR), steps)
         if _ESCAPED.search(text) is None:
-            yield from [f'["{each}"]' for each in ids]
+            yield from [f'["{name}"]' for name in ids]
         else:
-            yield from [join([each]) for each in ids]
+            yield from [join([name]) for name in ids]
 
 
 def identify(
@@ -99,40 +99,43 @@ def identify(
     duplicates: Duplicates,
     unnamed: Collection[int] = frozenset(),
 ) -> IdentifiedRows:
-    """Return the different ids of rows but the unnamed ones, in the order of the rows.
+    """Return the distinct ids of rows, in the order of the rows, without unnamed ones.
 
-    Raises InvalidData if a row has an empty id, or two rows have one, unless ``first``
-        counts alone. The text names rows, counted from 1, and no id.
+    Raises InvalidData if a row has an empty id, or two rows have one and duplicates are
+        not allowed. The text names rows, counted from 1, and no id.
     """
-    seen: dict[str, int] = {}
-    for row, name in enumerate(all_compared(names, steps)):
+    row_by_id: dict[str, int] = {}
+    for row, name in enumerate(normalise_ids(names, steps)):
         if row in unnamed:
             continue
         if '""' in name and "" in json.loads(name):
             raise InvalidData(f"Row {row + 1} has no id after normalisation.")
-        first = seen.setdefault(name, row)
+        first = row_by_id.setdefault(name, row)
         if first != row and duplicates == "error":
             raise InvalidData(
                 f"Rows {first + 1} and {row + 1} have the same id after normalisation; "
                 "with alignment.duplicates 'first' the first one would count."
             )
-    return IdentifiedRows(list(seen), np.array(list(seen.values()), dtype=np.int64))
+    rows = np.array(list(row_by_id.values()), dtype=np.int64)
+    return IdentifiedRows(list(row_by_id), rows)
 
 
 def parts_of(name: str) -> list[str]:
-    """Return the parts of an id as they are; one where it has no more."""
-    if name.startswith('["'):
+    """Return the parts of an id as they are; the id alone if it is not composite."""
+    if name.startswith(_LIST):
         try:
-            found = json.loads(name)
+            parts = json.loads(name)
         except ValueError:
             return [name]
-        if len(found) > 1 and all(isinstance(part, str) for part in found):
-            return list(found)
+        if len(parts) > 1 and all(isinstance(part, str) for part in parts):
+            return list(parts)
     return [name]
 
 
-def _even(text: str, steps: Collection[Step], within: re.Pattern[str]) -> str:
-    """Return a text in one form, but for its ends; ``within`` finds runs of spaces."""
+def _apply_joint_steps(
+    text: str, steps: Collection[Step], spaces: re.Pattern[str] = _INNER_SPACES
+) -> str:
+    """Return a text, or several joined ones, after the steps that ignore their ends."""
     composes = "nfc" in steps or "nfkc" in steps
     form: Literal["NFC", "NFKC"] = "NFKC" if "nfkc" in steps else "NFC"
     if composes and not text.isascii():
@@ -141,43 +144,37 @@ def _even(text: str, steps: Collection[Step], within: re.Pattern[str]) -> str:
         text = text.casefold()
         if composes and not text.isascii():
             text = unicodedata.normalize(form, text)  # folding can undo a composition
-    if "spaces" in steps and _SPACE.search(
-        text
-    ):  # quicker than to find none to replace
-        text = within.sub(" ", text)
+    if "spaces" in steps and _SPACE.search(text):  # faster than a vain substitution
+        text = spaces.sub(" ", text)
     return text
 
 
-def _ends(parts: list[str], steps: Collection[Step]) -> list[str]:
-    """Return texts after the steps that look at one text at a time, in their order."""
+def _apply_single_steps(parts: list[str], steps: Collection[Step]) -> list[str]:
+    """Return texts after the steps that need each text alone, in their order."""
     if "strip" in steps:
         parts = [part.strip() for part in parts]
     if "no-punctuation" in steps:
-        parts = [_without_punctuation(part) for part in parts]
+        parts = [
+            _NO_WORD.sub("", part)
+            if part.isascii()
+            else "".join(c for c in part if unicodedata.category(c)[0] in "LMN")
+            for part in parts
+        ]
     if "digits" in steps:
-        parts = [_digits(part) for part in parts]
-    if "strip-zeros" in steps:  # of zeros alone one is left
+        parts = [
+            _NO_DIGIT.sub("", part)
+            if part.isascii()
+            else "".join(str(unicodedata.decimal(c)) for c in part if c.isdecimal())
+            for part in parts
+        ]
+    if "strip-zeros" in steps:  # zeros alone become a single one
         parts = [part.lstrip("0") or part[:1] for part in parts]
     width = find_padded_length(steps)
-    # what is empty stays so: it is no id
+    # an empty text is not padded: it is no id
     return [part and part.rjust(width, "0") for part in parts] if width else parts
 
 
 def find_padded_length(steps: Collection[Step]) -> int:
-    """Return to how many characters ids are filled with zeros; 0 where they are not."""
-    found = [step for step in steps if step.startswith(PADDING)]
-    return int(found[0].removeprefix(PADDING)) if found else 0
-
-
-def _without_punctuation(text: str) -> str:
-    """Return the letters, marks and digits of a text."""
-    if text.isascii():
-        return _NO_WORD.sub("", text)
-    return "".join(each for each in text if unicodedata.category(each)[0] in "LMN")
-
-
-def _digits(text: str) -> str:
-    """Return the decimal digits of a text, written 0 to 9."""
-    if text.isascii():
-        return _NO_DIGIT.sub("", text)
-    return "".join(str(unicodedata.decimal(e)) for e in text if e.isdecimal())
+    """Return the length to which ids are padded with zeros; 0 where they are not."""
+    widths = (step.removeprefix(PADDING) for step in steps if step.startswith(PADDING))
+    return int(next(widths, 0))

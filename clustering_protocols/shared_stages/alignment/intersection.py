@@ -1,14 +1,14 @@
 """Stage: rows with common ids, by private set intersection within each row group.
 
-The leader of a row group holds a key; the members have their ids evaluated under it
-without showing them (:mod:`clustering_protocols.secrecy.ristretto`), in envelopes that
-the analyst cannot open. Everybody sends tokens, hashes of id and value: equal tokens are
-equal ids, and without the key nobody can tell which id a token stands for. The analyst
-says which tokens are common. Common rows are put in the order of their tokens, and a
-keyed digest of their ids shows that all of a row group have selected the same.
+The leader of a row group holds a key and evaluates the members' ids under it, blinded
+(:mod:`clustering_protocols.secrecy.ristretto`), in envelopes that the analyst cannot
+open. Every party sends tokens, hashes of id and value: equal tokens are equal ids, and
+without the key nobody can tell which id a token stands for. The analyst reports which
+tokens are common. Common rows are put in the order of their tokens, and a keyed digest of
+their ids shows that all of a row group have selected the same.
 
-A leader evaluates once, and for each member at most as many ids as the rows with
-which it joined. A row group of one slot keeps all rows.
+A leader evaluates once, and for each member at most as many ids as the rows with which it
+joined. A row group of one slot keeps all rows.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -57,16 +57,19 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.ristretto import N_BYTES, RistrettoAsker, RistrettoKey
-from clustering_protocols.shared_stages.alignment.common_rows import (
-    check_overlap,
-    is_alone,
-    select_common,
+from clustering_protocols.secrecy.ristretto import (
+    N_BYTES,
+    RistrettoAsker,
+    RistrettoKey,
+    hash_each,
 )
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
+    check_overlap,
     check_selected,
     compare,
+    is_alone,
+    select_common,
 )
 from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
 from clustering_protocols.shared_stages.alignment.params import Alignment
@@ -86,22 +89,18 @@ def stage(alignment: Alignment) -> Stage:
             Exchange(Unblind, PartyTokens),
             Exchange(Select, Digests, own=("common",)),
         ),
-        envelopes=(
-            BlindedIds,
-            EvaluatedIds,
-            Digests,
-        ),
+        envelopes=(BlindedIds, EvaluatedIds, Digests),
     )
 
 
 def led_by(session: SessionContext) -> dict[str, tuple[str, ...]]:
-    """Return the leaders of row groups of two and more, and their other members."""
+    """Return the leaders of row groups of two or more, and their other members."""
     groups = session.layout.row_groups
     return {group[0]: group[1:] for group in groups if len(group) > 1}
 
 
 def leaders_of(session: SessionContext) -> dict[str, str]:
-    """Return the slots that have their ids evaluated, and who does it."""
+    """Return the leader of each slot whose ids are evaluated."""
     return {
         slot: leader for leader, members in led_by(session).items() for slot in members
     }
@@ -113,13 +112,13 @@ Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
 
 
 class Blind(Record):
-    """Task: say how many ids you have, and have them evaluated by your leader."""
+    """Task: send your number of ids, and the blinded ids to your leader."""
 
     kind = "blind"
 
 
 class IdCount(Record):
-    """Contribution: how many ids a party has, and of a leader also its tokens."""
+    """Contribution: a party's number of ids, and the tokens of a leader."""
 
     kind = "counted"
     reach = "agreement"
@@ -149,13 +148,13 @@ class ToEvaluate(Record):
 
 
 class Evaluate(Record):
-    """Task for leaders: evaluate what the members have sent you."""
+    """Task for leaders: evaluate the members' blinded ids."""
 
     kind = "evaluate"
 
 
 class EvaluatedTokens(Record):
-    """Contribution, and memory: it is done once."""
+    """Contribution, and memory: ids are evaluated once."""
 
     kind = "evaluated"
 
@@ -187,7 +186,7 @@ class PartyTokens(Record):
 
 
 class TokenOrder(Record):
-    """Memory: ``order[k]`` is the place of the k-th token's id among a party's ids."""
+    """Memory: ``order[k]`` is the index of the k-th token's id among a party's ids."""
 
     kind = "token-order"
 
@@ -197,7 +196,7 @@ class TokenOrder(Record):
 class Select(Record):
     """Task: which of your tokens are common, and how many rows of each slot take part.
 
-    A slot that is alone in its row group is told of no token: all its ids take part.
+    common: empty for a slot that is alone in its row group: all its ids take part.
     """
 
     kind = "select"
@@ -207,9 +206,9 @@ class Select(Record):
 
 
 class IntersectionState(Record):
-    """The analyst's state: which task is out, and what has come so far.
+    """The analyst's state: the open task, and the answers so far.
 
-    tokens: of all leaders, one after the other.
+    tokens: of all leaders, concatenated.
     """
 
     kind = "intersecting"
@@ -218,9 +217,6 @@ class IntersectionState(Record):
     n_ids: dict[str, int]
     n_rows: dict[str, int]
     tokens: Tokens
-
-
-_Sorted = NDArray[np.bytes_]
 
 
 @dataclass(frozen=True)
@@ -259,22 +255,26 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
     def _ask_select(
         self,
         session: SessionContext,
-        now: IntersectionState,
+        state: IntersectionState,
         contributions: Mapping[str, Record],
     ) -> Ask:
-        """Tell each slot which of its tokens all of its row group have."""
-        tokens = _all_tokens(session, now, contributions)
+        leaders = led_by(session)
+        ends = np.cumsum([state.n_ids[slot] for slot in leaders])
+        arrays = dict(zip(leaders, np.split(state.tokens, ends[:-1]), strict=True))
+        answers = all_of(PartyTokens, contributions)
+        arrays |= {slot: answer.tokens for slot, answer in answers.items()}
+        tokens = {slot: as_sorted_texts(slot, array) for slot, array in arrays.items()}
         common = {slot: np.empty(0, np.uint8) for slot in session.slots}
-        n_rows = dict(now.n_ids)
+        n_rows = dict(state.n_ids)
         for group in session.layout.row_groups:
             if len(group) > 1:
                 shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
                 n_rows |= dict.fromkeys(group, len(shared))
                 common |= {s: np.isin(tokens[s], shared).view(np.uint8) for s in group}
-            least = self.alignment.minimum_overlap
-            check_overlap(session, group, n_rows[group[0]], least)
+            minimum = self.alignment.minimum_overlap
+            check_overlap(session, group, n_rows[group[0]], minimum)
         return Ask(
-            state=_state("select", n_ids=now.n_ids, n_rows=n_rows),
+            state=_state("select", n_ids=state.n_ids, n_rows=n_rows),
             tasks={
                 slot: Select(common=common[slot], n_rows=n_rows)
                 for slot in session.slots
@@ -282,51 +282,39 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         )
 
 
-def _state(asked: Any, **known: Any) -> IntersectionState:
-    nothing: dict[str, Any] = {
+def _state(asked: Any, **fields: Any) -> IntersectionState:
+    empty: dict[str, Any] = {
         "n_ids": {},
         "n_rows": {},
-        "tokens": np.empty((0, 32), np.uint8),
+        "tokens": np.empty((0, TOKEN_BYTES), np.uint8),
     }
-    return IntersectionState(asked=asked, **(nothing | known))
+    return IntersectionState(asked=asked, **(empty | fields))
 
 
 def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
-    counted = all_of(IdCount, contributions)
+    counts = all_of(IdCount, contributions)
     leaders = led_by(session)
-    for slot, told in counted.items():
-        n_tokens = told.n_ids if slot in leaders else 0
-        if told.n_ids > session.member(slot).n_rows:
+    for slot, count in counts.items():
+        n_tokens = count.n_ids if slot in leaders else 0
+        if count.n_ids > session.member(slot).n_rows:
             raise InvalidArray(f"{slot!r} has more ids than the rows it joined with.")
-        if len(told.tokens) != n_tokens:
+        if len(count.tokens) != n_tokens:
             raise InvalidArray(
-                f"{slot!r} sent {len(told.tokens)} tokens, not {n_tokens}."
+                f"{slot!r} sent {len(count.tokens)} tokens, not {n_tokens}."
             )
     return Ask(
         state=_state(
             "evaluate",
-            n_ids={slot: told.n_ids for slot, told in counted.items()},
-            tokens=np.concatenate([counted[slot].tokens for slot in leaders]),
+            n_ids={slot: count.n_ids for slot, count in counts.items()},
+            tokens=np.concatenate([counts[slot].tokens for slot in leaders]),
         ),
         tasks=dict.fromkeys(leaders, Evaluate()),
     )
 
 
-def _all_tokens(
-    session: SessionContext, now: IntersectionState, contributions: Mapping[str, Record]
-) -> dict[str, _Sorted]:
-    """Return the sorted tokens of each slot that has any."""
-    ends = np.cumsum([now.n_ids[slot] for slot in led_by(session)])
-    per_leader = np.split(now.tokens, ends[:-1])
-    found = dict(zip(led_by(session), per_leader, strict=True))
-    shown = all_of(PartyTokens, contributions)
-    found |= {slot: each.tokens for slot, each in shown.items()}
-    return {slot: _check_sorted(slot, tokens) for slot, tokens in found.items()}
-
-
-def _check_sorted(slot: str, tokens: ByteArray) -> _Sorted:
-    """Return tokens as (t,) texts of bytes; :class:`InvalidArray` if one comes twice."""
-    flat: _Sorted = np.ascontiguousarray(tokens).view("S32").reshape(-1)
+def as_sorted_texts(slot: str, tokens: ByteArray) -> NDArray[np.bytes_]:
+    """Return tokens as (t,) texts of bytes; :class:`InvalidArray` if one occurs twice."""
+    flat: NDArray[np.bytes_] = np.ascontiguousarray(tokens).view("S32").reshape(-1)
     if not (flat[:-1] < flat[1:]).all():
         raise InvalidArray(f"The tokens of {slot!r} are not sorted, each once.")
     return flat
@@ -337,7 +325,7 @@ _Content = BlindedIds | EvaluatedIds | Digests
 
 
 class SortedTokens(NamedTuple):
-    """A party's tokens (t, 32), sorted, and the places of their ids."""
+    """A party's tokens (t, 32), sorted, and the indices of their ids."""
 
     tokens: ByteArray
     order: IntArray
@@ -345,12 +333,12 @@ class SortedTokens(NamedTuple):
 
 @dataclass(frozen=True)
 class IntersectionParty(PartyRole[Params, _Task, _Content]):
-    """Holds the key where it leads its row group, asks it elsewhere."""
+    """Holds the key where it leads its row group, has its ids evaluated elsewhere."""
 
     alignment: Alignment
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether this party evaluates, or unblinds: as its row group has it."""
+        """Return whether this party evaluates as a leader, or unblinds as a member."""
         if task is Evaluate:
             return context.slot.name in led_by(context.session)
         if task is Unblind:
@@ -366,16 +354,16 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             return self._blind(context, own)
         if isinstance(task, Unblind):
             return self._unblind(context, own)
-        places = np.arange(len(own.ids))
+        indices = np.arange(len(own.ids))
         if not is_alone(context):
             order = context.recall(TokenOrder).order
             task.require({"t": len(order)})
-            places = order[task.common == 1]
+            indices = order[task.common == 1]
         return select_common(
             context,
-            rows=own.rows[places],
+            rows=own.rows[indices],
             n_rows=task.n_rows,
-            ids=[own.ids[place] for place in places],
+            ids=[own.ids[index] for index in indices],
             data=data,
             alignment=self.alignment,
         )
@@ -383,7 +371,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Keep blinded ids, or answers, from whom they may come."""
+        """Store blinded ids from members, or answers from the leader."""
         if context.memory.get(Selection) is not None:
             check_selected(context, envelopes)
             return []
@@ -396,8 +384,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         raise EnvelopeRefused("A leader sends answers.")
 
     def _identify_rows(self, context: PartyContext, data: DataSource) -> IdentifiedRows:
-        """Return the different ids; who shares rows with nobody needs none."""
-        if is_alone(context):
+        if is_alone(context):  # its rows need no ids
             numbers = np.arange(data.n_rows)
             return IdentifiedRows(list(map(str, numbers)), numbers)
         return self.alignment.identify(data)
@@ -407,12 +394,12 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     ) -> ToEvaluate:
         """Refuse more ids from a member than the rows with which it joined."""
         members = led_by(context.session)[context.slot.name]
-        sent = {
+        contents = {
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
         }
-        if set(sent) != set(members) or len(sent) != len(envelopes):
+        if set(contents) != set(members) or len(contents) != len(envelopes):
             raise EnvelopeRefused("Blinded ids came from others than the row group.")
-        for slot, blinded in sent.items():
+        for slot, blinded in contents.items():
             quota = context.session.member(slot).n_rows
             blinded.require({"w": N_BYTES})
             if len(blinded.elements) > quota:
@@ -421,78 +408,76 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
                     f"{quota} rows."
                 )
         return ToEvaluate(
-            elements=np.concatenate([sent[slot].elements for slot in members]),
-            counts={slot: len(sent[slot].elements) for slot in members},
+            elements=np.concatenate([contents[slot].elements for slot in members]),
+            counts={slot: len(contents[slot].elements) for slot in members},
         )
 
-    # What the leader does
+    # The leader
 
     def _evaluate(self, context: PartyContext) -> Reply:
-        """Answer each member, once in a session: quotas hold for all rounds together."""
+        """Answer each member once in a session: quotas hold for all rounds together."""
         if context.memory.get(EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
-        asked = context.recall(ToEvaluate)
-        found = _holder(context).evaluate(asked.elements)
+        blinded = context.recall(ToEvaluate)
+        elements = _key(context).evaluate(blinded.elements)
         members = led_by(context.session)[context.slot.name]
-        ends = np.cumsum([asked.counts[slot] for slot in members])
-        parts = np.split(found, ends[:-1])
+        ends = np.cumsum([blinded.counts[slot] for slot in members])
+        parts = np.split(elements, ends[:-1])
         return Reply(
             contribution=EvaluatedTokens(),
             envelopes=[
                 PeerMessage(peer=slot, content=EvaluatedIds(elements=part))
                 for slot, part in zip(members, parts, strict=True)
             ],
-            # memory is written in every later round: nothing is left to evaluate
+            # memory is written in every later round: the ids are dropped
             remember=[
                 EvaluatedTokens(),
-                ToEvaluate(elements=asked.elements[:0], counts={}),
+                ToEvaluate(elements=blinded.elements[:0], counts={}),
             ],
         )
 
-    # What the others do
+    # The other members
 
     def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
+        ids = _encode_ids(own)
         if context.slot.name in led_by(context.session):
-            ids = _encode_ids(own)
-            made = make_tokens(_bind(context), ids, _holder(context).values(ids))
+            values = _key(context).values(ids)
+            tokens, order = make_tokens(_bind(context), ids, values)
             return Reply(
-                contribution=IdCount(n_ids=len(ids), tokens=made.tokens),
-                remember=[TokenOrder(order=made.order)],
+                contribution=IdCount(n_ids=len(ids), tokens=tokens),
+                remember=[TokenOrder(order=order)],
                 notes=_quotas(context),
             )
-        nothing = np.empty((0, TOKEN_BYTES), np.uint8)
-        counted = IdCount(n_ids=len(own.ids), tokens=nothing)
+        no_tokens = np.empty((0, TOKEN_BYTES), np.uint8)
+        count = IdCount(n_ids=len(ids), tokens=no_tokens)
         leader = leaders_of(context.session).get(context.slot.name)
         if leader is None:
-            return Reply(contribution=counted)
-        elements = RistrettoAsker(_bind(context)).blind(
-            _encode_ids(own), context.lasting_stream("blinding")
-        )
-        sent = PeerMessage(peer=leader, content=BlindedIds(elements=elements))
-        return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
+            return Reply(contribution=count)
+        stream = context.lasting_stream("blinding")
+        elements = RistrettoAsker(_bind(context)).blind(ids, stream)
+        message = PeerMessage(peer=leader, content=BlindedIds(elements=elements))
+        return Reply(contribution=count, envelopes=[message], notes=_quotas(context))
 
     def _unblind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         answers = context.recall(EvaluatedIds)
         answers.require({"n": len(own.ids), "w": N_BYTES})
-        ids = _encode_ids(own)
-        values = RistrettoAsker(_bind(context)).values(
-            ids, answers.elements, context.lasting_stream("blinding")
-        )
-        made = make_tokens(_bind(context), ids, values)
-        done = EvaluatedIds(elements=answers.elements[:0])
+        ids, stream = _encode_ids(own), context.lasting_stream("blinding")
+        values = RistrettoAsker(_bind(context)).values(ids, answers.elements, stream)
+        tokens, order = make_tokens(_bind(context), ids, values)
+        no_answers = EvaluatedIds(elements=answers.elements[:0])
         return Reply(
-            contribution=PartyTokens(tokens=made.tokens),
-            remember=[TokenOrder(order=made.order), done],
+            contribution=PartyTokens(tokens=tokens),
+            remember=[TokenOrder(order=order), no_answers],
         )
 
 
-def _holder(context: PartyContext) -> RistrettoKey:
+def _key(context: PartyContext) -> RistrettoKey:
     """Return the key, which follows from this party's entropy in each round."""
     return RistrettoKey(context.lasting_stream("key"), _bind(context))
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
-    """Return who may bring how many ids, for the operator to read before any leave."""
+    """Return each party's limit of ids, for the operator to read before any leave."""
     session = context.session
     group = session.layout.row_group(context.slot.row)
     return {
@@ -512,21 +497,18 @@ def _bind(context: PartyContext) -> bytes:
 
 
 def bind(session: str, agreement: str, row: int) -> bytes:
-    """Return what values and tokens are bound to: an agreement and a row group."""
+    """Return the context of values and tokens: an agreement and a row group."""
     return length_prefixed("coterie/intersection/1", session, agreement, row)
 
 
 def make_tokens(
-    bound: bytes, ids: Sequence[bytes], values: Sequence[bytes]
+    context: bytes, ids: Sequence[bytes], values: Sequence[bytes]
 ) -> SortedTokens:
     """Return the SHA-256 of each value and id: not the value, which is the key's."""
-    begun = sha256(length_prefixed("coterie/token/1", bound))
-    made = []
-    for name, value in zip(ids, values, strict=True):
-        hashed = begun.copy()
-        hashed.update(value)  # of fixed length
-        hashed.update(name)
-        made.append(hashed.digest())
-    order = np.argsort(np.array(made), kind="stable").astype(np.int64)
-    flat = np.frombuffer(b"".join(made), np.uint8)
+    prefix = sha256(length_prefixed("coterie/token/1", context))
+    # values have a fixed length
+    texts = (value + name for name, value in zip(ids, values, strict=True))
+    tokens = list(hash_each(prefix, texts))
+    order = np.argsort(np.array(tokens), kind="stable").astype(np.int64)
+    flat = np.frombuffer(b"".join(tokens), np.uint8)
     return SortedTokens(flat.reshape(-1, TOKEN_BYTES)[order], order)

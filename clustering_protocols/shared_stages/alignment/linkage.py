@@ -2,15 +2,15 @@
 
 The parties of a row group stand in a ring, in the order of their slots. Each masks the
 values of its match keys under a key of its own, in an order of its own, and seals them to
-the next party, which masks them again. The last one in the ring hashes what all have
-masked into tokens. Nobody reads tokens of its own rows, and no party can test a guess
+the next party, which masks them again. The last one in the ring hashes values that all
+have masked into tokens. Nobody reads tokens of its own rows, and no party can test a guess
 without all others: not the first, and not together with the analyst. Each list goes
 round once, and holds as many values as its party has rows, for each key.
 
 The analyst links the rows of the leader to those of each other party: by the first key
-on which two rows agree, the rows of earlier keys left out. It tells each party which of
-its rows take part, and not by which key. Nobody checks these links: cells of one person
-differ between tables, so that the parties have nothing to compare.
+on which two rows agree, except rows that an earlier key has linked. It tells each party
+which of its rows take part, and not by which key. Nobody checks these links: cells of one
+person differ between tables, so that the parties have nothing to compare.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -57,16 +57,14 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.ristretto import JointMask
-from clustering_protocols.shared_stages.alignment.common_rows import (
-    check_overlap,
-    is_alone,
-    select_common,
-)
+from clustering_protocols.secrecy.ristretto import JointMask, hash_each
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
+    check_overlap,
     check_selected,
     compare,
+    is_alone,
+    select_common,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
@@ -93,17 +91,17 @@ def stage(alignment: Alignment, layout: Layout) -> Stage:
 
 
 def shared_groups(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the rings of two parties and more."""
+    """Return the row groups of two parties or more, which are the rings."""
     return [group for group in layout.row_groups if len(group) > 1]
 
 
 def n_passes(layout: Layout) -> int:
-    """Return in how many rounds lists are passed on, before the last party has them."""
+    """Return the number of rounds in which lists are passed on."""
     return max((len(group) - 2 for group in shared_groups(layout)), default=0)
 
 
 def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
-    """Return who stands some steps behind a slot; before it, where steps are negative."""
+    """Return the slot some steps after another in the ring; before it if negative."""
     return group[(group.index(slot) + steps) % len(group)]
 
 
@@ -113,7 +111,7 @@ Tokens = NDArray[np.bytes_]
 def as_texts(slot: str, tokens: ByteArray) -> Tokens:
     """Return tokens (k, t, 32) as texts of bytes (k, t).
 
-    Raises InvalidArray if one comes twice under one key: such values are not compared.
+    Raises InvalidArray if a key has one twice: such values are not compared.
     """
     n_keys, n_rows, width = tokens.shape
     flat: Tokens = np.ascontiguousarray(tokens).view(f"S{width}")
@@ -125,7 +123,7 @@ def as_texts(slot: str, tokens: ByteArray) -> Tokens:
 
 
 def link(leader: Tokens, other: Tokens) -> IntArray:
-    """Return to which row of another party each row of the leader is linked; -1 to none.
+    """Return the row of another party to which each row of the leader is linked, or -1.
 
     A key links rows that no earlier key has linked, so that each row is linked once.
 
@@ -133,27 +131,30 @@ def link(leader: Tokens, other: Tokens) -> IntArray:
     """
     linked = np.full(leader.shape[1], -1, dtype=np.int64)
     free = np.ones(other.shape[1], dtype=bool)
-    for own, others in zip(leader, other, strict=True):
-        rows, places = np.flatnonzero(linked < 0), np.flatnonzero(free)
-        _, here, there = np.intersect1d(
-            own[rows], others[places], assume_unique=True, return_indices=True
+    for tokens, other_tokens in zip(leader, other, strict=True):
+        rows, other_rows = np.flatnonzero(linked < 0), np.flatnonzero(free)
+        _, matches, other_matches = np.intersect1d(
+            tokens[rows],
+            other_tokens[other_rows],
+            assume_unique=True,
+            return_indices=True,
         )
-        linked[rows[here]] = places[there]
-        free[places[there]] = False
+        linked[rows[matches]] = other_rows[other_matches]
+        free[other_rows[other_matches]] = False
     return linked
 
 
 def common_rows(tokens: Sequence[Tokens]) -> list[IntArray]:
-    """Return the places of the rows that all parties have, of each in the same order.
+    """Return the list positions of the rows that all parties have, in the same order.
 
-    A row of the first party takes part if each of the others has one that is linked to
-    it. Where others agree with each other alone, nothing follows.
+    A row of the leader takes part if each other party has one that is linked to it.
+    Rows that only other parties have in common do not.
     """
-    leader, *others = tokens
-    links = [link(leader, other) for other in others]
+    leader, *members = tokens
+    links = [link(leader, member) for member in members]
     rows = np.arange(leader.shape[1], dtype=np.int64)
-    common = np.flatnonzero(np.all([each >= 0 for each in links], axis=0))
-    return [each[common] for each in (rows, *links)]
+    common = np.flatnonzero(np.all([linked >= 0 for linked in links], axis=0))
+    return [positions[common] for positions in (rows, *links)]
 
 
 TOKEN_BYTES = 32
@@ -176,7 +177,7 @@ class KeysMasked(Record):
 class MaskedKeys(Record):
     """Envelope and memory: values of one party's match keys, key by key, row by row.
 
-    n_masks: under how many parties' keys they are.
+    n_masks: the number of parties that have masked them.
     """
 
     kind = "masked-keys"
@@ -218,7 +219,7 @@ class KeyTokens(Record):
 
 
 class ListOrder(Record):
-    """Memory: ``order[k]`` is the party's own row at place k of its list."""
+    """Memory: ``order[k]`` is the party's own row at position k of its list."""
 
     kind = "list-order"
 
@@ -226,10 +227,10 @@ class ListOrder(Record):
 
 
 class SelectLinked(Record):
-    """Task: which places of your list take part, and how many rows of each slot.
+    """Task: the positions of your list that take part, and the rows of each slot.
 
-    rows: in the order in which all parties of the row group put their rows. A slot that
-        is alone in its row group is told none: all its rows take part.
+    rows: in the common order of the row group; empty for a slot that is alone in its row
+        group: all its rows take part.
     """
 
     kind = "select-linked"
@@ -239,7 +240,7 @@ class SelectLinked(Record):
 
 
 class LinkageState(Record):
-    """The analyst's state: which task is out, and how often lists were passed on."""
+    """The analyst's state: the open task, and how often lists were passed on."""
 
     kind = "linking"
 
@@ -250,15 +251,15 @@ class LinkageState(Record):
 
 @dataclass(frozen=True)
 class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
-    """Three rounds for two parties of a row group, and one more for each further one."""
+    """Three rounds for row groups of two parties, and one more for each further party."""
 
     alignment: Alignment
 
     state = LinkageState
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask everybody who shares rows for masked values."""
-        return _ask_sharing(session, MaskKeys(), "mask-keys", 0)
+        """Ask every party that shares rows for masked values."""
+        return _ask_sharing(session, MaskKeys(), 0)
 
     def step(
         self,
@@ -273,11 +274,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         if state.asked == "show-tokens":
             return self._ask_select(session, contributions)
         if state.n_passed < n_passes(session.layout):
-            task = PassKeys()
-            return _ask_sharing(session, task, "pass-keys", state.n_passed + 1)
-        return self._ask_tokens(session)
-
-    def _ask_tokens(self, session: SessionContext) -> Ask:
+            return _ask_sharing(session, PassKeys(), state.n_passed + 1)
         n_keys = self.alignment.n_keys
         sizes = {
             slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
@@ -293,14 +290,13 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
     def _ask_select(
         self, session: SessionContext, contributions: Mapping[str, Record]
     ) -> Ask:
-        """Tell each slot which of its rows take part."""
         n_rows = {slot: session.member(slot).n_rows for slot in session.slots}
         rows = dict.fromkeys(session.slots, np.empty(0, dtype=np.int64))
-        for group, found in link_groups(session, contributions).items():
-            n_common = len(found[0])
+        for group, positions in link_groups(session, contributions).items():
+            n_common = len(positions[0])
             check_overlap(session, group, n_common, self.alignment.minimum_overlap)
             n_rows |= dict.fromkeys(group, n_common)
-            rows |= zip(group, found, strict=True)
+            rows |= zip(group, positions, strict=True)
         tasks = {
             slot: SelectLinked(rows=rows[slot], n_rows=n_rows) for slot in session.slots
         }
@@ -312,21 +308,22 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
 def link_groups(
     session: SessionContext, contributions: Mapping[str, Record]
 ) -> dict[tuple[str, ...], list[IntArray]]:
-    """Return the linked places of the lists of each ring, from all parties' tokens."""
-    shown = all_of(KeyTokens, contributions)
-    found = {}
+    """Return the linked list positions of each ring, from all parties' tokens."""
+    answers = all_of(KeyTokens, contributions)
+    positions = {}
     for group in shared_groups(session.layout):
         # the party before a slot in the ring sends the tokens of its rows
-        sent = [shown[neighbour(group, slot, -1)].tokens for slot in group]
-        found[group] = common_rows(list(map(as_texts, group, sent)))
-    return found
+        tokens = [answers[neighbour(group, slot, -1)].tokens for slot in group]
+        positions[group] = common_rows(list(map(as_texts, group, tokens)))
+    return positions
 
 
-def _ask_sharing(session: SessionContext, task: Record, asked: str, passed: int) -> Ask:
+def _ask_sharing(
+    session: SessionContext, task: MaskKeys | PassKeys, n_passed: int
+) -> Ask:
     slots = [slot for group in shared_groups(session.layout) for slot in group]
-    state = LinkageState.model_validate(
-        {"asked": asked, "n_passed": passed, "n_rows": {}}
-    )
+    asked: Literal["mask-keys", "pass-keys"] = "pass-keys" if n_passed else "mask-keys"
+    state = LinkageState(asked=asked, n_passed=n_passed, n_rows={})
     return Ask(state=state, tasks=dict.fromkeys(slots, task))
 
 
@@ -336,17 +333,17 @@ _Content = MaskedKeys | Digests
 
 @dataclass(frozen=True)
 class LinkageParty(PartyRole[Params, _Task, _Content]):
-    """Masks its own values, and those of the others as they come round.
+    """Masks its own values, and those of the other parties as they come round.
 
-    shuffles: whether it puts lists of others into an order of its own, so that nobody
-        can follow a row round the ring.
+    shuffles: whether it permutes lists of others, so that nobody can follow a row round
+        the ring.
     """
 
     alignment: Alignment
     shuffles: bool = False
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
-        """Return whether this party masks: where others hold the same rows."""
+        """Return whether this party masks: only where others hold the same rows."""
         return task is SelectLinked or not is_alone(context)
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
@@ -356,7 +353,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if isinstance(task, PassKeys):
             return self._pass_on(context)
         if isinstance(task, ShowTokens):
-            return self._show(context)
+            return self._send_tokens(context)
         return select_common(
             context,
             rows=_find_rows(context, task, data.n_rows),
@@ -369,16 +366,15 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Keep what the party before sends: as many values as the rows it is of."""
+        """Store the list that the previous party sends, one value per row of its origin."""
         if context.memory.get(Selection) is not None:
             check_selected(context, envelopes)
             return []
-        before = neighbour(_ring(context), context.slot.name, -1)
-        content = content_of(before, envelopes, "Masked match keys")
+        content = content_of(_previous(context), envelopes, "Masked match keys")
         if not isinstance(content, MaskedKeys):
             raise EnvelopeRefused("The party before sends masked match keys.")
-        held = context.memory.get(MaskedKeys)
-        expected = 1 if held is None else held.n_masks + 1
+        last = context.memory.get(MaskedKeys)
+        expected = 1 if last is None else last.n_masks + 1
         if content.n_masks != expected or content.n_masks >= len(_ring(context)):
             raise EnvelopeRefused("Masked match keys came out of turn.")
         origin = neighbour(_ring(context), context.slot.name, -content.n_masks)
@@ -389,58 +385,59 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     # The own list
 
     def _mask(self, context: PartyContext, data: DataSource) -> Reply:
-        found = self.alignment.match(data)
+        keys = self.alignment.match(data)
         order = context.lasting_stream("list-order").permutation(data.n_rows)
         mask, filler = _joint_mask(context), context.lasting_stream("no-value")
         masked = []
-        for number, key in enumerate(found):
+        for number, key in enumerate(keys):
             values = (key.values[row] for row in order)
             ordered = [None if value is None else value.encode() for value in values]
             masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
         content = MaskedKeys(points=np.stack(masked), n_masks=1)
-        sent = PeerMessage(peer=_next(context), content=content)
+        quotas = ", ".join(
+            f"{slot} {len(keys) * context.session.member(slot).n_rows}"
+            for slot in _ring(context)
+        )
         return Reply(
             contribution=KeysMasked(),
-            envelopes=[sent],
-            awaits=[_before(context)],
+            envelopes=[PeerMessage(peer=_next(context), content=content)],
+            awaits=[_previous(context)],
             remember=[ListOrder(order=order)],
-            notes=_quotas(context, len(found)),
+            notes={"values of match keys compared, at most": quotas},
         )
 
     # The lists of others
 
     def _pass_on(self, context: PartyContext) -> Reply:
-        """Mask and pass on; in a smaller row group the list has gone round already."""
-        held = context.recall(MaskedKeys)
-        if held.n_masks == len(_ring(context)) - 1:
-            return Reply(contribution=KeysPassed())
-        points = self._go_on(context, held)
-        content = MaskedKeys(points=points, n_masks=held.n_masks + 1)
+        received = context.recall(MaskedKeys)
+        if received.n_masks == len(_ring(context)) - 1:
+            return Reply(contribution=KeysPassed())  # the ring is a smaller one
+        points = self._mask_again(context, received)
+        content = MaskedKeys(points=points, n_masks=received.n_masks + 1)
         return Reply(
             contribution=KeysPassed(),
             envelopes=[PeerMessage(peer=_next(context), content=content)],
-            awaits=[_before(context)],
-            remember=[_drop_points(held)],
+            awaits=[_previous(context)],
+            remember=[_drop_points(received)],
         )
 
-    def _show(self, context: PartyContext) -> Reply:
-        held = context.recall(MaskedKeys)
-        if held.n_masks != len(_ring(context)) - 1 or not held.points.size:
+    def _send_tokens(self, context: PartyContext) -> Reply:
+        received = context.recall(MaskedKeys)
+        if received.n_masks != len(_ring(context)) - 1 or not received.points.size:
             raise ProtocolFailed("The analyst asks for tokens out of turn.")
+        points = self._mask_again(context, received)
         return Reply(
-            contribution=KeyTokens(
-                tokens=hash_points(_bind(context, "token"), self._go_on(context, held))
-            ),
-            remember=[_drop_points(held)],
+            contribution=KeyTokens(tokens=hash_points(_bind(context, "token"), points)),
+            remember=[_drop_points(received)],
         )
 
-    def _go_on(self, context: PartyContext, held: MaskedKeys) -> ByteArray:
-        points = held.points
+    def _mask_again(self, context: PartyContext, received: MaskedKeys) -> ByteArray:
+        points = received.points
         if self.shuffles:
-            stream = context.lasting_stream(f"shuffle {held.n_masks}")
+            stream = context.lasting_stream(f"shuffle {received.n_masks}")
             points = points[:, stream.permutation(points.shape[1])]
         flat = points.reshape(-1, points.shape[-1])
-        return _joint_mask(context).go_on(flat).reshape(points.shape)
+        return _joint_mask(context).mask_again(flat).reshape(points.shape)
 
 
 def _ring(context: PartyContext) -> tuple[str, ...]:
@@ -451,7 +448,7 @@ def _next(context: PartyContext) -> str:
     return neighbour(_ring(context), context.slot.name, 1)
 
 
-def _before(context: PartyContext) -> str:
+def _previous(context: PartyContext) -> str:
     return neighbour(_ring(context), context.slot.name, -1)
 
 
@@ -465,40 +462,25 @@ def _bind(context: PartyContext, purpose: str) -> bytes:
 
 
 def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
-    """Return what values and tokens are bound to: an agreement and a row group."""
+    """Return the context of values and tokens: an agreement and a row group."""
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
 
-def _drop_points(held: MaskedKeys) -> MaskedKeys:
-    """Return what is left to mask: memory is written in every later round."""
-    return MaskedKeys(points=held.points[:, :0], n_masks=held.n_masks)
+def _drop_points(received: MaskedKeys) -> MaskedKeys:
+    """Return the record without points: memory is written in every later round."""
+    return MaskedKeys(points=received.points[:, :0], n_masks=received.n_masks)
 
 
-def hash_points(bound: bytes, points: ByteArray) -> ByteArray:
+def hash_points(context: bytes, points: ByteArray) -> ByteArray:
     """Return the SHA-256 of each point: not the point, which could be masked further."""
-    begun = sha256(bound)
-    made = []
-    for point in points.reshape(-1, points.shape[-1]):
-        hashed = begun.copy()
-        hashed.update(point.tobytes())
-        made.append(hashed.digest())
-    return np.frombuffer(b"".join(made), np.uint8).reshape(
-        *points.shape[:2], TOKEN_BYTES
-    )
-
-
-def _quotas(context: PartyContext, n_keys: int) -> dict[str, object]:
-    """Return who may bring how many values, for the operator to read before any leave."""
-    session = context.session
-    return {
-        "values of match keys compared, at most": ", ".join(
-            f"{slot} {n_keys * session.member(slot).n_rows}" for slot in _ring(context)
-        )
-    }
+    flat = points.reshape(-1, points.shape[-1])
+    digests = hash_each(sha256(context), map(bytes, flat))
+    tokens = np.frombuffer(b"".join(digests), np.uint8)
+    return tokens.reshape(*points.shape[:2], TOKEN_BYTES)
 
 
 def _find_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArray:
-    """Return the own rows that take part, in the order of all of the row group."""
+    """Return the own rows that take part, in the common order of the row group."""
     if is_alone(context):
         return np.arange(n_rows)
     order = context.recall(ListOrder).order

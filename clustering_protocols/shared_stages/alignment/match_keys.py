@@ -9,9 +9,9 @@ Cells of several columns are joined by a blank. Soundex and Metaphone come from
 ``jellyfish``, Cologne phonetics from ``cologne_phonetics``, Latin letters from
 ``anyascii``.
 
-A row has no value of a key where a cell is empty or stands for no value, or nothing is
-left of it. A value that two rows of one party share says of neither which it is, so that
-neither is compared.
+A row has no value of a key where a cell is empty or stands for no value, or the steps
+leave nothing of it. Values that two rows of one party share identify neither of them, and
+are not compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from importlib import import_module
 from types import ModuleType
 from typing import Annotated, Final, NamedTuple
@@ -73,8 +73,8 @@ def read_match_key(text: str) -> tuple[KeyPart, ...]:
 
 
 def _read_part(text: str) -> KeyPart:
-    said, *steps = (each.strip() for each in text.split("|"))
-    columns = tuple(normal(name) for name in said.split(","))
+    names, *steps = (piece.strip() for piece in text.split("|"))
+    columns = tuple(normal(name) for name in names.split(","))
     if not all(columns):
         raise ValueError(f"{text.strip()!r} names no column")
     if unknown := [step for step in steps if not STEP.fullmatch(step)]:
@@ -92,8 +92,8 @@ MatchKey = Annotated[
 
 def columns_of(keys: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that keys name, each once, in their order."""
-    named = (c for key in keys for part in read_match_key(key) for c in part.columns)
-    return tuple(dict.fromkeys(named))
+    columns = (c for key in keys for part in read_match_key(key) for c in part.columns)
+    return tuple(dict.fromkeys(columns))
 
 
 _LIBRARIES: Final = {
@@ -114,13 +114,14 @@ def require(steps: Iterable[str]) -> None:
 
 
 def step_function(step: str) -> Callable[[str], str]:
-    """Return what a step makes of a text after the normalisation of the terms.
+    """Return a step as a function of a text after the normalisation of the terms.
 
     Raises GuardRefused if its library is missing.
     """
     kind, _, argument = step.partition(":")
     if kind in FORMS:
-        return partial(_of_date, FORMS[kind])
+        form = FORMS[kind]
+        return lambda text: "" if (day := read_date(text)) is None else form(day)
     if kind == "first":
         return lambda text, n=int(argument): text[:n]  # type: ignore[misc]  # bound now
     if kind == "sorted-names":
@@ -135,11 +136,6 @@ def step_function(step: str) -> Callable[[str], str]:
     return lambda text: apply_steps(text, [step])
 
 
-def _of_date(form: Callable[..., str], text: str) -> str:
-    day = read_date(text)
-    return "" if day is None else form(day)
-
-
 def _transliterate() -> Callable[[str], str]:
     latin = _library("anyascii").anyascii
     return lambda text: latin(text).lower()
@@ -150,8 +146,8 @@ def _phonetic(kind: str) -> Callable[[str], str]:
 
     def encode_letters(text: str) -> str:
         letters = _NO_LETTER.sub("", latin(text))
-        found: str = encode(letters) if letters else ""
-        return found.replace(" ", "")
+        code: str = encode(letters) if letters else ""
+        return code.replace(" ", "")
 
     return encode_letters
 
@@ -166,16 +162,16 @@ def _library(name: str) -> ModuleType:
         ) from None
 
 
-_BETWEEN: Final = "\x1f"
+_SEPARATOR: Final = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
     """The values of one key, in the order of the rows.
 
-    values: None where a row has none, also of those that rows share.
-    n_filled: how many rows have a value.
-    n_stand_ins: how many have none because a cell stands for no value.
+    values: None where a row has none, or one that another row shares.
+    n_filled: rows with a value.
+    n_stand_ins: rows without a value because a cell stands for none.
     """
 
     key: str
@@ -185,7 +181,7 @@ class KeyValues:
 
     @property
     def n_unique(self) -> int:
-        """Return how many rows have a value that no other has."""
+        """Return the number of rows with a value that no other row has."""
         return sum(value is not None for value in self.values)
 
     @property
@@ -194,8 +190,8 @@ class KeyValues:
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
     def show(self, row: int) -> str:
-        """Return a row's value as its own people read it; empty where it has none."""
-        return (self.values[row] or "").replace(_BETWEEN, " + ")
+        """Return a row's value for its own operators; empty where it has none."""
+        return (self.values[row] or "").replace(_SEPARATOR, " + ")
 
 
 def key_values(
@@ -203,42 +199,46 @@ def key_values(
 ) -> list[KeyValues]:
     """Return the values of match keys of a party's rows.
 
-    names: the ids of the rows: of each the texts of :func:`columns_of` the keys.
+    names: the ids of the rows, each with the texts of the columns of the keys.
 
     Raises InvalidData if an id has another number of parts.
     Raises GuardRefused if a library is missing.
     """
-    parts = [read_match_key(key) for key in keys]
     cells = _read_cells(names, columns_of(keys), normalisation)
     values = {column: without_stand_ins(texts) for column, texts in cells.items()}
     stand_ins = {
         column: {
-            row for row, text in enumerate(cells[column]) if text and not kept[row]
+            row for row, text in enumerate(cells[column]) if text and not texts[row]
         }
-        for column, kept in values.items()
+        for column, texts in values.items()
     }
-    columns = {p: _part_values(p, values) for key in parts for p in key}
-    return [
-        _compare(
-            [columns[part] for part in key_parts],
-            key,
-            len(set().union(*(stand_ins[column] for column in columns_of([key])))),
-        )
-        for key, key_parts in zip(keys, parts, strict=True)
-    ]
+    texts_by_part: dict[KeyPart, list[str]] = {}
+    keys_with_values = []
+    for key in keys:
+        parts = read_match_key(key)
+        for part in parts:
+            if part not in texts_by_part:
+                texts_by_part[part] = _part_texts(part, values)
+        rows = zip(*(texts_by_part[part] for part in parts), strict=True)
+        texts = [_SEPARATOR.join(row) if all(row) else None for row in rows]
+        counts = Counter(text for text in texts if text is not None)
+        unique = [text if text and counts[text] == 1 else None for text in texts]
+        n_stand_ins = len(set().union(*(stand_ins[c] for c in columns_of([key]))))
+        keys_with_values.append(KeyValues(key, unique, counts.total(), n_stand_ins))
+    return keys_with_values
 
 
-def check_uniqueness(found: Sequence[KeyValues], least: float) -> None:
+def check_uniqueness(keys: Sequence[KeyValues], minimum: float) -> None:
     """Refuse a key whose values too many rows share.
 
     Raises InvalidData: with the share of each such key.
     """
-    shared = [each for each in found if each.uniqueness < least]
-    if shared:
-        named = "; ".join(f"{e.key!r}: {e.uniqueness:.1%}" for e in shared)
+    ambiguous = [key for key in keys if key.uniqueness < minimum]
+    if ambiguous:
+        shares = "; ".join(f"{key.key!r}: {key.uniqueness:.1%}" for key in ambiguous)
         raise InvalidData(
-            f"Values of match keys have to be nearly unique: of {least:.0%} of the rows "
-            f"that have one. Here the share is smaller. {named}. Ask the coordinator "
+            f"Values of match keys have to be nearly unique: of {minimum:.0%} of the rows "
+            f"that have one. Here the share is smaller. {shares}. Ask the coordinator "
             "for other keys: coterie table --link proposes some."
         )
 
@@ -254,32 +254,25 @@ def _read_cells(
         )
     by_column = zip(*rows, strict=True) if rows else ([] for _ in columns)
     return {
-        column: _each_once(cells, lambda text: apply_steps(text, steps))
+        column: _map_distinct(cells, lambda text: apply_steps(text, steps))
         for column, cells in zip(columns, by_column, strict=True)
     }
 
 
-def _part_values(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
-    """Return the texts of a part; empty where a cell is, or nothing is left."""
+def _part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
+    """Return the texts of a part; empty where a cell is, or the steps leave nothing."""
     texts = cells[part.columns[0]]
     if len(part.columns) > 1:
         rows = zip(*(cells[name] for name in part.columns), strict=True)
         texts = [" ".join(row) if all(row) else "" for row in rows]
     steps = [step_function(step) for step in part.steps]
-    return _each_once(texts, lambda text: reduce(lambda t, f: f(t), steps, text))
+    return _map_distinct(texts, lambda text: reduce(lambda t, f: f(t), steps, text))
 
 
-def _each_once(texts: Sequence[str], form: Callable[[str], str]) -> list[str]:
-    """Return texts in another form, which is made once of those that are equal."""
-    made = {
-        text: form(text).replace(_BETWEEN, " ") if text else "" for text in set(texts)
+def _map_distinct(texts: Sequence[str], function: Callable[[str], str]) -> list[str]:
+    """Return a function of each text, computed once for equal ones."""
+    values = {
+        text: function(text).replace(_SEPARATOR, " ") if text else ""
+        for text in set(texts)
     }
-    return [made[text] for text in texts]
-
-
-def _compare(columns: Sequence[Sequence[str]], key: str, n_stand_ins: int) -> KeyValues:
-    rows = zip(*columns, strict=True)
-    values = [_BETWEEN.join(row) if all(row) else None for row in rows]
-    counted = Counter(value for value in values if value is not None)
-    alone = [v if v is not None and counted[v] == 1 else None for v in values]
-    return KeyValues(key, alone, counted.total(), n_stand_ins)
+    return [values[text] for text in texts]

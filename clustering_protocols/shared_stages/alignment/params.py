@@ -133,26 +133,22 @@ class Alignment(Params):
 
     @model_serializer(mode="wrap")
     def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write what came later only where it says something."""
-        written: dict[str, Any] = write(self)
-        if not self.id_patterns:
-            del written["id_patterns"]
-        if self.minimum_share == MINIMUM_SHARE:
-            del written["minimum_share"]
-        if not self.match_keys:
-            del written["match_keys"]
-        if self.key_uniqueness == _LEAST_UNIQUE:
-            del written["key_uniqueness"]
-        return written
+        """Omit defaults of fields that earlier versions of terms do not have."""
+        values: dict[str, Any] = write(self)
+        newer_fields = ("id_patterns", "minimum_share", "match_keys", "key_uniqueness")
+        for name in newer_fields:
+            if getattr(self, name) == type(self).model_fields[name].default:
+                del values[name]
+        return values
 
     @property
     def match_columns(self) -> tuple[str, ...]:
-        """Return the columns of which match keys are made, which a row's id then is."""
+        """Return the columns of the match keys, which then make up a row's id."""
         return columns_of(self.match_keys)
 
     @property
     def n_keys(self) -> int:
-        """Return by how many keys rows are linked; an exact id is one."""
+        """Return the number of keys by which rows are linked; an exact id is one."""
         return max(1, len(self.match_keys))
 
     def match(self, data: DataSource) -> list[KeyValues]:
@@ -173,16 +169,16 @@ class Alignment(Params):
                 "Rows are linked by match keys: use a table with the columns "
                 f"{', '.join(self.match_columns)}."
             )
-        found = key_values(data.ids, self.match_keys, self.normalisation)
-        check_uniqueness(found, self.key_uniqueness)
-        return found
+        keys = key_values(data.ids, self.match_keys, self.normalisation)
+        check_uniqueness(keys, self.key_uniqueness)
+        return keys
 
     def identify(self, data: DataSource) -> IdentifiedRows:
-        """Return the different ids of a party's rows.
+        """Return the distinct ids of a party's rows.
 
-        With ``ecdh`` a row whose id is a word for no value takes no part.
+        With ``ecdh`` a row whose id stands for no value takes no part.
 
-        Raises InvalidData if rows have no ids, or two have one, as the terms say.
+        Raises InvalidData if rows have no ids, or duplicate ones, as the terms say.
         """
         if data.ids is None:
             raise InvalidData(_NO_IDS + _OR_POSITION * (self.method == "declared"))
@@ -207,7 +203,7 @@ class AlignedParams(Params):
 
     @property
     def match_columns(self) -> Sequence[str]:
-        """Return the columns of which match keys are made, which a row's id then is."""
+        """Return the columns of the match keys, which then make up a row's id."""
         return self.alignment.match_columns
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
@@ -219,40 +215,37 @@ class AlignedParams(Params):
         )
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
-        """Return which rows take part, in an order that all of the row group find.
+        """Return the rows that take part, in the common order of the row group.
 
-        Who shares rows with nobody needs no ids, and keeps the order of its table.
+        None for all rows in the order of the table. A party that shares rows with nobody
+        needs no ids, and keeps the order of its table.
 
-        Raises InvalidData if rows have no ids where they are matched by them, or two
-            have one, as the terms say.
+        Raises InvalidData if rows have no ids where they are matched by them, or
+            duplicate ones, as the terms say.
         Raises GuardRefused if a library for the intersection is missing.
         """
-        said = self.alignment
+        alignment = self.alignment
         if not shared:
-            if said.duplicates == "error" or data.ids is None:
+            if alignment.duplicates == "error" or data.ids is None:
                 check_unique(data.ids)
                 return None
-            return _unless_as_they_are(first_rows(data.ids), data.n_rows)
-        if said.method == "position" and data.ids is None:
+            rows = first_rows(data.ids)
+        elif alignment.method == "position" and data.ids is None:
             return None
-        if said.match_keys:
-            said.match(data)
+        elif alignment.method == "ecdh":  # rows are matched within the session
+            if alignment.match_keys:
+                alignment.match(data)
+            else:
+                alignment.identify(data)
             ristretto.sodium()
-            return None  # so are rows that have no value: each is compared within it
-        own = said.identify(data)
-        if said.method == "position":
-            return _unless_as_they_are(own.rows, data.n_rows)
-        if said.method == "declared":
-            return _unless_as_they_are(own.rows_by_id, data.n_rows)
-        ristretto.sodium()
-        return None  # the intersection takes its rows, within the session
-
-
-def _unless_as_they_are(rows: IntArray, n_rows: int) -> IntArray | None:
-    return None if np.array_equal(rows, np.arange(n_rows)) else rows
+            return None
+        else:
+            own = alignment.identify(data)
+            rows = own.rows if alignment.method == "position" else own.rows_by_id
+        return None if np.array_equal(rows, np.arange(data.n_rows)) else rows
 
 
 BY_MATCH_KEYS: Final = Alignment(
     method="ecdh", match_keys=("person | digits", "person | zero-pad:6")
 )
-"""Rows linked by two match keys, which the ids of made rows serve as."""
+"""Two match keys for synthetic rows, whose ids are the persons."""

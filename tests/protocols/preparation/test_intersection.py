@@ -25,13 +25,13 @@ from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment import identifiers, intersection
-from clustering_protocols.shared_stages.alignment.common_rows import told_share
+from clustering_protocols.shared_stages.alignment.digests import share_of_smallest
 from clustering_protocols.shared_stages.alignment.identifiers import (
-    all_compared,
     identify,
     join,
     normal_form,
     normalise_id,
+    normalise_ids,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
@@ -116,7 +116,7 @@ def test_an_id_is_compared_alike_alone_and_among_others(
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(identifiers, "_AT_ONCE", at_once)
-        together = list(all_compared(iter(names), steps))
+        together = list(normalise_ids(iter(names), steps))
     assert together == [normalise_id(name, steps) for name in names]
 
 
@@ -268,15 +268,17 @@ def test_rows_are_selected_once() -> None:
 def test_a_share_is_told_in_steps_of_a_twentieth(
     n_common: int, n_smallest: int, told: str
 ) -> None:
-    assert told_share(n_common, n_smallest, 10) == f"{told} of the smallest table"
+    assert (
+        share_of_smallest(n_common, n_smallest, 10) == f"{told} of the smallest table"
+    )
 
 
 def test_one_person_more_or_less_is_mostly_not_seen() -> None:
-    told = [told_share(n, 1000, 10) for n in range(1001)]
+    told = [share_of_smallest(n, 1000, 10) for n in range(1001)]
     changes = sum(a != b for a, b in pairwise(told))
     assert changes == 19
 
 
 def test_of_a_table_of_few_ids_no_share_is_told() -> None:
-    told = {told_share(n, 9, 10) for n in range(10)}
+    told = {share_of_smallest(n, 9, 10) for n in range(10)}
     assert told == {"a part that is not told of a table of fewer than 10 ids"}

@@ -165,8 +165,7 @@ def test_key_values_depend_on_agreement_and_row_group() -> None:
     here = stage_view(session())
     ids = [b"ada", b"bob"]
     found = [
-        intersection._holder(view).values(ids)
-        for view in (here, here, *elsewhere(here))
+        intersection._key(view).values(ids) for view in (here, here, *elsewhere(here))
     ]
     assert found[0] == found[1]
     assert len({value for values in found for value in values}) == 3 * len(ids)

@@ -216,7 +216,7 @@ def test_what_is_no_point_is_not_masked() -> None:
     mask = JointMask(KeyedStream(bytes(32)), ONE_THREAD)
     for made in (np.full((2, 32), 255, np.uint8), np.zeros((2, 32), np.uint8)):
         with pytest.raises(GuardRefused, match="no point of the group"):
-            mask.go_on(made)
+            mask.mask_again(made)
 
 
 @pytest.mark.parametrize(
