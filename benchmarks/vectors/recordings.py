@@ -19,7 +19,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.simulation import Session
-from clustering_protocols.simulation.parties import COORDINATOR
+from clustering_protocols.simulation.session import COORDINATOR
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout

@@ -11,7 +11,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
-from clustering_protocols.simulation.parties import COORDINATOR, agree, entropies
+from clustering_protocols.simulation.session import COORDINATOR, agree, entropies
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, Slot

@@ -14,8 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Example, Params, Stage
-from clustering_protocols.engine.result_reading import labelled_by
-from clustering_protocols.engine.signatures import build_closing, build_opening
+from clustering_protocols.engine.signatures import (
+    build_closing,
+    build_opening,
+    labelled_by,
+)
 from clustering_protocols.records.record import Reach, Record
 from clustering_protocols.shared_stages import (
     imputation as filling,

@@ -11,8 +11,11 @@ from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
 from clustering_protocols.contract import Params, SessionContext, Stage
 from clustering_protocols.engine.packets import Packet
-from clustering_protocols.engine.result_reading import labelled_by
-from clustering_protocols.engine.signatures import build_closing, build_opening
+from clustering_protocols.engine.signatures import (
+    build_closing,
+    build_opening,
+    labelled_by,
+)
 from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import name_run_stage

@@ -4,8 +4,8 @@ This runs the same functions on the same bytes as the service and the SDK do. Wi
 same session id and the same entropy an HTTP session ends with the same labels, bit for
 bit; :func:`entropies` says which entropy a simulation of a seed uses.
 
-:func:`run` goes from the data to the labels. :class:`Session` is the same a round at a
-time: parties stay away or are killed, are told something else, or answer again.
+:func:`run` goes from the data to the labels. :class:`Session` plays a round at a time:
+parties may stay away, be killed, receive another task, or answer again.
 """
 
 from clustering_protocols.simulation.evaluation import (
@@ -16,19 +16,17 @@ from clustering_protocols.simulation.evaluation import (
     fidelity,
     measure,
 )
-from clustering_protocols.simulation.parties import (
+from clustering_protocols.simulation.session import (
     ANALYST,
     COORDINATOR,
-    agree,
-    entropies,
-    member,
-)
-from clustering_protocols.simulation.session import (
     Cost,
     SentMessage,
     Session,
     SimulationResult,
     Timer,
+    agree,
+    entropies,
+    member,
     run,
 )
 from clustering_protocols.simulation.split import Split, number_rows, split

@@ -42,7 +42,7 @@ def evaluate(
     *,
     choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
-    **given: Any,
+    **options: Any,
 ) -> SessionEvaluation:
     """Simulate a session over a split of X and measure its fidelity.
 
@@ -50,13 +50,10 @@ def evaluate(
     clustering then is that of their columns in common units.
     """
     simulated = run(
-        params,
-        parts.layout,
-        parts.data,
-        seed,
+        *(params, parts.layout, parts.data, seed),
         choices=choices,
         timer=timer,
-        **given,
+        **options,
     )
     return measure(simulated, X, parts)
 
@@ -64,10 +61,10 @@ def evaluate(
 def measure(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> SessionEvaluation:
-    """Hold a session against the same clustering on X.
+    """Compare a session with the same clustering on X.
 
-    X holds a value wherever the session has one of a row that took part. With all values
-    it may be the table of which a layout with empty cells lacks some.
+    X has a value wherever the session has one of a row that took part; it may also have
+    the values of a layout's empty cells.
     """
     firsts = _first_slots(parts)
     labels = np.full(len(X), -1, dtype=np.int64)
@@ -77,8 +74,8 @@ def measure(
     agreement = np.nan
     if can_be_pooled(X, parts):
         order, params, rows = _pool(simulated, X, parts)
-        known = catalogue.protocol_of(params)
-        pooled[order] = known.reference().cluster_pooled(params, rows, simulated.trace)
+        reference = catalogue.protocol_of(params).reference()
+        pooled[order] = reference.cluster_pooled(params, rows, simulated.trace)
         agreement = fidelity(pooled[order], labels[order])
     return SessionEvaluation(
         labels=labels, pooled=pooled, fidelity=agreement, simulated=simulated
@@ -88,29 +85,28 @@ def measure(
 def compare_objectives(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> Objectives | None:
-    """Return what a session's result comes to beside the pooled method's ten starts.
+    """Return the objective of a session beside those of the pooled method's ten starts.
 
-    None where the clustering minimises nothing, or nobody holds what would be pooled.
+    None where the clustering minimises nothing, or the pooled table has empty cells.
     """
     if not can_be_pooled(X, parts):
         return None
     _, params, rows = _pool(simulated, X, parts)
-    found = [simulated.outcomes[first] for first in _first_slots(parts)]
-    travelled = [simulated.orders[first] for first in _first_slots(parts)]
-    pairs = list(zip(found, travelled, strict=True))
-    labels = np.concatenate([each.labels[own] for each, own in pairs])
+    firsts = _first_slots(parts)
+    pairs = [(simulated.outcomes[slot], simulated.orders[slot]) for slot in firsts]
+    labels = np.concatenate([outcome.labels[order] for outcome, order in pairs])
     degrees = [
-        each.memberships[own] for each, own in pairs if each.memberships is not None
+        outcome.memberships[order]
+        for outcome, order in pairs
+        if outcome.memberships is not None
     ]
     memberships = np.vstack(degrees) if len(degrees) == len(pairs) else None
-    known = catalogue.protocol_of(params)
-    return known.reference().objectives(
-        params, rows, (labels, memberships), simulated.trace
-    )
+    reference = catalogue.protocol_of(params).reference()
+    return reference.objectives(params, rows, (labels, memberships), simulated.trace)
 
 
 def can_be_pooled(X: FloatArray, parts: Split) -> bool:
-    """Return whether there is a value of each row and column that would be pooled."""
+    """Return whether the pooled table has a value of each row and column."""
     return parts.layout.regular or not bool(np.isnan(X).any())
 
 
@@ -130,7 +126,7 @@ def _first_slots(parts: Split) -> list[str]:
 def _pool(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> tuple[IntArray, Params, FloatArray]:
-    """Return which rows travelled, in that order, and how they are clustered pooled."""
+    """Return the rows that travelled, in that order, with parameters and pooled columns."""
     firsts = _first_slots(parts)
     order = np.concatenate([parts.held[s][simulated.orders[s]] for s in firsts])
     groups = [X[np.ix_(order, columns)] for columns in parts.columns]
@@ -144,15 +140,17 @@ def _pool(
     if terms.plans:
         sites = np.cumsum([len(simulated.orders[s]) for s in firsts])[:-1]
         for column, plan in enumerate(terms.plans):
-            slots = parts.layout.column_group(column)
-            found = [simulated.trace.memories[s].get(SiteEffects) for s in slots]
-            effects = [each for each in found if each is not None]
-            groups[column] = _of_group(plan, groups[column], sites, effects)
+            memories = [
+                simulated.trace.memories[slot]
+                for slot in parts.layout.column_group(column)
+            ]
+            effects = [e for m in memories if (e := m.get(SiteEffects)) is not None]
+            groups[column] = _prepare(plan, groups[column], sites, effects)
         params = params.model_copy(update={"scaling": "none"})
     return order, params, np.hstack(groups)
 
 
-def _of_group(
+def _prepare(
     plan: ColumnPlan,
     fields: FloatArray,
     sites: IntArray,
@@ -160,15 +158,15 @@ def _of_group(
 ) -> FloatArray:
     """Return the columns (n, m) of pooled fields (n, fields), scaled and centred.
 
-    sites: where the rows of another site begin.
-    effects: those that sites found, where they are taken out.
+    sites: the first row of each further site.
+    effects: of the sites, where they are taken out.
     """
     observed = plan.take_logarithms(fields)
     filled = [_compute_fill(fill, observed[:, fill.place]) for fill in plan.fills]
     columns = plan.prepare(observed, np.array(filled))
     if effects:
         pairs = zip(np.split(columns, sites), effects, strict=True)
-        columns = np.vstack([harmonise(plan, own, each) for own, each in pairs])
+        columns = np.vstack([harmonise(plan, rows, effect) for rows, effect in pairs])
     units = plan.units(columns.std(axis=0))
     scaled: FloatArray = (columns - columns.mean(axis=0)) / np.where(
         units > 0, units, 1
@@ -177,11 +175,10 @@ def _of_group(
 
 
 def _compute_fill(fill: Fill, values: FloatArray) -> float:
-    """Return what fills the gaps of one field."""
-    there = values[~np.isnan(values)]
+    values = values[~np.isnan(values)]
     if fill.how == "mean":
-        return float(there.mean())
+        return float(values.mean())
     if fill.how == "median":
-        return float(np.median(there))
-    counts = np.bincount(there.astype(np.int64), minlength=len(fill.ranking))
-    return float(max(fill.ranking, key=lambda place: int(counts[place])))
+        return float(np.median(values))
+    counts = np.bincount(values.astype(np.int64), minlength=len(fill.ranking))
+    return float(max(fill.ranking, key=lambda level: int(counts[level])))

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from clustering_protocols import engine
+import numpy as np
+
+from clustering_protocols import engine, session_terms
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.contract import Outcome, Params, PartyContext, Trace
+from clustering_protocols.contract import (
+    Outcome,
+    Params,
+    PartyContext,
+    SessionContext,
+    Trace,
+)
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.simulation.parties import (
-    ANALYST,
-    SIMULATION,
-    Parties,
-    PendingTask,
-    agree_and_join,
-    entropies,
-)
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.row_selection import Arrival, arrive
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import Member
+from clustering_protocols.terms.terms import About, Identities, Layout, read_terms
+
+R = TypeVar("R", bound=Record)
 
 Timer = Callable[[], float]
+ANALYST = "analyst"
+COORDINATOR = "coordinator"
+SIMULATION = "simulation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +57,7 @@ class SentMessage:
 
 @dataclass(slots=True, kw_only=True)
 class Cost:
-    """What a role spent."""
+    """The time and traffic of a role."""
 
     seconds: float = 0.0
     sent_bytes: int = 0
@@ -50,15 +65,15 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationResult:
-    """How a session went.
+    """The outcomes, messages and costs of a session.
 
     outcomes: labels in the order of that slot's own rows.
     orders: mapping of slot to int64 array; ``orders[slot][k]`` is the slot's row that
         travelled at position k.
-    summary: what the coordinator reads.
-    figures: of each run, as the coordinator reads them.
-    chosen: which of the runs the outcomes are of.
-    trace: what the session left, for the pooled reference.
+    summary: of the result, for the coordinator.
+    figures: of each run, for the coordinator.
+    chosen: the number of the run that the outcomes belong to.
+    trace: input of the pooled reference.
     sent: every message, in order.
     """
 
@@ -73,31 +88,223 @@ class SimulationResult:
     rounds: int
 
 
+def entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]:
+    """Return 32 bytes per slot, and for the coordinator, that a seed stands for."""
+    return {
+        name: hashlib.sha256(
+            length_prefixed("coterie/simulation/1", seed, session, name)
+        ).digest()
+        for name in (COORDINATOR, *names)
+    }
+
+
+def member(
+    terms: bytes, slot: str, entropies: Mapping[str, bytes], source: DataSource
+) -> Member:
+    """Return a slot's line of the roster.
+
+    terms: the exact bytes of the session's terms.
+    entropies: of the slot, and of the coordinator whose invitation it answers.
+    source: the rows of the slot's table that take part; their number and that of the
+        columns stand in the roster.
+    """
+    parsed = read_terms(terms)
+    return roster_entries.enrol(
+        roster_entries.session_secret(entropies[COORDINATOR], parsed.session),
+        terms,
+        slot,
+        entropies[slot],
+        Institution.derive(entropies[slot]),
+        n_rows=source.n_rows,
+        n_columns=len(parsed.columns(slot, source.columns)),
+    )
+
+
+def agree(
+    params: Params,
+    layout: Layout,
+    data: Mapping[str, DataSource],
+    seed: int,
+    **options: Any,
+) -> bytes:
+    """Return the agreement of a session that all slots of the layout have joined.
+
+    Parameters are those of :func:`agree_and_join`.
+
+    Raises CoterieError where the coordinator could not draw up the terms, or a party
+        could not join.
+    """
+    return agree_and_join(params, layout, data, seed, **options)[0]
+
+
+def agree_and_join(
+    params: Params,
+    layout: Layout,
+    data: Mapping[str, DataSource],
+    seed: int,
+    *,
+    session: str = SIMULATION,
+    analyst: str | None = None,
+    **sections: Any,
+) -> tuple[bytes, dict[str, Arrival]]:
+    """Return the agreement, and the arrival of each table.
+
+    session: its id.
+    analyst: the key that the terms name, as those of a session at that analyst do.
+    **sections: further sections of the terms, by name; see
+        :class:`~clustering_protocols.terms.terms.SessionRequest`.
+    """
+    keys = entropies(seed, session, layout.names)
+    coordinator = Institution.derive(keys[COORDINATOR]).key
+    request_fields = {
+        "about": About(title=session),
+        "identities": Identities(coordinator=coordinator, analyst=analyst),
+        "seed": seed,
+        **sections,
+    }
+    request = session_terms.build_request(params, layout, **request_fields)
+    terms = session_terms.draw_up(session, request, simulated=True)
+    parsed = read_terms(terms)
+    arrivals = {slot: arrive(parsed, params, slot, own) for slot, own in data.items()}
+    roster = {
+        slot: member(terms, slot, keys, arrival.data)
+        for slot, arrival in arrivals.items()
+    }
+    return roster_entries.agree(terms, roster), arrivals
+
+
+class PendingTask(NamedTuple):
+    """A task that a party received, and the state in which it received it."""
+
+    task: bytes
+    journal: engine.Journal
+    memory: Memory
+
+
+class Parties:
+    """All parties of an agreement, with their memories and journals.
+
+    arrivals: of each party's own table.
+
+    data: the rows of each table that take part, as the engine sees them.
+    last_tasks: of each party.
+    """
+
+    def __init__(
+        self,
+        agreement: bytes,
+        entropies: Mapping[str, bytes],
+        arrivals: Mapping[str, Arrival],
+        choices: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self.agreement = agreement
+        self.entropies = entropies
+        self.arrivals = arrivals
+        self.data = {slot: arrival.data for slot, arrival in arrivals.items()}
+        self.choices = choices
+        self.memories = {slot: Memory() for slot in self.session.slots}
+        self.journals = {slot: engine.Journal() for slot in self.session.slots}
+        self.last_tasks: dict[str, PendingTask] = {}
+
+    @property
+    def session(self) -> SessionContext:
+        """Return the session that follows from the agreement."""
+        return engine.load(self.agreement)[0]
+
+    def party(self, slot: str) -> engine.PartyEngine:
+        """Return a party as it is between rounds: everything but memory and data."""
+        return engine.PartyEngine(
+            agreement=self.agreement,
+            slot=slot,
+            entropy=self.entropies[slot],
+            choices=self.choices.get(slot, {}),
+        )
+
+    def recall(self, slot: str, kind: type[R]) -> R:
+        """Return a record of a party's memory; :class:`KeyError` if there is none."""
+        record = self.memories[slot].get(kind)
+        if record is None:
+            raise KeyError(kind.kind)
+        return record
+
+    def reply(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        """Return a party's answer to a task; its memory and journal do not change."""
+        state = (self.journals[slot], self.memories[slot])
+        return self.party(slot).reply(*state, task, self.data[slot])
+
+    def replay(self, slot: str) -> engine.TaskOutcome:
+        """Return a party's answer to its last task, from its state at that time.
+
+        The contribution is the same bytes except for envelopes: sealing draws randomness
+        outside the party's entropy. The memory does not change.
+        """
+        last = self.last_tasks[slot]
+        state = (last.journal, last.memory)
+        return self.party(slot).reply(*state, last.task, self.data[slot])
+
+    def kill(self, *slots: str) -> None:
+        """Let parties (all by default) forget everything but their bytes.
+
+        Their memory goes through its byte form, and the cached agreement is dropped for
+        every role.
+        """
+        for slot in slots or self.memories:
+            memory = self.memories[slot]
+            entries = {k: np.frombuffer(v, np.uint8) for k, v in memory.entries.items()}
+            _, arrays = codec.decode(codec.encode({}, entries))
+            self.memories[slot] = Memory(
+                {kind: array.tobytes() for kind, array in arrays.items()}
+            )
+            self.journals[slot] = engine.Journal.decode(self.journals[slot].encode())
+        engine.load.cache_clear()
+
+    def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
+        """Return each party's outcome of its result."""
+        return {
+            slot: self.outcome(slot, result, self.data[slot])
+            for slot, result in results.items()
+        }
+
+    def outcome(self, slot: str, result: bytes, data: DataSource | None) -> Outcome:
+        """Return one party's outcome of a result, with or without its rows.
+
+        It is in the order of the party's own table; ``data`` are the rows that take part.
+        """
+        state = (self.journals[slot], self.memories[slot])
+        outcome = self.party(slot).conclude(*state, result, data)
+        return self.arrivals[slot].put_back(outcome)
+
+    def list_travelled_rows(self, slot: str) -> IntArray:
+        """Return a slot's own rows in the order in which they travelled."""
+        memory = self.memories[slot]
+        selection, order = memory.get(Selection), memory.get(RowOrder)
+        rows = selection.rows if selection else np.arange(self.data[slot].n_rows)
+        rows = rows if order is None else rows[order.order]
+        own = self.arrivals[slot].rows
+        return rows if own is None else own[rows]
+
+
 class Session(Parties):
     """Analyst and parties of one session; the first round is open.
 
-    Every step is a method of its own, so that a subclass can be a role that does
-    something else: an analyst that hands out other tasks, parties that answer in
-    another order.
+    Every step is a method of its own, so that a subclass can deviate: an analyst that
+    hands out other tasks, parties that answer in another order.
 
     params: parameters of any protocol of the catalogue.
     seed: stands for all entropy of coordinator and parties, and is the terms' seed.
-    choices: what a party decides alone; see
-        :class:`~clustering_protocols.contract.PartyContext`.
-    timer: a clock in seconds, where costs are wanted.
+    choices: of a party alone; see :class:`~clustering_protocols.contract.PartyContext`.
+    timer: a clock in seconds, to measure costs.
     runs_on: the analyst's, for blocks of many rows.
-    **given: see :func:`~.parties.agree_and_join`.
+    **options: see :func:`agree_and_join`.
 
     entropies: 32 bytes of every party, and of the coordinator.
     memories: as after the last round that was not void.
-    journals: what each party has answered; no void attempt takes it back.
-    asked: what each party was told last.
+    journals: of each party; a void attempt does not take them back.
     move: the open round, the open choice, or the end.
     last: the round that was opened last.
-    profiles: what the coordinator reads of the clusters, as JSON values, once it is
-        told.
+    profiles: of the clusters, for the coordinator, as JSON values.
     sent: every task and contribution that travelled, in order.
-    stored: all that the analyst ever stores beside the agreement: states, tasks,
+    stored: the bytes that the analyst stores beside the agreement: states, tasks,
         contributions, results, summary.
 
     Raises CoterieError where a session over HTTP would not come to its first task.
@@ -113,10 +320,10 @@ class Session(Parties):
         choices: Mapping[str, Mapping[str, Any]] | None = None,
         timer: Timer = lambda: 0.0,
         runs_on: Engine = ONE_THREAD,
-        **given: Any,
+        **options: Any,
     ) -> None:
-        agreement, arrivals = agree_and_join(params, layout, data, seed, **given)
-        keys = entropies(seed, given.get("session", SIMULATION), layout.names)
+        agreement, arrivals = agree_and_join(params, layout, data, seed, **options)
+        keys = entropies(seed, options.get("session", SIMULATION), layout.names)
         super().__init__(agreement, keys, arrivals, choices or {})
         self.timer = timer
         self.runs_on = runs_on
@@ -129,11 +336,11 @@ class Session(Parties):
             move = engine.begin(self.agreement)
         self.move = self.keep(move)
 
-    # Where it stands
+    # State
 
     @property
     def is_over(self) -> bool:
-        """Return whether the results are there."""
+        """Return whether the session has ended with results."""
         return isinstance(self.move, engine.Closed)
 
     @property
@@ -145,14 +352,14 @@ class Session(Parties):
 
     @property
     def final_step(self) -> engine.Closed:
-        """Return the end; :class:`RuntimeError` before it."""
+        """Return the last move; :class:`RuntimeError` before it."""
         if not isinstance(self.move, engine.Closed):
             raise RuntimeError("The session continues.")  # noqa: TRY004  no wrong type
         return self.move
 
     @property
     def conclusion(self) -> engine.Conclusion:
-        """Return what the runs are like; :class:`RuntimeError` before the last round."""
+        """Return the figures of the runs; :class:`RuntimeError` before the last round."""
         if self.last is None or self.last.conclusion is None:
             raise RuntimeError("The last round was not opened yet.")
         return self.last.conclusion
@@ -163,7 +370,7 @@ class Session(Parties):
         return [message for message in self.sent if message.receiver == ANALYST]
 
     def context(self, slot: str) -> PartyContext:
-        """Return where a party stands in the last round, to read what it could."""
+        """Return a party's context in the last round, to read what it could read."""
         last, party = self.last or self.open, self.party(slot)
         journal, memory = self.journals[slot], self.memories[slot]
         if slot in last.tasks:
@@ -171,13 +378,13 @@ class Session(Parties):
         return party.context(journal, memory, last.stage, last.round, last.attempt)
 
     def answer(self, slot: str, task: bytes | None = None) -> engine.TaskOutcome:
-        """Return a party's answer to a task, its own in the open round by default.
+        """Return a party's answer to a task, by default its own in the open round.
 
-        Nothing is sent, no memory changes.
+        Nothing is sent, and no memory changes.
         """
         return self.reply(slot, self.open.tasks[slot] if task is None else task)
 
-    # Going on
+    # Rounds
 
     def choose(self, run: int | None) -> None:
         """Let the coordinator choose a run, or say nothing in time."""
@@ -213,10 +420,7 @@ class Session(Parties):
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
     def until(self, kind: type[Record], number: int | None = None) -> None:
-        """Go on, with everybody, to the first round whose task is of this kind.
-
-        ``number``: and says this in its field of that name.
-        """
+        """Play rounds with everybody up to the first task of this kind, and number."""
         while True:
             task = packets.read(next(iter(self.open.tasks.values()))).header.record
             numbers = {None, task["values"].get("number")}
@@ -225,7 +429,7 @@ class Session(Parties):
             self.turn()
 
     def to_the_end(self, told: Mapping[str, bytes] | None = None) -> SimulationResult:
-        """Go on with everybody; tell some another task in the round that is open."""
+        """Play all rounds with everybody; ``told`` replaces tasks of the open round."""
         if told:
             self.turn(told=told)
         while not self.is_over:
@@ -234,10 +438,10 @@ class Session(Parties):
             self.turn()
         return self.build_simulated()
 
-    # What a turn consists of
+    # The steps of a round
 
     def tasks(self) -> dict[str, bytes]:
-        """Return what the analyst hands out in the open round, by slot."""
+        """Return the tasks that the analyst hands out in the open round, by slot."""
         return dict(self.open.tasks)
 
     def answering_order(self, slots: Collection[str]) -> Sequence[str]:
@@ -245,15 +449,22 @@ class Session(Parties):
         return list(slots)
 
     def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
-        """Tell a party a task; return its answer.
+        """Return a party's answer to a task, and keep its journal.
 
-        Raises GuardRefused if its rows look wrong, and its choices do not say
-            otherwise.
+        A party that refuses an analyst which broke the rules stays stopped.
+
+        Raises GuardRefused if its rows look wrong, unless its choices allow them.
         """
-        self.asked[slot] = PendingTask(task, self.journals[slot], self.memories[slot])
+        journal = self.journals[slot]
+        self.last_tasks[slot] = PendingTask(task, journal, self.memories[slot])
         with self.clock(slot):
-            answer = self.admit_task(slot, task)
-        if answer.doubts:  # nobody is there to say that the rows are right
+            try:
+                answer = self.reply(slot, task)
+            except engine.FINAL as error:
+                self.journals[slot] = journal.refuse(error)
+                raise
+        self.journals[slot] = answer.journal
+        if answer.doubts:  # no operator confirms that the rows are right
             raise GuardRefused(answer.doubts)
         return answer
 
@@ -271,7 +482,7 @@ class Session(Parties):
         self.move = self.keep(move)
 
     def keep(self, move: engine.Move) -> engine.Move:
-        """Let the analyst store what a move consists of; return the move."""
+        """Let the analyst store the payloads of a move; return the move."""
         if isinstance(move, engine.Opened):
             self.last = move
             self.profiles = move.profiles or self.profiles
@@ -284,7 +495,7 @@ class Session(Parties):
         return isinstance(now, engine.Opened) and now.round == before.round
 
     def record(self, sender: str, receiver: str, payload: bytes) -> None:
-        """Note that a message of the open round travelled."""
+        """Record a message of the open round."""
         self.costs[sender].sent_bytes += len(payload)
         self.sent.append(
             SentMessage(
@@ -298,7 +509,7 @@ class Session(Parties):
 
     @contextmanager
     def clock(self, role: str) -> Iterator[None]:
-        """Add what is done inside to a role's seconds."""
+        """Add the time of the block to a role's cost."""
         begin = self.timer()
         yield
         self.costs[role].seconds += self.timer() - begin
@@ -306,27 +517,27 @@ class Session(Parties):
     # The end
 
     def outcomes(self) -> dict[str, Outcome]:
-        """Return what each party gets."""
+        """Return the outcome of each party."""
         return self.conclude(self.final_step.results)
 
     def summary(self) -> Record | None:
-        """Return what the coordinator reads."""
+        """Return the coordinator's summary."""
         summary = self.final_step.summary
         return engine.read_result(self.agreement, summary) if summary else None
 
     def build_simulated(self) -> SimulationResult:
-        """Return how the session went, once it is over."""
-        summary, ended = self.summary(), self.conclusion
-        run = ended.chosen if len(self.session.runs) > 1 else None
+        """Return the result of the simulation, once the session is over."""
+        summary, conclusion = self.summary(), self.conclusion
+        run = conclusion.chosen if len(self.session.runs) > 1 else None
         memories = {
-            slot: each.scope_to_run(run) for slot, each in self.memories.items()
+            slot: memory.scope_to_run(run) for slot, memory in self.memories.items()
         }
         return SimulationResult(
             outcomes=self.outcomes(),
             orders={slot: self.list_travelled_rows(slot) for slot in self.memories},
             summary=summary,
-            figures=[Figures(**each) for each in ended.figures],
-            chosen=ended.chosen,
+            figures=[Figures(**values) for values in conclusion.figures],
+            chosen=conclusion.chosen,
             trace=Trace(
                 session=self.session.of_run(run), summary=summary, memories=memories
             ),
@@ -345,19 +556,19 @@ def run(
     choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
     runs_on: Engine = ONE_THREAD,
-    **given: Any,
+    **options: Any,
 ) -> SimulationResult:
     """Run a session of all slots to its end; parameters as of :class:`Session`.
 
-    Where the coordinator is to choose among runs, nobody does in time.
+    A coordinator who is to choose among runs lets the deadline pass.
 
     Raises CoterieError where a session over HTTP would end with that problem.
     """
-    whole = Session(
+    session = Session(
         *(params, layout, data, seed),
         choices=choices,
         timer=timer,
         runs_on=runs_on,
-        **given,
+        **options,
     )
-    return whole.to_the_end()
+    return session.to_the_end()

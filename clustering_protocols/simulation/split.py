@@ -19,8 +19,7 @@ class Split:
 
     rows, columns: list of int64 array; row numbers of each row group, column numbers of
         each column group.
-    held: mapping of slot to int64 array; the row numbers of each party's rows, in its
-        order.
+    held: mapping of slot to int64 array; the numbers of each party's rows, in its order.
     """
 
     layout: Layout
@@ -38,15 +37,14 @@ def split(
     missing: float = 0.0,
     dictionary: Sequence[Schema] | None = None,
 ) -> Split:
-    """Shuffle rows and columns by the seed and deal them out evenly to the layout.
+    """Shuffle rows and columns by the seed and divide them evenly among the slots.
 
-    An id is a row's place among the shuffled, so that rows dealt out in order are in the
-    order of their ids.
+    Ids number the shuffled rows, so that each row group is in the order of its ids.
 
     missing: the share of rows that each party lacks. Above 0, parties of a row group
         hold different rows, each in an order of its own.
-    dictionary: of each column group: columns are its fields then, in its order, and NaN
-        is no value.
+    dictionary: of each column group, whose columns then are its fields in their order;
+        NaN is a missing value.
     """
     rng = np.random.default_rng(seed)
     shuffled = rng.permutation(X.shape[0])
@@ -58,10 +56,10 @@ def split(
         widths = [len(schema.names) for schema in dictionary]
         cols = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
         names = [name for schema in dictionary for name in schema.names]
-    held = {
-        slot.name: _draw_held_rows(rows[slot.row], missing, rng)
-        for slot in layout.slots
-    }
+    held = {slot.name: rows[slot.row] for slot in layout.slots}
+    if missing:
+        for slot, own in held.items():
+            held[slot] = rng.permutation(own)[: len(own) - round(missing * len(own))]
     data = {
         slot.name: MatrixSource(
             X[np.ix_(held[slot.name], cols[slot.column])],
@@ -75,15 +73,6 @@ def split(
 
 
 def number_rows(n_rows: int) -> list[str]:
-    """Return an id for each of n rows, such that they are in the order of their ids."""
+    """Return ascending ids of n rows."""
     digits = len(str(n_rows))
     return [f"{row:0{digits}d}" for row in range(n_rows)]
-
-
-def _draw_held_rows(
-    rows: IntArray, missing: float, rng: np.random.Generator
-) -> IntArray:
-    """Return the rows of a group that one party holds."""
-    if missing == 0:
-        return rows
-    return rng.permutation(rows)[: len(rows) - round(missing * len(rows))]

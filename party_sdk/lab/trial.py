@@ -14,7 +14,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, keep_rows, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.profiles.profile import own_profile
-from clustering_protocols.simulation.parties import SIMULATION
+from clustering_protocols.simulation.session import SIMULATION
 from clustering_protocols.terms.preparation import Preparation, build_imputation
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import read_terms

@@ -21,7 +21,7 @@ from clustering_protocols.numerics.data_source import keep_rows, matrix
 from clustering_protocols.quality.runs import says_one
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import ANALYST
-from clustering_protocols.simulation.parties import SIMULATION
+from clustering_protocols.simulation.session import SIMULATION
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.session_risks import sentences_of
 from clustering_protocols.terms.terms import read_terms

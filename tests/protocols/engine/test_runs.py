@@ -16,7 +16,7 @@ from support.repeats import in_turn
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.engine import packets, stages as engine_stages
-from clustering_protocols.engine.result_reading import outcome_of
+from clustering_protocols.engine.signatures import outcome_of
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy

@@ -22,7 +22,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import clustering_protocols
 from clustering_protocols import catalogue
-from clustering_protocols.engine.result_reading import labelled_by
+from clustering_protocols.engine.signatures import labelled_by
 from clustering_protocols.records.arrays import item_dtype
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import profiles as profiling
