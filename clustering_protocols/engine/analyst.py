@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from typing_extensions import Buffer
@@ -13,9 +13,10 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
     RoundClosed,
 )
-from clustering_protocols.contract import Ask, Exchange, Finish, Reopen, Stage
+from clustering_protocols.contract import Ask, Finish, Reopen, Stage
 from clustering_protocols.contract.analyst import NoState
 from clustering_protocols.engine import packets, signatures, transcript
+from clustering_protocols.engine.cluster_numbers import number_run
 from clustering_protocols.engine.packets import UNSIGNED, Packet
 from clustering_protocols.engine.session_state import (
     Choosing,
@@ -29,8 +30,8 @@ from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef
+from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.shared_stages.profiles.messages import TakeLabels
-from clustering_protocols.terms.terms import Audience
 
 MAX_ATTEMPTS = 5
 
@@ -64,28 +65,28 @@ def advance(
     """
     session, stages = load(agreement)
     ongoing = OngoingSession.decode(session.with_engine(runs_on), stages, state)
-    given = {
+    answers = {
         s: packets.read(contributions[s]) for s in session.slots if s in contributions
     }
     records = {
         slot: check_answer(packets.read(tasks[slot]), packet, ongoing.stage)
-        for slot, packet in given.items()
+        for slot, packet in answers.items()
     }
     ongoing = ongoing.record_answers(records).collect_signatures(records)
     role = ongoing.stage.analyst()
-    before = role.state.decode(ongoing.stage_state)
-    move = role.step(ongoing.run_session, before, records)
+    stage_state = role.state.decode(ongoing.stage_state)
+    move = role.step(ongoing.run_session, stage_state, records)
     if isinstance(move, Reopen):
         return _open_again(ongoing, tasks, move)
-    sent = [each for packet in given.values() for each in packet.forward()]
-    return _follow(ongoing.with_mail(sent), move)
+    mail = [envelope for packet in answers.values() for envelope in packet.forward()]
+    return _follow(ongoing.with_mail(mail), move)
 
 
 def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
     """Return the last round of a session whose coordinator has chosen a run.
 
     state: buffer; ``Choosing.state``.
-    run: its number; None where nobody said anything in time.
+    run: its number; None where the deadline has passed.
 
     Raises ProtocolFailed if there is no such run, or none that could be chosen.
     """
@@ -100,7 +101,7 @@ def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
 
 
 def prepare(agreement: bytes) -> None:
-    """Import what the steps of a session need, so that none of them waits for it."""
+    """Import the modules of a session's steps, so that none of them waits for it."""
     _, stages = load(agreement)
     for stage in stages:
         stage.analyst()
@@ -117,7 +118,7 @@ def _enter(ongoing: OngoingSession) -> Move:
 
 
 def _follow(ongoing: OngoingSession, move: Ask | Finish) -> Move:
-    """Go on in this stage, in the next one, or close."""
+    """Continue in this stage or in the next one, or close."""
     if isinstance(move, Ask):
         return _open_round(ongoing, move)
     if move.n_rows:
@@ -126,57 +127,56 @@ def _follow(ongoing: OngoingSession, move: Ask | Finish) -> Move:
         ongoing = replace(ongoing, session=session)
     if ongoing.is_last_stage:
         return _close(ongoing)
-    ongoing = ongoing.end_stage(move.runs)
-    if not ongoing.is_after_runs:
+    runs = [number_run(ongoing.session, run) for run in move.runs]
+    results = ongoing.results.add_runs(runs)
+    ongoing = replace(ongoing, results=results, index=ongoing.index + 1)
+    if not (ongoing.is_last_stage or ongoing.stage.name == profiling.NAME):
         return _enter(ongoing)
-    if ongoing.results.chosen_run is not None:
+    if results.chosen_run is not None:
         return _conclude(ongoing)
-    return _choose(ongoing)
-
-
-def _choose(ongoing: OngoingSession) -> Opened | Choosing:
-    """Go on with the run that the terms say, or wait for the coordinator's word."""
     evaluation = ongoing.session.terms.evaluation
     if evaluation is None:
         return _settle_on_run(ongoing, 0)
     if evaluation.choose == "later":
-        known = ongoing.results.conclusion
         return Choosing(
             state=ongoing.encode(NoState(), 0, ()),
-            figures=known.figures,
-            sizes=known.sizes,
+            figures=results.conclusion.figures,
+            sizes=results.conclusion.sizes,
         )
-    return _settle_on_run(ongoing, evaluation.best(ongoing.results.figures))
+    return _settle_on_run(ongoing, evaluation.best(results.figures))
 
 
 def _settle_on_run(ongoing: OngoingSession, run: int) -> Opened:
-    ongoing = ongoing.choose_run(run)
+    ongoing = replace(ongoing, results=ongoing.results.choose_run(run))
     return _conclude(ongoing) if ongoing.is_last_stage else _hand_out(ongoing)
 
 
 def _hand_out(ongoing: OngoingSession) -> Opened:
-    """Open the round in which every party takes the labels of the chosen run."""
+    """Open the round in which every party stores the labels of the chosen run."""
     results, several = ongoing.results.by_slot, len(ongoing.session.runs) > 1
     figures = ongoing.results.figures if several else []
     chosen = ongoing.results.chosen_run or 0
-    once = {id(results[slot]): results[slot] for slot in ongoing.session.slots}
-    made = {
+    distinct = {id(results[slot]): results[slot] for slot in ongoing.session.slots}
+    task_by_result = {
         key: TakeLabels(figures=figures, chosen=chosen, result=result)
-        for key, result in once.items()
+        for key, result in distinct.items()
     }
-    tasks = {slot: made[id(results[slot])] for slot in ongoing.session.slots}
+    tasks = {slot: task_by_result[id(results[slot])] for slot in ongoing.session.slots}
     state = ongoing.stage.analyst().state()
     opened = _open_round(ongoing, Ask(tasks=tasks, state=state))
     return replace(opened, conclusion=ongoing.results.conclusion)
 
 
 def _conclude(ongoing: OngoingSession) -> Opened:
-    """Open the last round: for all or, where a quorum is enough, for those at hand."""
+    """Open the last round: for all or, where a quorum is enough, for those present."""
     session, results = ongoing.session, ongoing.results
-    needed = quorum(session)
-    slots = session.slots if needed == len(session.slots) else ongoing.present
-    task = signatures.last_task(ongoing.stage, results.figures, results.chosen_run or 0)
-    opened = _open_round(ongoing, Ask(tasks=dict.fromkeys(slots, task), quorum=needed))
+    minimum = quorum(session)
+    slots = session.slots if minimum == len(session.slots) else ongoing.present
+    task: Record = signatures.Sign()
+    if signatures.has_runs(ongoing.stage):
+        chosen = results.chosen_run or 0
+        task = signatures.Conclude(figures=results.figures, chosen=chosen)
+    opened = _open_round(ongoing, Ask(tasks=dict.fromkeys(slots, task), quorum=minimum))
     return replace(opened, conclusion=results.conclusion)
 
 
@@ -187,41 +187,42 @@ def _open_round(ongoing: OngoingSession, ask: Ask) -> Opened:
 def _open_again(
     ongoing: OngoingSession, tasks: Mapping[str, Buffer], move: Reopen
 ) -> Opened:
-    """Open a void round again, with other tasks or with the same."""
+    """Open a void round again, with other tasks or the same ones."""
     if ongoing.attempt == MAX_ATTEMPTS:
         raise ProtocolFailed(
             f"Round {ongoing.round} was void {MAX_ATTEMPTS} times: {move.reason}"
         )
-    before = {slot: packets.read(task) for slot, task in tasks.items()}
-    again = replace(ongoing, attempt=ongoing.attempt + 1)
+    void = {slot: packets.read(task) for slot, task in tasks.items()}
+    ongoing = replace(ongoing, attempt=ongoing.attempt + 1)
     if move.ask is not None:
-        mail = [(to, each) for to, task in before.items() for each in task.envelopes]
-        return _open_attempt(again.with_mail(mail), move.ask)
-    asks = next(iter(before.values())).header.record["kind"]
-    again = _record_attempt(again, asks, before, transcript.last(again.lines).told)
+        mail = [(slot, e) for slot, task in void.items() for e in task.envelopes]
+        return _open_attempt(ongoing.with_mail(mail), move.ask)
+    kind = next(iter(void.values())).header.record["kind"]
+    digests = transcript.last(ongoing.lines).told
+    ongoing = _record_attempt(ongoing, kind, void, digests)
     repeated = {
         slot: packets.encode(
             replace(
-                task.restamp(again.attempt),
-                history=again.list_unanswered_lines(slot),
-                signatures=again.list_unseen_signatures(slot),
+                task.restamp(ongoing.attempt),
+                history=ongoing.list_unanswered_lines(slot),
+                signatures=ongoing.list_unseen_signatures(slot),
             )
         )
-        for slot, task in before.items()
+        for slot, task in void.items()
     }
-    return _wait_for(again, repeated, ongoing.quorum, move.state)
+    return _wait_for(ongoing, repeated, ongoing.quorum, move.state)
 
 
 def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
-    exchange = ongoing.stage.exchange_of(next(iter(ask.tasks.values())).kind)
-    told = [
-        digest
-        for audience, digests in _list_announcements(ongoing, exchange, ask.tasks)
-        for digest in transcript.group_digests(
-            ongoing.session.layout, audience, digests
-        )
-    ]
-    ongoing = _record_attempt(ongoing, exchange.task.kind, ask.tasks, told)
+    stage, layout = ongoing.stage, ongoing.session.layout
+    exchange = stage.exchange_of(next(iter(ask.tasks.values())).kind)
+    digests: list[str] = []
+    if not ongoing.is_last_stage or signatures.has_runs(stage):
+        task_digests = packets.digest_each(ask.tasks, exchange.own)
+        digests += transcript.group_digests(layout, exchange.audience, task_digests)
+    if ongoing.is_last_stage and (result_digests := ongoing.results.digests):
+        digests += transcript.group_digests(layout, stage.results_to, result_digests)
+    ongoing = _record_attempt(ongoing, exchange.task.kind, ask.tasks, digests)
     tasks = {
         slot: packets.write(
             ongoing.address(slot),
@@ -230,37 +231,27 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
             expects=packets.Expectation(
                 kind=exchange.answer.kind, dims=dict(ask.dims.get(slot, {}))
             ),
-            envelopes=ongoing.envelopes.list_of(slot),
+            envelopes=[e for to, e in ongoing.envelopes.mail if to == slot],
             history=ongoing.list_unanswered_lines(slot),
             signatures=ongoing.list_unseen_signatures(slot),
         )
         for slot, task in ask.tasks.items()
     }
     opened = _wait_for(ongoing, tasks, ask.quorum or len(tasks), ask.state)
-    profiles = [each.model_dump(mode="json") for each in ask.profiles]
+    profiles = [profile.model_dump(mode="json") for profile in ask.profiles]
     return replace(opened, progress=ask.progress or None, profiles=profiles or None)
 
 
-def _list_announcements(
-    ongoing: OngoingSession, exchange: Exchange, tasks: Mapping[str, Record]
-) -> Iterator[tuple[Audience, Mapping[str, str]]]:
-    """Yield the digests of what is told, and within which groups: tasks and results."""
-    if not ongoing.is_last_stage or signatures.tells_runs(ongoing.stage):
-        yield exchange.audience, packets.digest_each(tasks, exchange.own)
-    if ongoing.is_last_stage and (results := ongoing.results.digests):
-        yield ongoing.stage.results_to, results
-
-
 def _record_attempt(
-    ongoing: OngoingSession, asks: str, asked: Collection[str], told: Sequence[str]
+    ongoing: OngoingSession, kind: str, slots: Collection[str], digests: Sequence[str]
 ) -> OngoingSession:
     """Return the session with this attempt in the transcript."""
-    here = RoundRef(
+    address = RoundRef(
         stage=ongoing.stage.name, round=ongoing.round, attempt=ongoing.attempt
     )
-    left_out = [slot for slot in ongoing.session.slots if slot not in asked]
+    left_out = [slot for slot in ongoing.session.slots if slot not in slots]
     lines = transcript.append_attempt(
-        ongoing.lines, here, asks=asks, left_out=left_out, told=told
+        ongoing.lines, address, asks=kind, left_out=left_out, told=digests
     )
     return replace(ongoing, lines=lines)
 
@@ -268,7 +259,7 @@ def _record_attempt(
 def _wait_for(
     ongoing: OngoingSession, tasks: Mapping[str, bytes], quorum: int, state: Record
 ) -> Opened:
-    """Return the open round with what the analyst has to keep."""
+    """Return the open round with the state that the analyst has to keep."""
     return Opened(
         round=ongoing.round,
         attempt=ongoing.attempt,
@@ -282,7 +273,7 @@ def _wait_for(
 
 
 def _close(ongoing: OngoingSession) -> Closed:
-    """Hand out the results, with the signatures of what everybody was told."""
+    """Hand out the results, with the signatures of the transcript."""
     results = {
         slot: packets.write_encoded(
             ongoing.address(slot),
@@ -298,44 +289,44 @@ def _close(ongoing: OngoingSession) -> Closed:
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
     """Refuse bytes that do not answer a task; see :func:`check_answer`.
 
-    Raises SignatureRefused if it signs another transcript than the task tells.
+    Raises SignatureRefused if it signs another transcript than that of the task.
     """
     session, stages = load(agreement)
-    asked, given = packets.read(task), packets.read(contribution)
-    record = check_answer(asked, given, stage_of(stages, asked))
-    here = given.address
-    if asked.history:
-        told = hash_chain.digest(asked.history[-1])
-        signatures.check_arrived(session, here.stage, told, here.slot, record)
-    for label in (envelope.label for envelope in given.envelopes):
-        others = set(session.slots) - {here.slot}
-        if label.when != here.when or label.peer not in others:
+    question, answer = packets.read(task), packets.read(contribution)
+    record = check_answer(question, answer, stage_of(stages, question))
+    address = answer.address
+    if question.history:
+        digest = hash_chain.digest(question.history[-1])
+        signatures.check_arrived(session, address.stage, digest, address.slot, record)
+    peers = set(session.slots) - {address.slot}
+    for envelope in answer.envelopes:
+        if envelope.label.when != address.when or envelope.label.peer not in peers:
             raise Malformed("An envelope's label names another round or no other slot.")
 
 
 def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
-    """Return the contribution's record if it is what the task asks for.
+    """Return the contribution's record if it answers the task.
 
     The same check runs at the party before it sends and at the analyst on arrival.
 
     Raises RoundClosed, AgreementMismatch, Malformed, InvalidArray if it belongs
         elsewhere, or is of another kind or size.
     """
-    asked, given = task.address, contribution.address
-    if (given.round, given.attempt) != (asked.round, asked.attempt):
+    opened, address = task.address, contribution.address
+    if (address.round, address.attempt) != (opened.round, opened.attempt):
         raise RoundClosed(
-            f"Open is round {asked.round}, attempt {asked.attempt}; the message says "
-            f"round {given.round}, attempt {given.attempt}."
+            f"Open is round {opened.round}, attempt {opened.attempt}; the message says "
+            f"round {address.round}, attempt {address.attempt}."
         )
     if contribution.history or len(contribution.signatures):
         raise Malformed("A transcript is told to parties, not by them.")
     if contribution.own:
         raise Malformed("A contribution has no fields of its own.")
-    if given != asked:
+    if address != opened:
         wrong = [
             name
-            for name in type(asked).model_fields
-            if getattr(given, name) != getattr(asked, name)
+            for name in type(address).model_fields
+            if getattr(address, name) != getattr(opened, name)
         ]
         raise AgreementMismatch(f"The message differs in {', '.join(wrong)}.")
     answer = stage.exchange_of(task.read(stage.tasks).kind).answer

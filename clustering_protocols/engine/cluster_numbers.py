@@ -1,7 +1,7 @@
 """Numbers of clusters: one permutation at the end of a session.
 
-Where the analyst labels rows, it numbers results and summary. Where parties do, each
-numbers its own outcome, by what outsiders are told, and the analyst the summary alone.
+Where the analyst labels rows, it numbers results and summary. Where parties label them,
+each numbers its own outcome by the published sizes, and the analyst the summary alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLUSTER_AXIS: Final = {
 
 
 def number_run(session: SessionContext, run: Run) -> Run:
-    """Return a run whose clusters are numbered by told size."""
+    """Return a run whose clusters are numbered by published size."""
     if run.summary is None or not _numbers(session):
         return run
     sizes = _sizes_of(run.summary)
@@ -44,16 +44,16 @@ def number_run(session: SessionContext, run: Run) -> Run:
     summary = _number_record(run.summary, order)
     if run.labelled_at_home:
         return replace(run, summary=summary)
-    once = {id(each): each for each in run.results.values()}
-    numbered = {key: _number_record(each, order) for key, each in once.items()}
-    results = {slot: numbered[id(each)] for slot, each in run.results.items()}
+    distinct = {id(record): record for record in run.results.values()}
+    numbered = {key: _number_record(record, order) for key, record in distinct.items()}
+    results = {slot: numbered[id(record)] for slot, record in run.results.items()}
     return replace(run, results=results, summary=summary)
 
 
 def round_sizes(summary: Record | None) -> list[int]:
-    """Return the sizes that a summary tells, as multiples of five above none.
+    """Return the sizes of a summary, rounded to fives; at least five of a row or more.
 
-    Of a run that may not be chosen the coordinator reads no more.
+    The coordinator reads no more of a run before it is chosen.
     """
     sizes = None if summary is None else _sizes_of(summary)
     if sizes is None:
@@ -62,7 +62,7 @@ def round_sizes(summary: Record | None) -> list[int]:
 
 
 def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
-    """Return an outcome whose clusters are numbered as the party found they should."""
+    """Return an outcome whose clusters are numbered in its own order."""
     order = outcome.order
     if order is None or _is_ascending(order) or not _numbers(session):
         return replace(outcome, order=None)
@@ -77,24 +77,22 @@ def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
         covariances=None if spreads is None else spreads[order],
         memberships=None if degrees is None else _columns(degrees, order),
         item_memberships=None if items is None else items[order],
-        predict=outcome.predict and partial(_place, outcome.predict, order),
+        predict=outcome.predict and partial(_predict, outcome.predict, order),
         order=None,
     )
 
 
 def _numbers(session: SessionContext) -> bool:
-    """Return whether no number of a cluster comes from the terms."""
-    known = catalogue.protocol(session.terms.protocol.name)
-    return not known.numbers_clusters(session.params)
+    """Return whether clusters have no numbers in the terms."""
+    protocol = catalogue.protocol(session.terms.protocol.name)
+    return not protocol.numbers_clusters(session.params)
 
 
 def _is_ascending(order: IntArray) -> bool:
-    """Return whether clusters keep their numbers."""
     return bool(np.array_equal(order, np.arange(len(order))))
 
 
 def _sizes_of(summary: Record) -> IntArray | None:
-    """Return the sizes that a summary tells."""
     for name in ("cluster_sizes", "sizes"):
         if name in summary.arrays:
             return summary.arrays[name]
@@ -102,7 +100,7 @@ def _sizes_of(summary: Record) -> IntArray | None:
 
 
 def _number_record(record: Record, order: IntArray) -> Record:
-    """Return a result or summary with its clusters in an order; the rest as it is."""
+    """Return a result or summary with its clusters in an order."""
     changed: dict[str, NDArray[Any]] = {}
     for name, array in record.arrays.items():
         axis = _CLUSTER_AXIS.get(name)
@@ -116,8 +114,7 @@ def _number_record(record: Record, order: IntArray) -> Record:
 
 
 def _number_labels(labels: IntArray, order: IntArray) -> IntArray:
-    """Return labels by their new numbers; -1 stays."""
-    numbers = np.full(len(order) + 1, -1, dtype=np.int64)  # the last one: of -1
+    numbers = np.full(len(order) + 1, -1, dtype=np.int64)  # label -1 reads the last
     numbers[order] = np.arange(len(order))
     return numbers[labels]
 
@@ -126,13 +123,13 @@ def _columns(array: FloatArray, order: IntArray) -> FloatArray:
     return np.ascontiguousarray(array[:, order])
 
 
-def _place(
+def _predict(
     predict: Callable[[DataSource], Placement], order: IntArray, data: DataSource
 ) -> Placement:
-    placed = predict(data)
-    far, degrees = placed.distances, placed.memberships
+    placement = predict(data)
+    distances, degrees = placement.distances, placement.memberships
     return Placement(
-        labels=_number_labels(placed.labels, order),
-        distances=None if far is None else _columns(far, order),
+        labels=_number_labels(placement.labels, order),
+        distances=None if distances is None else _columns(distances, order),
         memberships=None if degrees is None else _columns(degrees, order),
     )

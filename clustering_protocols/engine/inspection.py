@@ -1,4 +1,4 @@
-"""What a contribution holds, in words and numbers: to read before it is sent."""
+"""The contents of a contribution in words and numbers, to read before it is sent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ArrayFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeFacts:
-    """An envelope that leaves: for whom, of which kind, how large."""
+    """An envelope that leaves: its receiver, kind and size."""
 
     receiver: str
     kind: str
@@ -37,7 +37,7 @@ class EnvelopeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentPart:
-    """One kind of what leaves: what it means, and who can read it.
+    """One kind of record that leaves: its meaning, and who can read it.
 
     receiver: the analyst, or the slots for which it is sealed.
     """
@@ -52,9 +52,9 @@ class SentPart:
 class Inspection:
     """Everything in one contribution.
 
-    digest: of all but what is sealed: sealed again, the same has other bytes.
-    parts: what leaves, kind by kind; nothing where it only says that it is done.
-    tables: what somebody can read of it.
+    digest: without envelopes, as sealing the same content again gives other bytes.
+    parts: the records that leave, by kind; empty for a mere confirmation.
+    tables: the parts that somebody can read.
     """
 
     stage: str
@@ -81,11 +81,15 @@ class Inspection:
     ) -> Inspection:
         """Return the facts of a contribution's bytes, and the protocol's own notes.
 
-        asks: what the protocol lets leave only once somebody has agreed to it.
-        records: the kinds that it may hold; what they mean is said of these alone.
+        asks: the question to which somebody has to agree before it leaves.
+        records: the kinds that it may hold, which have the meanings.
         """
         packet = packets.read(contribution)
         record = packet.header.record
+        content = [packet.header.model_dump_json().encode()]
+        for name, array in sorted(packet.arrays.items()):
+            content.append(f"{name} {array.dtype} {array.shape}".encode())
+            content.append(array.tobytes())
         return cls(
             stage=packet.address.stage,
             round=packet.address.round,
@@ -114,49 +118,48 @@ class Inspection:
             n_bytes=len(contribution),
             notes=notes,
             asks=asks,
-            digest=_open_part(packet),
+            digest=sha256(length_prefixed(*content)).hexdigest(),
             parts=tuple(_parts(packet, records)),
             tables=_tables(packet, records),
         )
 
     @property
     def reach(self) -> Reach:
-        """Return how far the part reaches that most can read."""
-        found = {part.reach for part in self.parts}
-        return next((reach for reach in REACHES if reach in found), "agreement")
+        """Return the reach of the part that most can read."""
+        reaches = {part.reach for part in self.parts}
+        return next((reach for reach in REACHES if reach in reaches), "agreement")
 
     @property
     def sentence(self) -> str:
-        """Return what leaves, a sentence for each part."""
+        """Return a sentence for each part that leaves."""
         return " ".join(dict.fromkeys(part.meaning for part in self.parts))
 
 
 def _parts(
     packet: packets.Packet, records: Sequence[type[Record]]
 ) -> Iterator[SentPart]:
-    """Yield the kinds that leave; an answer of empty arrays, or of nothing, says none."""
-    known = {record.kind: record for record in records}
-    answer = packet.header.record
-    full = any(array.size for array in packet.arrays.values())
-    if full or (answer["values"] and not packet.arrays):
-        yield _part(answer["kind"], known, "the analyst")
-    receivers: dict[str, list[str]] = {}
+    """Yield the kinds that leave, without an answer that is empty."""
+    slots: dict[str, list[str]] = {}
     for envelope in packet.envelopes:
-        receivers.setdefault(envelope.label.kind, []).append(envelope.label.peer)
-    for kind, slots in receivers.items():
-        yield _part(kind, known, ", ".join(slots))
-
-
-def _part(kind: str, known: Mapping[str, type[Record]], receiver: str) -> SentPart:
-    record = known.get(kind, Record)
-    meaning = record.meaning or f"A message of the kind {kind!r}."
-    return SentPart(kind=kind, meaning=meaning, reach=record.reach, receiver=receiver)
+        slots.setdefault(envelope.label.kind, []).append(envelope.label.peer)
+    receivers = [(kind, ", ".join(names)) for kind, names in slots.items()]
+    answer = packet.header.record
+    has_items = any(array.size for array in packet.arrays.values())
+    if has_items or (answer["values"] and not packet.arrays):
+        receivers.insert(0, (answer["kind"], "the analyst"))
+    record_by_kind = {record.kind: record for record in records}
+    for kind, receiver in receivers:
+        record = record_by_kind.get(kind, Record)
+        meaning = record.meaning or f"A message of the kind {kind!r}."
+        yield SentPart(
+            kind=kind, meaning=meaning, reach=record.reach, receiver=receiver
+        )
 
 
 def _tables(
     packet: packets.Packet, records: Sequence[type[Record]]
 ) -> tuple[ReadableTable, ...]:
-    """Return what the analyst can read of an answer; what is sealed is not opened."""
+    """Return the tables that the analyst can read in an answer."""
     answer = packet.header.record
     for record in records:
         if record.kind == answer["kind"] and record.reach == "readable":
@@ -165,10 +168,9 @@ def _tables(
 
 
 class RehearsedRound(BaseModel):
-    """What would be sent in one round, or in several rounds of one kind.
+    """The contributions of one round, or of several rounds of one kind.
 
-    first, last, n: the first and the last of these rounds, from 1, and how many there
-        are.
+    first, last, n: the first and the last of these rounds, from 1, and their number.
     example: the contribution of the first.
     n_bytes: of all of them.
     """
@@ -181,12 +183,12 @@ class RehearsedRound(BaseModel):
 
 
 class Rehearsal(BaseModel):
-    """How a rehearsal went.
+    """The result of a rehearsal.
 
-    n_rows: of the own table, as it arrives.
+    n_rows: of the own table, that take part.
     seconds: of the own party, on this machine.
-    notes: what protocols tell their operator: self-checks.
-    asks: what a person would have to agree to by name.
+    notes: self-checks of protocols, for the operator.
+    asks: questions to which a person would have to agree by name.
     """
 
     session: str
@@ -199,10 +201,3 @@ class Rehearsal(BaseModel):
     left: tuple[RehearsedRound, ...]
     notes: dict[str, Any]
     asks: tuple[str, ...]
-
-
-def _open_part(packet: packets.Packet) -> str:
-    parts = [packet.header.model_dump_json().encode()]
-    for name, array in sorted(packet.arrays.items()):
-        parts += [f"{name} {array.dtype} {array.shape}".encode(), array.tobytes()]
-    return sha256(length_prefixed(*parts)).hexdigest()

@@ -1,12 +1,11 @@
-"""What a party has answered so far, and which tasks may follow.
+"""The journal of a party: its answers so far, and why it stopped.
 
 A party answers the tasks of a session in the order that the stages declare, each at most
-as often as declared, and leaves no stage before it was asked what has to be asked there.
-A new attempt repeats its round: only members may be missing. The party stops for good
-where the analyst asks for anything else, tells another past than before, or sends a task
-of which the transcript says otherwise. A new attempt takes the party's memory back to
-before the round, but not the journal. The journal is on disk before an answer is sent, so
-that no restart undoes it.
+as often as declared, and leaves no stage before its required tasks. A new attempt repeats
+its round: only members may be missing. The party stops for good where the analyst sends
+any other task, another past than before, or a task that differs from the transcript. A
+new attempt resets the party's memory to before the round, but not the journal. The
+journal is on disk before an answer is sent, so that no restart undoes it.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.wire.states import StopReason
 
-_RECENT = 3  # a sum's total is read two answers later at most
+_RECENT = 3  # the total of a sum is read at most two answers later
 
 
 class Journal(Record):
-    """Where a party stands among the tasks of its session.
+    """The position of a party in its session.
 
     round, attempt: of the last task that was answered; 0 before the first.
-    stage, exchange: where that task stands: which stage, and which exchange within it.
-    answered: for each kind of task of this stage, how many rounds were answered.
-    asked: SHA-256 (hex) of what is the same in all attempts of the round.
-    members: who took part in the last attempt, where the task says so.
-    stopped: why this party answers nothing any more; empty while it does.
-    left: whether it stopped because its people left the session.
+    stage, exchange: index of that task's stage, and of its exchange within the stage.
+    answered: the number of answered rounds for each kind of task of this stage.
+    asked: SHA-256 (hex) of the content that is the same in all attempts of the round.
+    members: of the last attempt, where the task names them.
+    stopped: why this party answers no more; empty while it does.
+    left: whether it stopped because its operator left the session.
     stop_reason: why it stopped, in the one word that others read.
-    line: the number of the transcript's last line that is known.
+    line: the number of the last known line of the transcript.
     recent: the last rounds that were answered.
     when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
     transcripts: uint8 (h, 32); the transcript up to each of them.
-    told_stage: the stage of the last round that everybody was told of.
-    told: for each kind of task, how many rounds of that stage everybody was told of,
-        with those in which this party was not asked.
+    told_stage: the stage of the last round in the transcript.
+    told: the number of rounds of that stage in the transcript for each kind of task,
+        including rounds in which this party was not asked.
     """
 
     kind = "journal"
@@ -88,7 +87,7 @@ class Journal(Record):
 
     @property
     def transcript(self) -> str:
-        """Return the transcript up to the last line that is known."""
+        """Return the transcript up to the last known line."""
         if not len(self.transcripts):
             return hash_chain.START
         return bytes(self.transcripts[-1]).hex()
@@ -98,51 +97,51 @@ class Journal(Record):
 
         Raises TaskRefused if rounds or attempts do not count up by one.
         """
+        transcripts = self.transcript_by_attempt
+        last = next(reversed(transcripts), (0, 0))
         first = min(self.recent, default=0)
-        known = {
-            when: told
-            for when, told in self.transcript_by_attempt.items()
-            if when[0] >= first
-        }
-        here = next(reversed(self.transcript_by_attempt), (0, 0))
-        stage, told = self.told_stage, dict(self.told)
+        transcripts = {w: digest for w, digest in transcripts.items() if w[0] >= first}
+        stage, counts = self.told_stage, dict(self.told)
         for entry, digest in entries:
-            there = (entry.round, entry.attempt)
-            if there not in {(here[0], here[1] + 1), (here[0] + 1, 1)}:
-                raise TaskRefused(f"Attempt {there[1]} of round {there[0]} is no next.")
+            when = (entry.round, entry.attempt)
+            if when not in {(last[0], last[1] + 1), (last[0] + 1, 1)}:
+                raise TaskRefused(f"Attempt {when[1]} of round {when[0]} is no next.")
             if entry.stage != stage:
-                stage, told = entry.stage, {}
-            if there[1] == 1:
-                told[entry.asks] = told.get(entry.asks, 0) + 1
-            known[there], here = digest, there
-        digests = bytes.fromhex("".join(known.values()))
+                stage, counts = entry.stage, {}
+            if entry.attempt == 1:
+                counts[entry.asks] = counts.get(entry.asks, 0) + 1
+            transcripts[when], last = digest, when
+        digests = bytes.fromhex("".join(transcripts.values()))
         changes = {
             "line": entries[-1][0].number if entries else self.line,
             "told_stage": stage,
-            "told": told,
-            "when": np.array(list(known), np.int64).reshape(-1, 2),
+            "told": counts,
+            "when": np.array(list(transcripts), np.int64).reshape(-1, 2),
             "transcripts": np.frombuffer(digests, np.uint8).reshape(-1, 32),
         }
         return self.model_copy(update=changes)
 
-    def record_answer(self, here: RoundRef, **changes: Any) -> Journal:
+    def record_answer(self, address: RoundRef, **changes: Any) -> Journal:
         """Return the journal once a round is answered, with these fields changed."""
-        recent = [*self.recent, here.round][-_RECENT:]
-        when = {"round": here.round, "attempt": here.attempt, "recent": recent}
-        return self.model_copy(update={**when, **changes})
+        changes |= {
+            "round": address.round,
+            "attempt": address.attempt,
+            "recent": [*self.recent, address.round][-_RECENT:],
+        }
+        return self.model_copy(update=changes)
 
     def check_going(self) -> None:
         """Raise :class:`TaskRefused`, with the reason, for a party that has stopped."""
         if self.stopped:
             raise TaskRefused(f"This party has stopped: {self.stopped}")
 
-    def stop(self, said: str, reason: StopReason, *, left: bool = False) -> Journal:
-        """Return the journal of a party that answers nothing any more.
+    def stop(self, message: str, reason: StopReason, *, left: bool = False) -> Journal:
+        """Return the journal of a party that answers no more.
 
-        said: why, for its own people. reason: the word for others.
-        left: whether its people left the session.
+        message: the reason for its own operator; reason: the word for others.
+        left: whether its operator left the session.
         """
-        changes = {"stopped": said, "stop_reason": reason, "left": left}
+        changes = {"stopped": message, "stop_reason": reason, "left": left}
         return self.model_copy(update=changes)
 
     def refuse(self, error: CoterieError) -> Journal:
@@ -150,13 +149,13 @@ class Journal(Record):
         return self if self.stopped else self.stop(str(error), find_stop_reason(error))
 
     def go_on(self) -> Journal:
-        """Return the journal of a party whose people took back that they left."""
+        """Return the journal of a party whose operator came back to the session."""
         changes = {"stopped": "", "stop_reason": None, "left": False}
         return self.model_copy(update=changes)
 
 
-# In which word others are told why. A word says whose turn it is, and no more: which
-# check refused would tell others something of the rows, or of the party's policy.
+# The word that others read. It says who has to act, and no more: the check that refused
+# would reveal something of the rows, or of the party's policy.
 
 _BY_ROWS: Final = (
     Problem.INVALID_DATA,
@@ -192,7 +191,7 @@ _WORDS: Final[Mapping[Problem, StopReason]] = MappingProxyType(
     | dict.fromkeys(_BY_RULES, StopReason.REFUSED)
     | dict.fromkeys(_BY_ROWS, StopReason.DATA)
 )
-"""The word for each problem that is of rows, people or rules; others are the program's."""
+"""The word for problems with rows, people or rules; others are the program's."""
 
 
 def find_stop_reason(error: CoterieError) -> StopReason:

@@ -1,8 +1,8 @@
 """Messages of a protocol as data, from the declarations that both sides check with.
 
-Anyone who writes a party in another language reads here what the code enforces: kinds,
-versions, fields, dtypes, shapes and bounds, and the order of rounds. A protocol's
-stages depend on parameters and layout; its examples together use what they offer.
+For parties in other languages: kinds, versions, fields, dtypes, shapes and bounds, and
+the order of rounds. A protocol's stages depend on parameters and layout; its examples
+together cover all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from clustering_protocols import catalogue
-from clustering_protocols.contract import Example, Params, Stage
+from clustering_protocols.contract import Stage
 from clustering_protocols.engine.signatures import (
     build_closing,
     build_opening,
@@ -72,9 +72,9 @@ class WireMessage(_Table):
 class RoundOrder(_Table):
     """A task and the contribution that answers it.
 
-    least, most: how often a party is asked in a session.
-    audience: within which group everybody is told the same task.
-    own: fields in which tasks of one group differ all the same.
+    least, most: how often a party gets the task in a session.
+    audience: the kind of group in which all get the same task.
+    own: fields in which tasks of one group may differ.
     """
 
     task: str
@@ -86,7 +86,7 @@ class RoundOrder(_Table):
 
 
 class StageOrder(_Table):
-    """A stage: its rounds in the order in which they come, and its envelopes."""
+    """A stage: its rounds in their order, and its envelopes."""
 
     name: str
     rounds: list[RoundOrder]
@@ -95,7 +95,7 @@ class StageOrder(_Table):
 
 
 class SessionOrder(_Table):
-    """The stages of one session: of an example's parameters and layout."""
+    """The stages of one session, with an example's parameters and layout."""
 
     slots: list[str]
     params: dict[str, Any] = Field(description="Parameters other than their defaults.")
@@ -103,7 +103,7 @@ class SessionOrder(_Table):
 
 
 class MessageTable(_Table):
-    """All messages of a protocol, and the stages of sessions that it shows."""
+    """All messages of a protocol, and the stages of its example sessions."""
 
     protocol: str
     version: int
@@ -112,54 +112,37 @@ class MessageTable(_Table):
 
 
 def build_message_table(name: str) -> MessageTable:
-    """Return the messages of a protocol; InvalidParameters if there is none such."""
-    known = catalogue.protocol(name)
-    chains = [(each, _chain(name, each)) for each in known.reference().examples()]
-    sessions = (
-        SessionOrder(
-            slots=list(example.layout.names),
-            params=catalogue.find_changed_params(example.params),
-            stages=_orders(chain),
+    """Return the messages of a protocol; InvalidParameters for an unknown name."""
+    protocol = catalogue.protocol(name)
+    sessions: dict[str, SessionOrder] = {}
+    messages: dict[str, WireMessage] = {}
+    for example in protocol.reference().examples():
+        own = tuple(protocol.stages(example.params, example.layout))
+        quorum = protocol.quorum(example.params, example.layout)
+        least = int(quorum == len(example.layout.slots))
+        stages = (build_opening(), *own, build_closing(own[-1:], 1, least=least))
+        messages |= {
+            message.model_dump_json(): message for message in _messages(stages)
+        }
+        changed = catalogue.find_changed_params(example.params)
+        fields = type(example.params).model_json_schema()["properties"]
+        if any(fields[field].get("deprecated", False) for field in changed):
+            continue  # parameters of a paper alone, which no session may have
+        order = SessionOrder(
+            slots=list(example.layout.names), params=changed, stages=_orders(stages)
         )
-        for example, chain in chains
-        if not _reproduces(example.params)
-    )
-    found: dict[str, SessionOrder] = {}
-    for session in sessions:
-        found.setdefault(repr(session.stages), session)
-    return MessageTable(
-        protocol=name,
-        version=known.version,
-        messages=_distinct(
-            message
-            for stages in (*(chain for _, chain in chains), _optional())
-            for stage in stages
-            for message in _messages_of(stage)
-        ),
-        sessions=list(found.values()),
-    )
-
-
-def _reproduces(params: Params) -> bool:
-    """Return whether parameters are those of a paper alone: no session may have them."""
-    described = type(params).model_json_schema()["properties"]
-    changed = catalogue.find_changed_params(params)
-    return any(described[name].get("deprecated", False) for name in changed)
-
-
-def _chain(name: str, example: Example[Any]) -> tuple[Stage, ...]:
-    known = catalogue.protocol(name)
-    own = tuple(known.stages(example.params, example.layout))
-    quorum = known.quorum(example.params, example.layout)
-    least = int(quorum == len(example.layout.slots))
-    return build_opening(), *own, build_closing(own[-1:], 1, least=least)
-
-
-def _optional() -> tuple[Stage, ...]:
-    """Return what terms of any protocol may add: preparation, profiles, several runs."""
+        sessions.setdefault(repr(order.stages), order)
+    # terms of any protocol may add preparation, profiles and several runs
     profiles = profiling.stage(Release(profiles="everybody"), labelled_by(()), "slot")
     closing = build_closing((profiles,), 2, least=1)
-    return filling.stage(), site_effects.stage(), profiles, closing
+    optional = (filling.stage(), site_effects.stage(), profiles, closing)
+    messages |= {message.model_dump_json(): message for message in _messages(optional)}
+    return MessageTable(
+        protocol=name,
+        version=protocol.version,
+        messages=list(messages.values()),
+        sessions=list(sessions.values()),
+    )
 
 
 def _orders(stages: Iterable[Stage]) -> list[StageOrder]:
@@ -168,37 +151,38 @@ def _orders(stages: Iterable[Stage]) -> list[StageOrder]:
             name=stage.name,
             rounds=[
                 RoundOrder(
-                    task=each.task.kind,
-                    contribution=each.answer.kind,
-                    least=each.least,
-                    most=each.most,
-                    audience=each.audience,
-                    own=list(each.own),
+                    task=exchange.task.kind,
+                    contribution=exchange.answer.kind,
+                    least=exchange.least,
+                    most=exchange.most,
+                    audience=exchange.audience,
+                    own=list(exchange.own),
                 )
-                for each in stage.exchanges
+                for exchange in stage.exchanges
             ],
-            envelopes=[each.kind for each in stage.envelopes],
-            results=[each.kind for each in stage.results],
+            envelopes=[record.kind for record in stage.envelopes],
+            results=[record.kind for record in stage.results],
         )
         for stage in stages
     ]
 
 
-def _messages_of(stage: Stage) -> Iterator[WireMessage]:
-    for exchange in stage.exchanges:
-        yield _describe(stage, exchange.task, "task")
-        yield _describe(stage, exchange.answer, "contribution")
-    for sealed in stage.envelopes:
-        yield _describe(stage, sealed, "envelope")
-    for result in stage.results:
-        yield _describe(stage, result, "result")
+def _messages(stages: Iterable[Stage]) -> Iterator[WireMessage]:
+    for stage in stages:
+        for exchange in stage.exchanges:
+            yield _describe(stage, exchange.task, "task")
+            yield _describe(stage, exchange.answer, "contribution")
+        for sealed in stage.envelopes:
+            yield _describe(stage, sealed, "envelope")
+        for result in stage.results:
+            yield _describe(stage, result, "result")
 
 
 def _describe(stage: Stage, record: type[Record], role: Role) -> WireMessage:
     schema = record.model_json_schema()
     fields = schema.pop("properties", {})
-    arrays = {name: each for name, each in fields.items() if "dtype" in each}
-    values = {name: each for name, each in fields.items() if name not in arrays}
+    arrays = {name: field for name, field in fields.items() if "dtype" in field}
+    values = {name: field for name, field in fields.items() if name not in arrays}
     required = [name for name in schema.pop("required", ()) if name in values]
     return WireMessage(
         stage=stage.name,
@@ -211,16 +195,11 @@ def _describe(stage: Stage, record: type[Record], role: Role) -> WireMessage:
         arrays=[
             ArrayField(
                 name=name,
-                dtype=each["dtype"],
-                shape=each["shape"],
-                bounds=(each.get("minimum"), each.get("maximum")),
+                dtype=field["dtype"],
+                shape=field["shape"],
+                bounds=(field.get("minimum"), field.get("maximum")),
             )
-            for name, each in arrays.items()
+            for name, field in arrays.items()
         ],
         values={**schema, "properties": values, "required": required},
     )
-
-
-def _distinct(messages: Iterable[WireMessage]) -> list[WireMessage]:
-    """Return messages in their order, what is said again once."""
-    return list({message.model_dump_json(): message for message in messages}.values())

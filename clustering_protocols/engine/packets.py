@@ -1,13 +1,13 @@
-"""Packets: a record under way, with where it belongs and the envelopes beside it.
+"""Packets: a record in transit, with its address and envelopes.
 
 A task goes from the analyst to a party, a contribution back, a result at the end. The
-header says session, agreement, slot, stage, round and attempt, so that a packet that is
-replayed elsewhere is refused; a task also says which contribution it expects, and
-what everybody was told since the receiver's last answer.
+header names session, agreement, slot, stage, round and attempt, so that a packet that is
+replayed elsewhere is refused; a task also has the kind of contribution that it expects,
+and the lines of the transcript since the receiver's last answer.
 
 The record travels as one array of opaque bytes, the *content*. Fields in which tasks of
 one group differ lie in a second one, the *own fields*. Digests are of the content as it
-travelled: nobody writes again what it has read.
+travelled, which is never serialised again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _HeaderPart(BaseModel):
 
 
 class EnvelopeLabel(RoundRef):
-    """What stands on an envelope: the other side, the kind, and when it was sealed."""
+    """The label of an envelope: the other side, the kind, and the round of sealing."""
 
     peer: str
     kind: str
@@ -56,7 +56,7 @@ class Expectation(_HeaderPart):
 
 
 class Address(RoundRef):
-    """Where a packet belongs."""
+    """The session, slot and round of a packet."""
 
     session: str
     agreement: str
@@ -99,7 +99,7 @@ class Packet:
     own: names of the own fields.
     history: lines of the transcript, in a packet to a party.
     signatures: uint8 (s, 64); of all slots, zeros for those that have not signed; s is
-        0 where none are told.
+        0 where the packet carries none.
     """
 
     header: Header
@@ -112,7 +112,7 @@ class Packet:
 
     @property
     def address(self) -> Address:
-        """Return where the packet belongs."""
+        """Return the packet's address."""
         return self.header.address
 
     @property
@@ -130,19 +130,15 @@ class Packet:
         """Return a contribution's envelopes, each with its sender on the label."""
         sender = {"peer": self.address.slot}
         return [
-            (
-                sent.label.peer,
-                replace(sent, label=sent.label.model_copy(update=sender)),
-            )
-            for sent in self.envelopes
+            (e.label.peer, replace(e, label=e.label.model_copy(update=sender)))
+            for e in self.envelopes
         ]
 
     def read(self, kinds: Iterable[type[Record]]) -> Record:
         """Return the record; :class:`Malformed` unless it is of one of these kinds."""
-        kind = self.header.record.get("kind")
-        for known in kinds:
-            if known.kind == kind:
-                return known.parse(self.header.record, self.arrays)
+        for kind in kinds:
+            if kind.kind == self.header.record.get("kind"):
+                return kind.parse(self.header.record, self.arrays)
         raise Malformed("A record of that kind has no place here.")
 
 
@@ -153,8 +149,8 @@ def content_of(
     if own:
         values = {k: v for k, v in record["values"].items() if k not in own}
         record = {**record, "values": values}
-    kept = {name: array for name, array in arrays.items() if name not in own}
-    return JoinedBytes(tuple(codec.pieces(record, kept)))
+    shared = {name: array for name, array in arrays.items() if name not in own}
+    return JoinedBytes(tuple(codec.pieces(record, shared)))
 
 
 def digest_of(
@@ -165,13 +161,13 @@ def digest_of(
 
 
 def digest_each(records: Mapping[str, Record], own: Collection[str]) -> dict[str, str]:
-    """Return the digests of what slots are sent; of one record for several only once."""
-    once = {id(record): record for record in records.values()}
-    found = {
+    """Return the digest of each slot's record; a record of several slots is read once."""
+    distinct = {id(record): record for record in records.values()}
+    digests = {
         key: digest_of(record.header(), record.arrays, own)
-        for key, record in once.items()
+        for key, record in distinct.items()
     }
-    return {slot: found[id(record)] for slot, record in records.items()}
+    return {slot: digests[id(record)] for slot, record in records.items()}
 
 
 def write(
@@ -225,19 +221,23 @@ def read(buffer: Buffer) -> Packet:
 
     Raises Malformed, InvalidArray if the bytes are not a packet.
     """
-    raw, beside = codec.decode(buffer)
-    if "record" in raw:
+    values, parts = codec.decode(buffer)
+    if "record" in values:
         raise Malformed("Header, record: it stands in the content alone.")
-    content, own = _pop_bytes(beside, CONTENT), _pop_bytes(beside, _OWN)
+    content, own = _pop_bytes(parts, CONTENT), _pop_bytes(parts, _OWN)
     record, arrays = codec.decode(content.data)
-    own_names = _put_back_own(record, arrays, own) if own.size else ()
-    header = _read_header(raw, record)
-    history, signatures = _pop_transcript(beside)
+    own_names = _add_own_fields(record, arrays, own) if own.size else ()
+    try:
+        header = Header.model_validate({**values, "record": record})
+    except ValidationError as error:
+        finding = error.errors(include_input=False, include_url=False)[0]
+        location = ".".join(str(part) for part in finding["loc"])
+        raise Malformed(f"Header, {location}: {finding['msg']}.") from None
+    history, signatures = _pop_transcript(parts)
     sealed = [
-        beside.pop(f"{_ENVELOPE}{index}", None)
-        for index in range(len(header.envelopes))
+        parts.pop(f"{_ENVELOPE}{index}", None) for index in range(len(header.envelopes))
     ]
-    if beside or any(item is None or item.dtype != np.uint8 for item in sealed):
+    if parts or any(item is None or item.dtype != np.uint8 for item in sealed):
         raise Malformed("The envelopes do not match their labels.")
     return Packet(
         header=header,
@@ -254,38 +254,29 @@ def read(buffer: Buffer) -> Packet:
     )
 
 
-def _read_header(raw: codec.Header, record: codec.Header) -> Header:
-    try:
-        return Header.model_validate({**raw, "record": record})
-    except ValidationError as error:
-        finding = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in finding["loc"])
-        raise Malformed(f"Header, {place}: {finding['msg']}.") from None
-
-
 def _pop_bytes(arrays: dict[str, NDArray[Any]], name: str) -> ByteArray:
-    found = arrays.pop(name, _NO_BYTES)
-    if found.dtype != np.uint8 or found.ndim != 1:
+    array = arrays.pop(name, _NO_BYTES)
+    if array.dtype != np.uint8 or array.ndim != 1:
         raise Malformed(f"The array {name!r} holds bytes.")
-    return found
+    return array
 
 
-def _put_back_own(
+def _add_own_fields(
     record: codec.Header, arrays: dict[str, NDArray[Any]], own: ByteArray
 ) -> tuple[str, ...]:
-    """Add own fields to a record that was read; return their names.
+    """Add own fields to a decoded record; return their names.
 
     Raises Malformed if one of them stands in the content as well.
     """
-    values, more = codec.decode(own.tobytes())  # a copy, whose arrays are aligned
-    known = record.get("values")
-    if not isinstance(known, dict):
+    own_values, own_arrays = codec.decode(own.tobytes())  # a copy, which is aligned
+    values = record.get("values")
+    if not isinstance(values, dict):
         raise Malformed("A record's values are an object.")
-    names = (*values, *more)
-    if len({*names, *known, *arrays}) < len(names) + len(known) + len(arrays):
+    names = (*own_values, *own_arrays)
+    if len({*names, *values, *arrays}) < len(names) + len(values) + len(arrays):
         raise Malformed("A field stands twice in one packet.")
-    known.update(values)
-    arrays.update(more)
+    values.update(own_values)
+    arrays.update(own_arrays)
     return tuple(sorted(names))
 
 
@@ -305,28 +296,27 @@ def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArr
 
 
 def encode(packet: Packet) -> bytes:
-    """Return the bytes of a packet, its record written anew."""
+    """Return the bytes of a packet; its record is serialised again."""
     record, own = packet.header.record, packet.own
-    beside: dict[str, NDArray[Any] | JoinedBytes] = {
+    parts: dict[str, NDArray[Any] | JoinedBytes] = {
         f"{_ENVELOPE}{index}": np.frombuffer(envelope.sealed, np.uint8)
         for index, envelope in enumerate(packet.envelopes)
     }
-    beside[CONTENT] = content_of(record, packet.arrays, own)
+    parts[CONTENT] = content_of(record, packet.arrays, own)
     if own:
         values = {
             name: record["values"][name] for name in own if name in record["values"]
         }
         arrays = {name: packet.arrays[name] for name in own if name in packet.arrays}
         if values or arrays:
-            beside[_OWN] = JoinedBytes(tuple(codec.pieces(values, arrays)))
-    beside |= _transcript_arrays(packet.history, packet.signatures)
-    return codec.encode(packet.header.model_dump(mode="json"), beside)
+            parts[_OWN] = JoinedBytes(tuple(codec.pieces(values, arrays)))
+    parts |= _transcript_arrays(packet.history, packet.signatures)
+    return codec.encode(packet.header.model_dump(mode="json"), parts)
 
 
 def _transcript_arrays(
     history: Sequence[str], signatures: ByteArray
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays of what everybody was told."""
     arrays: dict[str, NDArray[Any]] = {}
     if history:
         arrays[_HISTORY] = np.frombuffer("\n".join(history).encode(), np.uint8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -69,15 +69,15 @@ FINAL = (
     AgreementMismatch,
     Equivocation,
 )
-"""Errors after which a party answers nothing more: the analyst did not keep to the rules.
+"""Errors after which a party answers no more: the analyst did not keep to the rules.
 
-They come of what the analyst sent. What comes of the party's own data, policy or operator
-(InvalidData, GuardRefused) is none of them: that may be mended, and the task answered.
+Errors of the party's own data, policy or operator (InvalidData, GuardRefused) are none of
+them: they may be corrected, and the task answered.
 """
 
 
 class ExpectedSenders(Record):
-    """Memory: the slots of which envelopes have to come with the next task."""
+    """Memory: the slots whose envelopes have to come with the next task."""
 
     kind = "awaited"
 
@@ -85,10 +85,10 @@ class ExpectedSenders(Record):
 
 
 class TaskOutcome(NamedTuple):
-    """What follows from a task: journal, memory, bytes to send, notes for the operator.
+    """The result of a task: journal, memory, bytes to send, notes for the operator.
 
-    ``asks`` is why the operator has to agree before the bytes are sent, if that is so;
-    ``doubts`` why own rows look wrong. ``records``: the kinds in the contribution.
+    asks: the question to which the operator has to agree before the bytes are sent.
+    doubts: why own rows look wrong; records: the kinds in the contribution.
     """
 
     journal: Journal
@@ -101,7 +101,7 @@ class TaskOutcome(NamedTuple):
 
     @property
     def question(self) -> str:
-        """Return all that the operator has to agree to; nothing is asked where empty."""
+        """Return all questions to the operator; empty without any."""
         return " ".join(filter(None, (self.doubts, self.asks)))
 
 
@@ -111,8 +111,7 @@ class PartyEngine:
 
     agreement: the exact bytes; the caller has checked terms and roster.
     entropy: 32 bytes from which every private draw follows.
-    choices: what this party decides alone; see
-        :class:`~clustering_protocols.contract.PartyContext`.
+    choices: of this party; see :class:`~clustering_protocols.contract.PartyContext`.
     engine: runs kernels over blocks of rows; on one thread by default.
     """
 
@@ -131,59 +130,55 @@ class PartyEngine:
         *,
         acknowledged: bool = True,
     ) -> TaskOutcome:
-        """Return what follows from a task.
+        """Return the result of a task.
 
         The caller writes journal, memory and contribution to disk before it sends the
         first byte; for a new attempt of the same round it calls again with the journal
         after the round, and the memory before it.
 
         acknowledged: whether the analyst has acknowledged the last answer: it then
-            cannot say that this party was absent.
+            cannot report this party as absent.
 
-        Raises TaskRefused if the task may not follow what was answered, or others were
-            told otherwise.
+        Raises TaskRefused if the task may not follow the last answers, or differs from
+            the transcript.
         Raises AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray if the task
-            is not for this party, or not what the protocol declares.
+            is not for this party, or not as the protocol declares it.
         """
         journal.check_going()  # before a byte of the task is read
         session, stages = load_checked(self.agreement)
-        asked = task if isinstance(task, Packet) else packets.read(task)
-        self._check_address(session, asked)
-        stage = stage_of(stages, asked)
-        record = asked.read(stage.tasks)
-        admission = self._admission(asked, memory, journal, acknowledged=acknowledged)
-        journal = admission.admit(admission.follow(journal, asked), asked, record)
-        memory = self._receive(stages, memory, asked, journal)
-        context = self._context(asked, memory, journal)
+        packet = task if isinstance(task, Packet) else packets.read(task)
+        self._check_address(session, packet)
+        stage = stage_of(stages, packet)
+        record = packet.read(stage.tasks)
+        admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
+        journal = admission.admit(admission.follow(journal, packet), packet, record)
+        memory = self._receive(stages, memory, packet, journal)
+        context = self._context(packet, memory, journal)
         fields = stage.exchange_of(record.kind).fields
         rows = rows_of(session, self.slot, memory, data, fields=fields)
         reply = stage.party().reply(context, record, rows)
-        doubts = [
-            *self._review_envelopes(stages, memory, asked, journal, data),
-            reply.doubts,
-        ]
+        doubts = self._review_envelopes(stages, memory, packet, journal, data)
         contribution = packets.write(
-            asked.address,
+            packet.address,
             reply.contribution,
-            envelopes=[seal_envelope(context, asked, item) for item in reply.envelopes],
+            envelopes=[seal_envelope(context, packet, m) for m in reply.envelopes],
         )
-        check_answer(asked, packets.read(contribution), stage)
-        awaited = ExpectedSenders(slots=list(reply.awaits))
-        memory = _remember_records(memory, stage, reply.remember).remember([awaited])
-        doubt = " ".join(filter(None, doubts))
-        sent = (reply.contribution, *(item.content for item in reply.envelopes))
+        check_answer(packet, packets.read(contribution), stage)
+        senders = ExpectedSenders(slots=list(reply.awaits))
+        memory = _remember_records(memory, stage, reply.remember).remember([senders])
+        records = (reply.contribution, *(m.content for m in reply.envelopes))
         return TaskOutcome(
             journal,
             memory,
             contribution,
             reply.notes,
             reply.asks,
-            doubt,
-            tuple(dict.fromkeys(map(type, sent))),
+            " ".join(filter(None, [*doubts, reply.doubts])),
+            tuple(dict.fromkeys(map(type, records))),
         )
 
     def shows_rows(self, task: Packet) -> bool:
-        """Return whether rows were shown to those outside once a task is answered."""
+        """Return whether rows have been shown to outsiders once a task is answered."""
         return shows_rows(load(self.agreement)[1], task)
 
     def conclude(
@@ -195,14 +190,13 @@ class PartyEngine:
         *,
         acknowledged: bool = True,
     ) -> Outcome:
-        """Return what the operator gets from this party's result.
+        """Return the outcome of this party's result.
 
         Without data :class:`NotReady` where labels are computed from the rows.
-        Rows that a stage has not selected get the label -1; those that were left out as
-        another party has the same people are labelled as new rows are.
+        Rows that a stage has not selected get the label -1.
 
-        Raises TaskRefused, ProtocolFailed if the result comes before all that has to be
-            asked was asked, or those who took part have not signed it.
+        Raises TaskRefused, ProtocolFailed if the result comes before all required tasks,
+            or the participants have not signed it.
         """
         journal.check_going()
         session, stages = load(self.agreement)
@@ -213,11 +207,8 @@ class PartyEngine:
         admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
         journal = admission.follow(journal, packet)
         admission.check_result(journal, packet)
-        assigned = memory.get(Assignment)
-        if (
-            assigned is not None
-            and assigned.result != sha256(record.encode()).hexdigest()
-        ):
+        assignment = memory.get(Assignment)
+        if assignment and assignment.result != sha256(record.encode()).hexdigest():
             raise ProtocolFailed("The result is another than labels were given of.")
         context = self._context(packet, memory, journal)
         rows = None if data is None else rows_of(session, self.slot, memory, data)
@@ -232,12 +223,12 @@ class PartyEngine:
         return add_participation_note(whole, len(selection.rows), n_rows)
 
     def foresee(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
-        """Return what this party knows of each run by itself, before one is chosen.
+        """Return the outcome of each run from own memory, before one is chosen.
 
-        None of runs that are not done, or whose labels come with the result.
+        None for runs that are not done, or whose labels come with the result.
         """
         session, stages = load(self.agreement)
-        selection, found = memory.get(Selection), []
+        selection, outcomes = memory.get(Selection), []
         for last in last_stages(stages):
             context = self.context(journal, memory, last.name, journal.round, 1)
             outcome = last.party().foresee(context)
@@ -246,31 +237,31 @@ class PartyEngine:
                 if selection is not None:
                     n_rows = session.member(self.slot).n_rows
                     outcome = put_back(outcome, selection.rows, n_rows)
-            found.append(outcome)
-        return found
+            outcomes.append(outcome)
+        return outcomes
 
     def follow_transcript(
         self, journal: Journal, memory: Memory, task: Buffer
     ) -> Journal:
-        """Return the journal with what a task says that everybody was told.
+        """Return the journal after the transcript lines of a task.
 
-        Raises TaskRefused if that does not follow what was told before.
+        Raises TaskRefused if they do not follow the known ones.
         """
-        asked = packets.read(task)
-        admission = self._admission(asked, memory, journal, acknowledged=False)
-        return admission.follow(journal, asked)
+        packet = packets.read(task)
+        admission = self._admission(packet, memory, journal, acknowledged=False)
+        return admission.follow(journal, packet)
 
     def context(
         self, journal: Journal, memory: Memory, stage: str, round_: int, attempt: int
     ) -> PartyContext:
-        """Return where this party stands in a round, as its roles see it."""
+        """Return this party's context in a round, for its roles."""
         session, stages = load(self.agreement)
         session = session.with_engine(self.engine)
         selection = memory.get(Selection)
         if selection is not None:
             session = session.with_rows(selection.n_rows)
-        run = next((each.run for each in stages if each.name == stage), None)
-        shared = PartyContext(
+        run = next((s.run for s in stages if s.name == stage), None)
+        return PartyContext(
             session=session,
             slot=session.layout.slot(self.slot),
             stage=stage,
@@ -281,25 +272,24 @@ class PartyEngine:
             choices=self.choices,
             announced_rounds=journal.told,
             transcripts=journal.transcript_by_attempt,
-        )
-        return shared.of_run(run)
+        ).of_run(run)
 
     def _admission(
-        self, asked: Packet, memory: Memory, journal: Journal, *, acknowledged: bool
+        self, packet: Packet, memory: Memory, journal: Journal, *, acknowledged: bool
     ) -> Admission:
         _, stages = load(self.agreement)
         return Admission(
             stages=stages,
-            context=self._context(asked, memory, journal),
+            context=self._context(packet, memory, journal),
             acknowledged=acknowledged,
         )
 
     def _context(
         self, packet: Packet, memory: Memory, journal: Journal, stage: str = ""
     ) -> PartyContext:
-        here = packet.address
+        address = packet.address
         return self.context(
-            journal, memory, stage or here.stage, here.round, here.attempt
+            journal, memory, stage or address.stage, address.round, address.attempt
         )
 
     def _check_address(self, session: SessionContext, packet: Packet) -> None:
@@ -309,50 +299,55 @@ class PartyEngine:
             raise AgreementMismatch("The analyst sent a message of another session.")
 
     def _receive(
-        self, stages: Sequence[Stage], memory: Memory, asked: Packet, journal: Journal
+        self, stages: Sequence[Stage], memory: Memory, packet: Packet, journal: Journal
     ) -> Memory:
-        """Open the envelopes that came with a task and let their stages keep them."""
-        awaited = memory.get(ExpectedSenders)
-        came = {envelope.label.peer for envelope in asked.envelopes}
-        for slot in () if awaited is None else awaited.slots:
-            if slot not in came:
+        """Open the envelopes of a task, and remember what their stages make of them."""
+        expected = memory.get(ExpectedSenders)
+        senders = {envelope.label.peer for envelope in packet.envelopes}
+        for slot in () if expected is None else expected.slots:
+            if slot not in senders:
                 raise EnvelopeRefused(
                     f"The analyst withholds the envelope of {slot!r}."
                 )
-        for round_, sealed in group_by_round(asked.envelopes).items():
-            check_fresh(journal, asked, round_, sealed)
-            name = sealed[0].label.stage  # one round belongs to one stage
+        by_round: dict[int, list[Envelope]] = {}
+        for envelope in sorted(packet.envelopes, key=lambda e: e.label.round):
+            by_round.setdefault(envelope.label.round, []).append(envelope)
+        for round_, envelopes in by_round.items():
+            check_fresh(journal, packet, round_, envelopes)
+            name = envelopes[0].label.stage  # one round belongs to one stage
             stage = next((stage for stage in stages if stage.name == name), None)
             if stage is None:
                 raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
-            context = self._context(asked, memory, journal, name)
-            opened = [open_envelope(context, stage, each) for each in sealed]
-            received = stage.party().receive(context, opened)
-            memory = _remember_records(memory, stage, received)
+            context = self._context(packet, memory, journal, name)
+            opened = [open_envelope(context, stage, sealed) for sealed in envelopes]
+            records = stage.party().receive(context, opened)
+            memory = _remember_records(memory, stage, records)
         return memory
 
     def _review_envelopes(
         self,
         stages: Sequence[Stage],
         memory: Memory,
-        asked: Packet,
+        packet: Packet,
         journal: Journal,
         data: DataSource,
-    ) -> Iterator[str]:
-        """Yield the doubts of the stages of which envelopes have come with this task."""
+    ) -> list[str]:
+        """Return the doubts of the stages whose envelopes have come with this task."""
         session, _ = load(self.agreement)
-        came = {envelope.label.stage for envelope in asked.envelopes}
+        names = {envelope.label.stage for envelope in packet.envelopes}
+        doubts = []
         for stage in stages:
-            if stage.name in came:
-                context = self._context(asked, memory, journal, stage.name)
+            if stage.name in names:
+                context = self._context(packet, memory, journal, stage.name)
                 rows = rows_of(session, self.slot, memory, data)
-                yield stage.party().review(context, rows)
+                doubts.append(stage.party().review(context, rows))
+        return doubts
 
 
 def _remember_records(
     memory: Memory, stage: Stage, records: Sequence[Record]
 ) -> Memory:
-    """Return a memory with what a stage's role wants kept: its run's, if it has one."""
+    """Return a memory with the records of a stage, under its run if it has one."""
     return memory.scope_to_run(stage.run).remember(records).scope_to_run(None)
 
 
@@ -366,24 +361,17 @@ def rows_of(
 ) -> DataSource:
     """Return the rows that the roles of a slot see at this point of a session.
 
-    ``fields``: as the dictionary describes them, not as the columns that are clustered.
+    fields: whether to return the dictionary's fields instead of the clustered columns.
     """
+    if not fields:
+        plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
+        data = clustered_columns(data, schema, plan)
+        if plan is not None:  # most sessions have no gaps: not imported above
+            from clustering_protocols.shared_stages.imputation import prepare_rows
+
+            data = prepare_rows(plan, data, memory)
     selection = memory.get(Selection)
-    rows = data if fields else _take_clustered(session, slot, memory, data)
-    return rows if selection is None else keep_rows(rows, selection.rows)
-
-
-def _take_clustered(
-    session: SessionContext, slot: str, memory: Memory, data: DataSource
-) -> DataSource:
-    plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
-    rows = clustered_columns(data, schema, plan)
-    if plan is None:
-        return rows
-    # not above: most sessions have no gaps
-    from clustering_protocols.shared_stages.imputation import prepare_rows
-
-    return prepare_rows(plan, rows, memory)
+    return data if selection is None else keep_rows(data, selection.rows)
 
 
 def wrap_predict(
@@ -408,29 +396,29 @@ def wrap_predict(
         rows = whole_rows(data, plan)
         if rows is None:
             return predict(prepare_rows(plan, data, memory))
-        found = predict(prepare_rows(plan, keep_rows(data, rows), memory))
+        placement = predict(prepare_rows(plan, keep_rows(data, rows), memory))
         labels = np.full(data.n_rows, OUTSIDE, dtype=np.int64)
-        labels[rows] = found.labels
-        if found.distances is None:
+        labels[rows] = placement.labels
+        if placement.distances is None:
             return Placement(labels=labels)
-        distances = np.full((data.n_rows, found.distances.shape[1]), np.nan)
-        distances[rows] = found.distances
+        distances = np.full((data.n_rows, placement.distances.shape[1]), np.nan)
+        distances[rows] = placement.distances
         return Placement(labels=labels, distances=distances)
 
     return replace(outcome, predict=place_fields)
 
 
 def seal_envelope(
-    context: PartyContext, asked: Packet, message: PeerMessage
+    context: PartyContext, packet: Packet, message: PeerMessage
 ) -> Envelope:
     """Return a record that its receiver alone can read, with a label for the analyst."""
-    when = dict(asked.address.when)
+    when = dict(packet.address.when)
     label = EnvelopeLabel(peer=message.peer, kind=message.content.kind, **when)
-    bound = _bound(context, label, sender=context.slot.name, receiver=message.peer)
+    binding = _binding(context, label, sender=context.slot.name, receiver=message.peer)
     peer = context.session.member(message.peer).keys
     content = message.content.encode()
     return Envelope(
-        label=label, sealed=sealing.seal(content, bound, _keys(context), peer)
+        label=label, sealed=sealing.seal(content, binding, _keys(context), peer)
     )
 
 
@@ -439,40 +427,29 @@ def open_envelope(
 ) -> PeerMessage:
     """Return the record in an envelope of a stage.
 
-    Raises EnvelopeRefused if another sealed it, for another, or for another moment.
+    Raises EnvelopeRefused if sender, receiver or round are others than on the label.
     """
     label, session = envelope.label, context.session
     kind = next((e for e in stage.envelopes if e.kind == label.kind), None)
     if kind is None or label.peer not in session.slots:
         raise EnvelopeRefused("Its label names no known sender or kind.")
-    bound = _bound(context, label, sender=label.peer, receiver=context.slot.name)
+    binding = _binding(context, label, sender=label.peer, receiver=context.slot.name)
     peer = session.member(label.peer).keys
-    content = sealing.open_envelope(envelope.sealed, bound, _keys(context), peer)
+    content = sealing.open_envelope(envelope.sealed, binding, _keys(context), peer)
     return PeerMessage(peer=label.peer, content=kind.decode(content))
 
 
-def group_by_round(envelopes: Sequence[Envelope]) -> dict[int, list[Envelope]]:
-    """Return the envelopes of each round in which some were sealed, in that order."""
-    found: dict[int, list[Envelope]] = {}
-    for envelope in sorted(envelopes, key=lambda each: each.label.round):
-        found.setdefault(envelope.label.round, []).append(envelope)
-    return found
-
-
 def check_fresh(
-    journal: Journal, asked: Packet, round_: int, envelopes: Sequence[Envelope]
+    journal: Journal, packet: Packet, round_: int, envelopes: Sequence[Envelope]
 ) -> None:
-    """Refuse envelopes but those of rounds since this party's last answer.
-
-    Each round's last attempt counts alone: what was sealed in the others was in vain.
-    """
-    answered = [each for each in journal.recent if each < asked.address.round]
-    is_new = max(answered, default=0) <= round_ < asked.address.round
-    last = max(
-        (att for told, att in journal.transcript_by_attempt if told == round_),
-        default=0,
-    )
-    if not is_new or any(each.label.attempt != last for each in envelopes):
+    """Refuse envelopes from before this party's last answer, or of a void attempt."""
+    current = packet.address.round
+    answered = max((r for r in journal.recent if r < current), default=0)
+    attempts = (a for r, a in journal.transcript_by_attempt if r == round_)
+    last = max(attempts, default=0)
+    if not answered <= round_ < current or any(
+        envelope.label.attempt != last for envelope in envelopes
+    ):
         raise EnvelopeRefused("It was not sealed since the last answer, or in vain.")
 
 
@@ -481,7 +458,7 @@ def _keys(context: PartyContext) -> PartyKeys:
     return party_keys(context.entropy, session, context.slot.name)
 
 
-def _bound(
+def _binding(
     context: PartyContext, label: EnvelopeLabel, *, sender: str, receiver: str
 ) -> sealing.Binding:
     return sealing.Binding(

@@ -1,7 +1,7 @@
-"""Where a session stands, as the analyst keeps it from round to round.
+"""The state of a session, as the analyst keeps it from round to round.
 
-Envelopes go out with the next task of their receiver; who is not asked gets them later.
-Results are kept back until everybody has signed what everybody was told.
+Envelopes go out with the next task of their receiver. Results are held back until all
+parties have signed the transcript.
 """
 
 from __future__ import annotations
@@ -16,29 +16,27 @@ from typing_extensions import Buffer, TypeVar
 
 from clustering_protocols.contract import Run, SessionContext, Stage
 from clustering_protocols.engine import packets, signatures, transcript
-from clustering_protocols.engine.cluster_numbers import number_run, round_sizes
+from clustering_protocols.engine.cluster_numbers import round_sizes
 from clustering_protocols.engine.packets import UNSIGNED, Address, Envelope, Mail
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.records.arrays import ByteArray, Spec
 from clustering_protocols.records.codec import JoinedBytes
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages import profiles as profiling
 
 _OPENED: Final = transcript.AGREED + 1  # the line of the opening, which everybody signs
-_RUNS: Final = "kept"  # the array of what is said of the runs
+_RUNS: Final = "kept"  # the array with the JSON values of the runs
 
 
 class AnalystState(Record):
     """The analyst's state between two rounds, as bytes.
 
     stage, round, attempt, quorum: of the open round.
-    n_rows: how many rows take part, of slots of which a stage has selected some.
-    reached: for each slot, the number of the last line of the transcript that it has
-        answered.
+    n_rows: the number of rows that take part, for slots with a selection of rows.
+    reached: the number of the last line of the transcript that each slot has answered.
     stage_state, history, held, mail: uint8 arrays; the state of the stage's role; the
         lines of the transcript that a slot may lack; the results, until everybody has
-        signed; envelopes for slots that are not asked.
+        signed; envelopes for slots without a task.
     signatures: uint8 (s, 64); those of the opening, until every slot has got them.
     """
 
@@ -75,69 +73,70 @@ class PendingResults:
 
     @classmethod
     def decode(cls, content: ByteArray) -> PendingResults:
-        """Return what :meth:`pieces` wrote."""
+        """Return the results in bytes of :meth:`pieces`."""
         if not content.size:
             return cls()
         _, arrays = codec.decode(content.data)
         runs = json.loads(arrays.pop(_RUNS).tobytes())
-        records = {name: JoinedBytes((each.data,)) for name, each in arrays.items()}
+        records = {name: JoinedBytes((array.data,)) for name, array in arrays.items()}
         return cls(runs=runs, records=records)
 
     def pieces(self) -> JoinedBytes:
-        """Return the bytes to keep; none where nothing is held."""
+        """Return the bytes to keep; empty without results."""
         if not self.runs:
             return JoinedBytes(())
         # not in the header, which has no room for the slots of many runs
         text = np.frombuffer(json.dumps(self.runs).encode(), np.uint8)
         return JoinedBytes(tuple(codec.pieces({}, {**self.records, _RUNS: text})))
 
-    def keep_runs(self, runs: Sequence[Run]) -> PendingResults:
-        """Return what is held with more runs; a record for several slots only once."""
-        kept, encoded = list(self.runs), dict(self.records)
+    def add_runs(self, runs: Sequence[Run]) -> PendingResults:
+        """Return the results with more runs; a record of several slots is stored once."""
+        all_runs, encoded = list(self.runs), dict(self.records)
         for run in runs:
             records = dict(run.results)
             if run.summary is not None:
                 records[""] = run.summary  # no slot has an empty name
-            once = {id(record): record for record in records.values()}
-            names = {key: f"record.{len(kept)}.{i}" for i, key in enumerate(once)}
-            encoded |= {names[key]: each.pieces() for key, each in once.items()}
-            kept.append(
+            distinct = {id(record): record for record in records.values()}
+            names = {k: f"record.{len(all_runs)}.{i}" for i, k in enumerate(distinct)}
+            encoded |= {names[key]: r.pieces() for key, r in distinct.items()}
+            all_runs.append(
                 {
-                    "records": {
-                        slot: names[id(each)] for slot, each in records.items()
-                    },
+                    "records": {slot: names[id(r)] for slot, r in records.items()},
                     "figures": None if run.figures is None else run.figures.values,
                     "sizes": round_sizes(run.summary),
                 }
             )
-        return PendingResults(runs=kept, records=encoded)
+        return PendingResults(runs=all_runs, records=encoded)
 
-    def choose_run(self, run: int) -> PendingResults:
-        """Return what is held once a run is chosen: its records, the figures of all."""
-        names = set(self.runs[run]["records"].values())
-        told = [
-            {**each, "records": each["records"] if n == run else {}, "chosen": n == run}
-            for n, each in enumerate(self.runs)
+    def choose_run(self, chosen: int) -> PendingResults:
+        """Return the records of a run that is chosen, with the figures of all runs."""
+        names = set(self.runs[chosen]["records"].values())
+        runs = [
+            {
+                **run,
+                "records": run["records"] if n == chosen else {},
+                "chosen": n == chosen,
+            }
+            for n, run in enumerate(self.runs)
         ]
-        return PendingResults(
-            runs=told, records={name: self.records[name] for name in sorted(names)}
-        )
+        records = {name: self.records[name] for name in sorted(names)}
+        return PendingResults(runs=runs, records=records)
 
     @property
     def chosen_run(self) -> int | None:
         """Return the number of the chosen run; None before one is chosen."""
-        return next((n for n, each in enumerate(self.runs) if each.get("chosen")), None)
+        return next((n for n, run in enumerate(self.runs) if run.get("chosen")), None)
 
     @property
     def figures(self) -> list[Figures]:
         """Return the figures of all runs; none where one of them has none."""
-        found = [run["figures"] for run in self.runs]
-        return [] if None in found else [Figures(**each) for each in found]
+        figures = [run["figures"] for run in self.runs]
+        return [] if None in figures else [Figures(**values) for values in figures]
 
     @property
     def conclusion(self) -> Conclusion:
-        """Return what the runs are like, and which of them counts."""
-        figures = [each.values for each in self.figures]
+        """Return the figures and sizes of the runs, and the chosen one."""
+        figures = [figures.values for figures in self.figures]
         sizes = [run.get("sizes", []) for run in self.runs]
         several = len(figures) > 1
         return Conclusion(
@@ -151,41 +150,41 @@ class PendingResults:
 
     @property
     def by_slot(self) -> dict[str, ByteArray]:
-        """Return each slot's result; under an empty name what the coordinator may read."""
+        """Return each slot's result, and the coordinator's summary under an empty name."""
         names = self._names
-        once = {name: self.records[name].join() for name in set(names.values())}
-        return {slot: once[name] for slot, name in names.items()}
+        records = {name: self.records[name].join() for name in set(names.values())}
+        return {slot: records[name] for slot, name in names.items()}
 
     @property
     def digests(self) -> dict[str, str]:
         """Return the SHA-256 (hex) of each slot's result, once a run is chosen."""
         names = {slot: name for slot, name in self._names.items() if slot}
-        once = {name: self.records[name].digest() for name in set(names.values())}
-        return {slot: once[name] for slot, name in names.items()}
+        digests = {name: self.records[name].digest() for name in set(names.values())}
+        return {slot: digests[name] for slot, name in names.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class PendingEnvelopes:
-    """Envelopes on their way: each goes out with the next task of its receiver."""
+    """Envelopes that go out with the next task of their receivers."""
 
     mail: Mail = ()
 
     @classmethod
     def decode(cls, content: ByteArray) -> PendingEnvelopes:
-        """Return what :meth:`encode` wrote."""
+        """Return the envelopes in bytes of :meth:`encode`."""
         if not len(content):
             return cls()
         header, arrays = codec.decode(content.data)
         mail = []
-        for number, (to, label) in enumerate(header["mail"]):
+        for number, (receiver, label_values) in enumerate(header["mail"]):
             sealed = arrays[f"envelope.{number}"].tobytes()
-            known = packets.EnvelopeLabel.model_validate(label)
-            mail.append((to, Envelope(label=known, sealed=sealed)))
+            label = packets.EnvelopeLabel.model_validate(label_values)
+            mail.append((receiver, Envelope(label=label, sealed=sealed)))
         return cls(mail)
 
-    def encode(self, asked: Collection[str]) -> ByteArray:
-        """Return the bytes to keep: of envelopes for slots that are not asked now."""
-        mail = [each for each in self.mail if each[0] not in asked]
+    def encode(self, slots: Collection[str]) -> ByteArray:
+        """Return the bytes to keep: of envelopes for other slots than these."""
+        mail = [(to, envelope) for to, envelope in self.mail if to not in slots]
         if not mail:
             return np.empty(0, np.uint8)
         header = [[to, envelope.label.model_dump()] for to, envelope in mail]
@@ -194,10 +193,6 @@ class PendingEnvelopes:
             for number, (_, envelope) in enumerate(mail)
         }
         return np.frombuffer(codec.encode({"mail": header}, arrays), np.uint8)
-
-    def list_of(self, slot: str) -> list[Envelope]:
-        """Return the envelopes for a receiver."""
-        return [envelope for to, envelope in self.mail if to == slot]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,21 +229,21 @@ class OngoingSession:
     def decode(
         cls, session: SessionContext, stages: Sequence[Stage], state: Buffer
     ) -> OngoingSession:
-        """Return the session as a state keeps it: what :meth:`encode` wrote."""
-        known = AnalystState.decode(state)
+        """Return the session in bytes of :meth:`encode`."""
+        record = AnalystState.decode(state)
         return cls(
-            session=session.with_rows(known.n_rows),
+            session=session.with_rows(record.n_rows),
             stages=stages,
-            lines=known.history.tobytes().decode().split("\n"),
-            reached=known.reached,
-            index=known.stage,
-            round=known.round,
-            attempt=known.attempt,
-            quorum=known.quorum,
-            stage_state=known.stage_state.data,
-            signatures=known.signatures,
-            results=PendingResults.decode(known.held),
-            envelopes=PendingEnvelopes.decode(known.mail),
+            lines=record.history.tobytes().decode().split("\n"),
+            reached=record.reached,
+            index=record.stage,
+            round=record.round,
+            attempt=record.attempt,
+            quorum=record.quorum,
+            stage_state=record.stage_state.data,
+            signatures=record.signatures,
+            results=PendingResults.decode(record.held),
+            envelopes=PendingEnvelopes.decode(record.mail),
         )
 
     @property
@@ -258,18 +253,13 @@ class OngoingSession:
 
     @property
     def run_session(self) -> SessionContext:
-        """Return the session as the stage in hand sees it: its run's parameters."""
+        """Return the session with the parameters of the run of the stage in hand."""
         return self.session.of_run(self.stage.run)
 
     @property
     def is_last_stage(self) -> bool:
         """Return whether the stage in hand is the closing."""
         return self.index == len(self.stages) - 1
-
-    @property
-    def is_after_runs(self) -> bool:
-        """Return whether the protocol's own stages are over."""
-        return self.is_last_stage or self.stage.name == profiling.NAME
 
     @property
     def present(self) -> list[str]:
@@ -281,12 +271,12 @@ class OngoingSession:
         """Return the session once these slots have answered the open round."""
         last = transcript.number_of(self.lines[-1])
         reached = {**self.reached, **dict.fromkeys(slots, last)}
-        least = min(reached.values())
+        first = min(reached.values())
         return replace(
             self,
             reached=reached,
-            lines=transcript.since(self.lines, min(least, last - 1)),
-            signatures=self.signatures if least <= _OPENED else UNSIGNED,
+            lines=transcript.since(self.lines, min(first, last - 1)),
+            signatures=self.signatures if first <= _OPENED else UNSIGNED,
         )
 
     def collect_signatures(self, records: Mapping[str, Record]) -> OngoingSession:
@@ -296,24 +286,15 @@ class OngoingSession:
         """
         if self.index and not self.is_last_stage:
             return self
-        found = signatures.collect(self.session, records)
-        told = hash_chain.digest(self.lines[-1])
-        signatures.check(self.session, self.stage.name, told, found, self.quorum)
-        return replace(self, signatures=found)
-
-    def end_stage(self, runs: Sequence[Run]) -> OngoingSession:
-        """Return the session before its next stage, with the results of runs."""
-        results = self.results.keep_runs([number_run(self.session, r) for r in runs])
-        return replace(self, results=results, index=self.index + 1)
-
-    def choose_run(self, run: int) -> OngoingSession:
-        """Return the session once a run is chosen."""
-        return replace(self, results=self.results.choose_run(run))
+        collected = signatures.collect(self.session, records)
+        digest = hash_chain.digest(self.lines[-1])
+        signatures.check(self.session, self.stage.name, digest, collected, self.quorum)
+        return replace(self, signatures=collected)
 
     def with_mail(self, mail: Mail) -> OngoingSession:
         """Return the session with more envelopes on their way."""
-        both = [*self.envelopes.mail, *mail]
-        return replace(self, envelopes=PendingEnvelopes(both))
+        envelopes = PendingEnvelopes([*self.envelopes.mail, *mail])
+        return replace(self, envelopes=envelopes)
 
     def list_unanswered_lines(self, slot: str) -> Sequence[str]:
         """Return the lines of the transcript that a slot has not answered, and the last."""
@@ -325,7 +306,7 @@ class OngoingSession:
         return self.signatures if self.reached[slot] == _OPENED else UNSIGNED
 
     def address(self, slot: str) -> Address:
-        """Return where a packet for a slot, or the coordinator (empty), belongs."""
+        """Return the address of a packet for a slot, or for the coordinator (empty)."""
         return Address(
             session=self.session.terms.session,
             agreement=self.session.agreement_digest,
@@ -335,9 +316,9 @@ class OngoingSession:
             attempt=self.attempt,
         )
 
-    def encode(self, state: Record, quorum: int, asked: Collection[str]) -> bytes:
-        """Return the bytes of an :class:`AnalystState`: what is held is joined here."""
-        kept = AnalystState(
+    def encode(self, state: Record, quorum: int, slots: Collection[str]) -> bytes:
+        """Return the bytes of an :class:`AnalystState`, with tasks open for these slots."""
+        record = AnalystState(
             stage=self.index,
             round=self.round,
             attempt=self.attempt,
@@ -348,9 +329,9 @@ class OngoingSession:
             history=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
             signatures=self.signatures,
             held=np.empty(0, np.uint8),
-            mail=self.envelopes.encode(asked),
+            mail=self.envelopes.encode(slots),
         )
-        return kept.encode(held=self.results.pieces())
+        return record.encode(held=self.results.pieces())
 
 
 Payload = TypeVar("Payload", default=bytes)
@@ -359,9 +340,9 @@ Stored = TypeVar("Stored")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """What the runs are like, as JSON values, and which of them counts.
+    """The figures of the runs, as JSON values, and the chosen run.
 
-    sizes: of the clusters of each of several runs, in fives; empty of a single run.
+    sizes: of the clusters of each of several runs, in fives; empty for a single run.
     """
 
     figures: list[dict[str, Any]]
@@ -389,21 +370,11 @@ class Opened(Generic[Payload]):
     conclusion: Conclusion | None = None  # once a run is chosen
     profiles: list[dict[str, Any]] | None = None  # once they are told, as JSON values
 
-    def map_payloads(self, put: Callable[[Payload], Stored]) -> Opened[Stored]:
-        """Return the same with what ``put`` returns for each payload."""
-        return Opened(
-            round=self.round,
-            attempt=self.attempt,
-            stage=self.stage,
-            stage_index=self.stage_index,
-            n_stages=self.n_stages,
-            quorum=self.quorum,
-            state=put(self.state),
-            tasks={slot: put(task) for slot, task in self.tasks.items()},
-            progress=self.progress,
-            conclusion=self.conclusion,
-            profiles=self.profiles,
-        )
+    def map_payloads(self, store: Callable[[Payload], Stored]) -> Opened[Stored]:
+        """Return the same with the result of a function for each payload."""
+        tasks = {slot: store(task) for slot, task in self.tasks.items()}
+        opened: Opened[Any] = self
+        return replace(opened, state=store(self.state), tasks=tasks)
 
     @property
     def payloads(self) -> list[Payload]:
@@ -413,7 +384,7 @@ class Opened(Generic[Payload]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choosing(Generic[Payload]):
-    """All runs are done: the coordinator says which of them counts.
+    """All runs are done: the coordinator chooses one of them.
 
     figures: of each run, as JSON values.
     sizes: of the clusters of each run, in fives.
@@ -423,9 +394,9 @@ class Choosing(Generic[Payload]):
     figures: list[dict[str, Any]]
     sizes: list[list[int]] = field(default_factory=list)
 
-    def map_payloads(self, put: Callable[[Payload], Stored]) -> Choosing[Stored]:
-        """Return the same with what ``put`` returns for each payload."""
-        return Choosing(state=put(self.state), figures=self.figures, sizes=self.sizes)
+    def map_payloads(self, store: Callable[[Payload], Stored]) -> Choosing[Stored]:
+        """Return the same with the result of a function for each payload."""
+        return Choosing(state=store(self.state), figures=self.figures, sizes=self.sizes)
 
     @property
     def payloads(self) -> list[Payload]:
@@ -440,11 +411,11 @@ class Closed(Generic[Payload]):
     results: Mapping[str, Payload] = field(repr=False)
     summary: Payload | None = field(repr=False)
 
-    def map_payloads(self, put: Callable[[Payload], Stored]) -> Closed[Stored]:
-        """Return the same with what ``put`` returns for each payload."""
+    def map_payloads(self, store: Callable[[Payload], Stored]) -> Closed[Stored]:
+        """Return the same with the result of a function for each payload."""
         return Closed(
-            results={slot: put(result) for slot, result in self.results.items()},
-            summary=None if self.summary is None else put(self.summary),
+            results={slot: store(result) for slot, result in self.results.items()},
+            summary=None if self.summary is None else store(self.summary),
         )
 
     @property

@@ -1,13 +1,13 @@
-"""The first round and the last: everybody signs what everybody was told.
+"""The first round and the last: every party signs the transcript.
 
-*Opening*: before any data are sents, all parties sign the transcript, which begins with the
-agreement. Each sees all signatures before it answers anything else, and so knows that
-nobody was shown another roster.
+*Opening*: before any data are sent, all parties sign the transcript, which begins with the
+agreement. Each sees all signatures before it answers anything else, and so knows that all
+parties have the same roster.
 
 *Closing*: after the last round of the protocol the digests of the results go into the
-transcript, and all who take part sign it. The signatures come with the results: anyone who
-reads a result knows that everybody was told the same in every round. In a session of
-several runs this task says what all are like and which of them counts.
+transcript, and all participants sign it. The signatures come with the results: anyone who
+reads a result knows that all parties have the same transcript. In a session of several
+runs the task has the figures of all runs, and the chosen one.
 
 | round | task → contribution |
 |---|---|
@@ -60,7 +60,7 @@ CLOSING: Final = "closing"
 
 
 class Sign(Record):
-    """Task: sign what everybody was told until now."""
+    """Task: sign the transcript so far."""
 
     kind = "sign"
 
@@ -68,7 +68,7 @@ class Sign(Record):
 class Conclude(Record):
     """Task of a session of several runs, and memory: sign, given the figures of all.
 
-    figures: of each run, in order; none where the protocol computes none.
+    figures: of each run, in order; empty where the protocol computes none.
     chosen: the number of the run whose results these are, from 0.
     """
 
@@ -90,7 +90,7 @@ class TranscriptSignature(Record):
 
 @dataclass(frozen=True)
 class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
-    """Signs; at the end reads the result as the last stage of the chosen run does."""
+    """Signs; at the end reads the result by the last stage of the chosen run."""
 
     lasts: tuple[Stage, ...] = ()
 
@@ -117,14 +117,14 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
     def conclude(
         self, context: PartyContext, result: Record, data: DataSource | None
     ) -> Outcome:
-        """Return what the protocol makes of the result."""
+        """Return the outcome that the protocol makes of the result."""
         if not self.lasts:
             return super().conclude(context, result, data)
-        # anyone who missed the last round, where a quorum is enough, was not told
-        told = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
-        outcome = outcome_of(self.lasts, context, result, data, told.chosen)
-        figures = tuple(told.figures) or outcome.figures
-        return replace(outcome, figures=figures, chosen=told.chosen)
+        # where a quorum is enough, a party may have missed the last round
+        choice = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
+        outcome = outcome_of(self.lasts, context, result, data, choice.chosen)
+        figures = tuple(choice.figures) or outcome.figures
+        return replace(outcome, figures=figures, chosen=choice.chosen)
 
 
 def build_opening() -> Stage:
@@ -137,29 +137,21 @@ def build_opening() -> Stage:
     )
 
 
-def last_task(
-    closing: Stage, figures: Sequence[Figures], chosen: int
-) -> Sign | Conclude:
-    """Return the task of the last round."""
-    if tells_runs(closing):
-        return Conclude(figures=list(figures), chosen=chosen)
-    return Sign()
-
-
-def tells_runs(stage: Stage) -> bool:
-    """Return whether the task of a closing says something: it is told like any other."""
-    return stage.exchanges[0].task is Conclude
+def has_runs(closing: Stage) -> bool:
+    """Return whether the task of a closing has content: it then enters the transcript."""
+    return closing.exchanges[0].task is Conclude
 
 
 def build_closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
     """Return the stage of the last round, with the results of the protocol.
 
-    ``lasts``: its last stage, or that of each run.
+    lasts: the protocol's last stage, or that of each run.
+    least: how often each party has to sign, at least.
     """
     task = Sign if n_runs == 1 else Conclude
     return Stage(
         name=CLOSING,
-        analyst=lambda: Relay(Sign()),  # the engine itself asks
+        analyst=lambda: Relay(Sign()),  # the engine itself opens the round
         party=lambda: Signer(lasts),
         exchanges=(Exchange(task, TranscriptSignature, least),),
         results=lasts[0].results,
@@ -167,12 +159,12 @@ def build_closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage
     )
 
 
-def collect(session: SessionContext, given: Mapping[str, Record]) -> ByteArray:
-    """Return the signatures that came, (slots, 64), zeros for those that did not."""
+def collect(session: SessionContext, answers: Mapping[str, Record]) -> ByteArray:
+    """Return the signatures (slots, 64) of the answers, zeros for missing ones."""
     signatures = np.zeros((len(session.slots), SIGNATURE_BYTES), np.uint8)
-    for slot, signed in all_of(TranscriptSignature, given).items():
-        own = np.frombuffer(bytes.fromhex(signed.signature), np.uint8)
-        signatures[session.slots.index(slot)] = own
+    for slot, answer in all_of(TranscriptSignature, answers).items():
+        signature = np.frombuffer(bytes.fromhex(answer.signature), np.uint8)
+        signatures[session.slots.index(slot)] = signature
     return signatures
 
 
@@ -181,12 +173,12 @@ def check(
     stage: str,
     transcript: str,
     signatures: ByteArray,
-    least: int,
+    minimum: int,
 ) -> None:
     """Refuse too few signatures, or one of another transcript.
 
     stage: :data:`OPENING` or :data:`CLOSING`.
-    transcript: what must have been signed (hex).
+    transcript: that must have been signed (hex).
     signatures: uint8 (slots, 64).
 
     Raises ProtocolFailed: with the slot that has signed something else.
@@ -198,8 +190,8 @@ def check(
         for slot, signature in zip(session.slots, signatures, strict=True)
         if signature.any()
     ]
-    if len(signed) < least:
-        raise ProtocolFailed(f"{len(signed)} parties have signed, not {least}.")
+    if len(signed) < minimum:
+        raise ProtocolFailed(f"{len(signed)} parties have signed, not {minimum}.")
     for slot, signature in signed:
         if not _is_signed(session, slot, stage, transcript, signature):
             raise ProtocolFailed(
@@ -210,7 +202,7 @@ def check(
 def check_arrived(
     session: SessionContext, stage: str, transcript: str, slot: str, record: Record
 ) -> None:
-    """Refuse a signature when it arrives: the slot can then still send the right one.
+    """Refuse a wrong signature on arrival: the slot can then still send the right one.
 
     Raises SignatureRefused: unless the slot signed this transcript (hex).
     """
@@ -226,16 +218,16 @@ def check_arrived(
 def _is_signed(
     session: SessionContext, slot: str, stage: str, transcript: str, signature: bytes
 ) -> bool:
-    said = statement(stage, transcript)
+    content = statement(stage, transcript)
     try:
-        session.member(slot).keys.verifying_key.verify(signature, said)
+        session.member(slot).keys.verifying_key.verify(signature, content)
     except (InvalidSignature, ValueError):
         return False
     return True
 
 
 def statement(stage: str, transcript: str) -> bytes:
-    """Return what is signed: a transcript (hex), in the first round or the last."""
+    """Return the bytes that are signed: a transcript (hex), and the stage."""
     return length_prefixed("coterie/transcript/1", stage, transcript)
 
 
@@ -249,24 +241,24 @@ def outcome_of(
     data: DataSource | None,
     chosen: int,
 ) -> Outcome:
-    """Return what the protocol makes of a result.
+    """Return the outcome that the protocol makes of a result.
 
-    ``lasts``: the protocol's last stage, or that of each run.
+    lasts: the protocol's last stage, or that of each run.
 
     Raises ProtocolFailed if a label names no cluster.
     """
     last = lasts[min(chosen, len(lasts) - 1)]
     role: PartyRole[Any, Any, Any, Any] = last.party()
     context = replace(context.of_run(last.run), stage=last.name)
-    found = role.conclude(context, result, data)
-    sizes = found.cluster_sizes
-    if sizes is not None and (found.labels >= len(sizes)).any():
+    outcome = role.conclude(context, result, data)
+    sizes = outcome.cluster_sizes
+    if sizes is not None and (outcome.labels >= len(sizes)).any():
         raise ProtocolFailed("A label names no cluster.")
-    return number_outcome(context.session, found)
+    return number_outcome(context.session, outcome)
 
 
 def labelled_by(lasts: Sequence[Stage]) -> Labelled:
-    """Return how a party reads the labels that come before the end."""
+    """Return a function that reads a result which comes before the closing."""
 
     def read_outcome(
         context: PartyContext, task: TakeLabels, data: DataSource
@@ -285,7 +277,7 @@ def labelled_by(lasts: Sequence[Stage]) -> Labelled:
 def check_choice(
     context: PartyContext, figures: Sequence[Figures], chosen: int
 ) -> None:
-    """Refuse a choice that is not that of the terms, and figures that are not ours.
+    """Refuse a choice other than that of the terms, and figures other than own ones.
 
     Raises ProtocolFailed.
     """
@@ -294,9 +286,9 @@ def check_choice(
         raise ProtocolFailed("The analyst reports the figures of other runs.")
     if chosen >= len(session.runs):
         raise ProtocolFailed("The analyst chose a run that there is not.")
-    for run, told in enumerate(figures):
+    for run, reported in enumerate(figures):
         own = context.memory.scope_to_run(run).get(Figures)
-        if own is not None and not own.agrees(told):
+        if own is not None and not own.agrees(reported):
             raise ProtocolFailed(
                 "The analyst reports other figures than were added up."
             )

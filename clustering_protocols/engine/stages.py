@@ -1,4 +1,4 @@
-"""What both sides look up: the stages of an agreement, and the stage of a message."""
+"""The stages of an agreement, and the stage of a message, for both sides."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """
     session = session_terms.session_context(agreement)
     own = for_each_run(session, _own_stages(session.terms, session.params))
-    # where a quorum is enough, who is late has not signed
+    # where a quorum is enough, a late party need not sign
     least = int(quorum(session) == len(session.slots))
-    lasts = _lasts(own)
+    lasts = _last_of_runs(own)
     return session, (
         build_opening(),
         *own,
@@ -43,7 +43,7 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
 
 
 def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Return the same of an agreement that can continue, whose roster is not refused."""
+    """Return the same, after a check that this version accepts terms and roster."""
     _check_once(agreement)
     return load(agreement)
 
@@ -56,15 +56,15 @@ def _check_once(agreement: bytes) -> None:
 
 
 def prepare_party(terms: Terms) -> None:
-    """Import what a party's answers need, while it waits for others to join."""
+    """Import the modules of a party's roles, while it waits for others to join."""
     choice = terms.protocol
     for stage in _own_stages(terms, catalogue.parse_params(choice.name, choice.params)):
         stage.party()
 
 
 def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
-    known = catalogue.protocol(terms.protocol.name)
-    return with_filling(terms, known.stages(params, terms.layout))
+    protocol = catalogue.protocol(terms.protocol.name)
+    return with_filling(terms, protocol.stages(params, terms.layout))
 
 
 def profiles_stage(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -75,22 +75,21 @@ def profiles_stage(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
 
 
 def last_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Return the protocol's last stage of each run, of all stages of a session."""
-    own = [each for each in stages[1:-1] if each.name != profiling.NAME]
-    return _lasts(own)
+    """Return the protocol's last stage of each run, given all stages of a session."""
+    return _last_of_runs([s for s in stages[1:-1] if s.name != profiling.NAME])
 
 
-def _lasts(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Return the last stage of each of several runs, else the last one."""
+def _last_of_runs(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the last stage of each of several runs, or the last one."""
     last = {stage.run: stage for stage in stages}
     return tuple(last[run] for run in last if run is not None) or (stages[-1],)
 
 
 def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Return a protocol's stages with those that prepare rows, where the terms ask.
+    """Return a protocol's stages with those that prepare rows, as the terms require.
 
-    They come once parties share secrets and hold the same rows: what is pooled are the
-    rows that take part. Gaps are filled first, then site effects taken out.
+    They follow the stages of secrets and alignment, as only rows that take part are
+    pooled. Gaps are filled first, then site effects are removed.
     """
     fills = any(plan.fills for plan in terms.plans)
     harmonises = any(plan.harmonised.any() for plan in terms.plans)
@@ -108,14 +107,14 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
         linkage,
     )
 
-    before = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
-    place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)
+    earlier = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
+    index = 1 + max(i for i, stage in enumerate(stages) if stage.name in earlier)
     added = [filling.stage()] * fills + [site_effects.stage()] * harmonises
-    return (*stages[:place], *added, *stages[place:])
+    return (*stages[:index], *added, *stages[index:])
 
 
 def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Return the stages with those that belong to a run repeated, a run at a time."""
+    """Return the stages; those that belong to a run are repeated for each run."""
     if len(session.runs) == 1:
         return stages
     shared = [stage for stage in stages if not stage.each_run]
@@ -131,39 +130,35 @@ def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[S
 
 
 def quorum(session: SessionContext) -> int:
-    """Return how many parties a session needs until its end."""
-    known = catalogue.protocol(session.terms.protocol.name)
-    return known.quorum(session.params, session.layout)
+    """Return the number of parties that a session needs until its end."""
+    protocol = catalogue.protocol(session.terms.protocol.name)
+    return protocol.quorum(session.params, session.layout)
 
 
 def check_roster(session: SessionContext) -> None:
-    """Refuse columns that the terms do not describe; let the protocol refuse the rest."""
+    """Refuse a number of columns that differs from the dictionary, or from the protocol."""
     for slot in session.slots:
-        _check_width(session, slot)
+        schema = session.terms.dictionary_of(slot)
+        if schema is None:
+            continue
+        described = len(session.terms.columns(slot, schema.names))
+        joined = session.member(slot).n_columns
+        if described != joined:
+            raise ProtocolFailed(
+                f"{slot!r} joined with {joined} columns; the terms describe "
+                f"{described}."
+            )
     catalogue.protocol(session.terms.protocol.name).check_roster(session)
 
 
-def _check_width(session: SessionContext, slot: str) -> None:
-    """Refuse another number of columns than the dictionary clusters."""
-    schema = session.terms.dictionary_of(slot)
-    if schema is None:
-        return
-    described = len(session.terms.columns(slot, schema.names))
-    joined = session.member(slot).n_columns
-    if described != joined:
-        raise ProtocolFailed(
-            f"{slot!r} joined with {joined} columns; the terms describe {described}."
-        )
-
-
 def shows_rows(stages: Sequence[Stage], task: Packet) -> bool:
-    """Return whether who answers a task has shown rows to those outside by then."""
-    asked = (task.address.stage, task.header.record.get("kind"))
+    """Return whether a party has shown rows to outsiders once it answers a task."""
+    last = (task.address.stage, task.header.record.get("kind"))
     for stage in stages:
         for exchange in stage.exchanges:
             if exchange.shows:
                 return True
-            if (stage.name, exchange.task.kind) == asked:
+            if (stage.name, exchange.task.kind) == last:
                 return False
     return False
 

@@ -1,13 +1,13 @@
-"""A party checks whether a task, or a result, may come now."""
+"""A party's checks of whether a task, or a result, may come now."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from clustering_protocols.common.errors import TaskRefused
-from clustering_protocols.contract import Exchange, PartyContext, Stage
+from clustering_protocols.contract import PartyContext, Stage
 from clustering_protocols.engine import signatures, transcript
 from clustering_protocols.engine.analyst import MAX_ATTEMPTS
 from clustering_protocols.engine.journal import Journal
@@ -23,9 +23,9 @@ _SHRINKING = "members"  # the one field in which attempts of a round may differ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Decides whether a task may follow what a party has answered.
+    """Decides whether a task may follow a party's answers.
 
-    context: where the party stands, before it knows what it was told.
+    context: of the party, before it reads the new lines of the transcript.
     acknowledged: whether the analyst has acknowledged the party's last answer.
     """
 
@@ -34,85 +34,82 @@ class Admission:
     acknowledged: bool
 
     def follow(self, journal: Journal, packet: Packet) -> Journal:
-        """Return the journal after what a packet says that everybody was told.
+        """Return the journal after the transcript lines of a packet.
 
-        Raises TaskRefused if it does not follow what was told before, or leaves this
-            party out of an attempt of a round for which it has its receipt.
+        Raises TaskRefused if they do not follow the known ones, or leave this party out of
+            an attempt of a round for which it has a receipt.
         """
         agreement = self.context.session.agreement_digest
         entries = transcript.follow(
             packet.history, agreement, journal.line, journal.transcript
         )
         for entry, _ in entries:
-            absent = (
-                entry.round == journal.round
+            if (
+                self.acknowledged
+                and entry.round == journal.round
                 and self.context.slot.name in entry.left_out
-            )
-            if absent and self.acknowledged:
+            ):
                 raise TaskRefused(
                     "This party was left out of a round that it answered."
                 )
         return journal.append_entries(entries)
 
-    def admit(self, journal: Journal, asked: Packet, task: Record) -> Journal:
+    def admit(self, journal: Journal, packet: Packet, task: Record) -> Journal:
         """Return the journal after a task; :class:`TaskRefused` if it may not follow.
 
-        The journal knows what everybody was told until then: see :meth:`follow`.
+        journal: after the transcript lines of the packet: see :meth:`follow`.
         """
-        self._check_task(asked)
-        if asked.address.attempt > MAX_ATTEMPTS:
+        self._check_task(packet)
+        if packet.address.attempt > MAX_ATTEMPTS:
             raise TaskRefused(f"A round has at most {MAX_ATTEMPTS} attempts.")
-        if asked.address.round == journal.round:
-            members, shared = _members(task), _digest_content(asked)
-            if asked.address.attempt < journal.attempt:
+        if packet.address.round == journal.round:
+            members, digest = _members(task), _digest_content(packet)
+            if packet.address.attempt < journal.attempt:
                 raise TaskRefused("A task of an earlier attempt came.")
-            if shared != journal.asked or not set(members) <= set(journal.members):
+            if digest != journal.asked or not set(members) <= set(journal.members):
                 raise TaskRefused("A new attempt asks something else than its round.")
             return journal.model_copy(
-                update={"attempt": asked.address.attempt, "members": members}
+                update={"attempt": packet.address.attempt, "members": members}
             )
-        if asked.address.round < journal.round:
+        if packet.address.round < journal.round:
             raise TaskRefused("A task of an earlier round came.")
         if journal.stage == 0:
-            opened = journal.transcript_by_attempt[journal.round, journal.attempt]
-            least, name = len(self.context.session.slots), self.stages[0].name
-            signatures.check(
-                self.context.session, name, opened, asked.signatures, least
-            )
-        return self._next_round(journal, asked, task)
+            session, name = self.context.session, self.stages[0].name
+            opening = journal.transcript_by_attempt[journal.round, journal.attempt]
+            minimum = len(session.slots)
+            signatures.check(session, name, opening, packet.signatures, minimum)
+        return self._next_round(journal, packet, task)
 
     def check_result(self, journal: Journal, result: Packet) -> None:
         """Refuse a result that was not signed, or before every task was answered.
 
-        The journal knows what everybody was told until then: see :meth:`follow`.
+        journal: after the transcript lines of the result: see :meth:`follow`.
         """
-        last = len(self.stages) - 1
-        self._check_skipped(journal, (last, len(self.stages[last].exchanges)))
-        name, needed = self.stages[last].name, quorum(self.context.session)
+        session, stage = self.context.session, self.stages[-1]
+        self._check_skipped(journal, (len(self.stages) - 1, len(stage.exchanges)))
+        minimum = quorum(session)
         signatures.check(
-            self.context.session, name, journal.transcript, result.signatures, needed
+            session, stage.name, journal.transcript, result.signatures, minimum
         )
-        stage = self.stages[last]
-        told = self._entry(result).told
-        if signatures.tells_runs(stage):  # the task comes first
-            told = told[len(self._groups(stage.exchanges[0].audience)) :]
-        _check_own(result, set())
-        self._check_told(told, stage.results_to, result.content_digest)
+        digests = self._entry(result).told
+        if signatures.has_runs(stage):  # the digests of the task come first
+            digests = digests[len(self._groups(stage.exchanges[0].audience)) :]
+        _check_own_fields(result, set())
+        self._check_digest(digests, stage.results_to, result.content_digest)
 
-    def _check_task(self, asked: Packet) -> None:
-        """Refuse a task of which the transcript says otherwise."""
-        entry, kind = self._entry(asked), asked.header.record["kind"]
+    def _check_task(self, packet: Packet) -> None:
+        """Refuse a task that differs from the transcript."""
+        entry, kind = self._entry(packet), packet.header.record["kind"]
         if entry.asks != kind or self.context.slot.name in entry.left_out:
             raise TaskRefused("Everybody was told of another task.")
-        stage = stage_of(self.stages, asked)
+        stage = stage_of(self.stages, packet)
         exchange = stage.exchange_of(kind)
-        _check_own(asked, {*exchange.own} & {*exchange.task.model_fields})
-        if stage is self.stages[-1] and not signatures.tells_runs(stage):
-            return  # of the closing it says what the results are
-        self._check_told(entry.told, exchange.audience, asked.content_digest)
+        _check_own_fields(packet, {*exchange.own} & {*exchange.task.model_fields})
+        if stage is self.stages[-1] and not signatures.has_runs(stage):
+            return  # the closing's entry has the digests of the results
+        self._check_digest(entry.told, exchange.audience, packet.content_digest)
 
     def _entry(self, packet: Packet) -> Entry:
-        """Return what the transcript says of a packet's round."""
         entry = transcript.last(packet.history)
         if entry.when != packet.address.when:
             raise TaskRefused("Everybody was told of another round.")
@@ -121,63 +118,56 @@ class Admission:
     def _groups(self, audience: Audience) -> list[tuple[str, ...]]:
         return self.context.session.layout.audiences(audience)
 
-    def _check_told(
-        self, told: tuple[str, ...], audience: Audience, digest: str
+    def _check_digest(
+        self, digests: tuple[str, ...], audience: Audience, digest: str
     ) -> None:
         slot = self.context.slot.name
         own = next(n for n, group in enumerate(self._groups(audience)) if slot in group)
-        if told[own : own + 1] != (digest,):
+        if digests[own : own + 1] != (digest,):
             raise TaskRefused("Others were told something else.")
 
-    def _next_round(self, journal: Journal, asked: Packet, task: Record) -> Journal:
-        place = self._place(asked, task)
-        if place < (journal.stage, journal.exchange):
+    def _next_round(self, journal: Journal, packet: Packet, task: Record) -> Journal:
+        names = [stage.name for stage in self.stages]
+        index = names.index(packet.address.stage)
+        stage = self.stages[index]
+        position = (index, stage.tasks.index(type(task)))
+        if position < (journal.stage, journal.exchange):
             raise TaskRefused(f"{task.kind!r} comes after what follows it.")
-        self._check_skipped(journal, place)
-        same_stage = place[0] == journal.stage
-        answered = dict(journal.answered) if same_stage else {}
-        answered[task.kind] = answered.get(task.kind, 0) + 1
-        most = self.stages[place[0]].exchanges[place[1]].most
-        if answered[task.kind] > most:
-            raise TaskRefused(f"{task.kind!r} came more than {most} times.")
+        self._check_skipped(journal, position)
+        counts = dict(journal.answered) if index == journal.stage else {}
+        counts[task.kind] = counts.get(task.kind, 0) + 1
+        limit = stage.exchanges[position[1]].most
+        if counts[task.kind] > limit:
+            raise TaskRefused(f"{task.kind!r} came more than {limit} times.")
         return journal.record_answer(
-            asked.address,
-            stage=place[0],
-            exchange=place[1],
-            answered=answered,
-            asked=_digest_content(asked),
+            packet.address,
+            stage=index,
+            exchange=position[1],
+            answered=counts,
+            asked=_digest_content(packet),
             members=_members(task),
         )
 
-    def _place(self, asked: Packet, task: Record) -> tuple[int, int]:
-        names = [stage.name for stage in self.stages]
-        stage = names.index(asked.address.stage)
-        return stage, self.stages[stage].tasks.index(type(task))
-
-    def _check_skipped(self, journal: Journal, place: tuple[int, int]) -> None:
-        for number, exchange in self._between(journal, place):
-            given = journal.answered if number == journal.stage else {}
+    def _check_skipped(self, journal: Journal, position: tuple[int, int]) -> None:
+        """Refuse a position if an exchange before it is due."""
+        for number in range(max(journal.stage, 0), position[0] + 1):
             stage = self.stages[number]
-            if given.get(exchange.task.kind, 0) < exchange.least and (
-                stage.party().takes_part(self.context, exchange.task)
-            ):
-                raise TaskRefused(
-                    f"The analyst left out {exchange.task.kind!r} of stage {stage.name!r}."
-                )
-
-    def _between(
-        self, journal: Journal, place: tuple[int, int]
-    ) -> Iterator[tuple[int, Exchange]]:
-        """Yield the exchanges from where the party stands up to a place."""
-        for number in range(max(journal.stage, 0), place[0] + 1):
-            for index, exchange in enumerate(self.stages[number].exchanges):
-                begun = (number, index) >= (journal.stage, journal.exchange)
-                if begun and (number, index) < place:
-                    yield number, exchange
+            counts = journal.answered if number == journal.stage else {}
+            for index, exchange in enumerate(stage.exchanges):
+                current = (journal.stage, journal.exchange)
+                if (
+                    current <= (number, index) < position
+                    and counts.get(exchange.task.kind, 0) < exchange.least
+                    and stage.party().takes_part(self.context, exchange.task)
+                ):
+                    raise TaskRefused(
+                        f"The analyst left out {exchange.task.kind!r} of stage "
+                        f"{stage.name!r}."
+                    )
 
 
-def _check_own(packet: Packet, names: Collection[str]) -> None:
-    """Refuse fields beside the content that everybody in a group has to be told."""
+def _check_own_fields(packet: Packet, names: Collection[str]) -> None:
+    """Refuse own fields that have to be equal for everybody in a group."""
     if set(packet.own) != set(names):
         raise TaskRefused("A message has other fields of its own than it may have.")
 
@@ -186,11 +176,11 @@ def _members(task: Record) -> list[str]:
     return list(getattr(task, _SHRINKING, []))
 
 
-def _digest_content(asked: Packet) -> str:
+def _digest_content(packet: Packet) -> str:
     """Return a digest of a task without its address and members."""
     header = {
-        "record": digest_of(asked.header.record, asked.arrays, [_SHRINKING]),
-        "envelopes": [label.model_dump() for label in asked.header.envelopes],
-        "sealed": [sha256(e.sealed).hexdigest() for e in asked.envelopes],
+        "record": digest_of(packet.header.record, packet.arrays, [_SHRINKING]),
+        "envelopes": [label.model_dump() for label in packet.header.envelopes],
+        "sealed": [sha256(e.sealed).hexdigest() for e in packet.envelopes],
     }
     return codec.digest(header, {})

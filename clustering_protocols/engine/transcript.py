@@ -1,14 +1,13 @@
-"""The transcript: what everybody is told, in one hash chain that all parties share.
+"""The transcript: the tasks of all parties in one hash chain that they share.
 
-Every attempt of a round adds a line: where it belongs, what it asks, who is left out,
-and a digest of the task of each group that is told the same. A line names the one
-before it, so its own digest stands for everything until then: the *transcript*. Masks,
-tags, envelopes and private draws are bound to it. A party that is told something else
-than the others, in whichever round, has another transcript from there on: what it sends
-fits nothing that the others send.
+Every attempt of a round adds a line: its address, the kind of its task, the slots that are
+left out, and a digest of the task of each group. A line names the digest of the line
+before it, so its own digest stands for all of them: the *transcript*. Masks, tags,
+envelopes and private draws are bound to it. A party that receives another task than the
+others has another transcript from then on, and its messages no longer fit theirs.
 
-A party gets the lines since its last answer with its next task, and follows them before
-it reads anything else.
+A party gets the lines since its last answer with its next task, and checks them before it
+reads anything else.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ class Entry(RoundRef):
     """A line: one attempt of a round.
 
     asks: the kind of the task.
-    left_out: the slots that are not asked.
-    told: SHA-256 (hex) of what each group is told, in the order of the groups; empty
-        for a group of which nobody is asked.
+    left_out: the slots that get no task.
+    told: SHA-256 (hex) of the content for each group, in the order of the groups; empty
+        for a group without a task.
     """
 
     number: int = Field(ge=AGREED + 1)
@@ -64,40 +63,37 @@ def write_first_line(session: SessionContext) -> str:
 def group_digests(
     layout: Layout, audience: Audience, digests: Mapping[str, str]
 ) -> list[str]:
-    """Return what each group is told, in the order of the groups.
+    """Return the digest of each group's content, in the order of the groups.
 
-    digests: of what each slot is told, for those that are told something.
+    digests: of the content for each slot that gets any.
 
-    Raises ValueError if members of one group are told different things.
+    Raises ValueError if members of one group get different contents.
     """
-    found = []
+    by_group = []
     for group in layout.audiences(audience):
-        here = {digests[slot] for slot in group if slot in digests}
-        if len(here) > 1:
+        distinct = {digests[slot] for slot in group if slot in digests}
+        if len(distinct) > 1:
             raise ValueError(f"not all of {group} are told the same")
-        found.append(here.pop() if here else "")
-    return found
+        by_group.append(distinct.pop() if distinct else "")
+    return by_group
 
 
 def append_attempt(
     lines: Sequence[str],
-    here: RoundRef,
+    address: RoundRef,
     *,
     asks: str,
     left_out: Sequence[str],
     told: Sequence[str],
 ) -> list[str]:
     """Return the lines with one more, for an attempt that is opened."""
-    said = {**here.model_dump(), "asks": asks, "left_out": left_out, "told": told}
-    line = hash_chain.write(lines[-1], number_of(lines[-1]) + 1, said)
+    fields = {**address.model_dump(), "asks": asks, "left_out": left_out, "told": told}
+    line = hash_chain.write(lines[-1], number_of(lines[-1]) + 1, fields)
     return [*lines, line]
 
 
 def last(lines: Sequence[str]) -> Entry:
-    """Return what the last line says, of the attempt that is open.
-
-    :class:`TaskRefused` if no line tells of an attempt.
-    """
+    """Return the entry of the open attempt; :class:`TaskRefused` if there is none."""
     try:
         return Entry.model_validate_json("".join(lines[-1:]))
     except ValidationError:
@@ -105,7 +101,7 @@ def last(lines: Sequence[str]) -> Entry:
 
 
 def since(lines: Sequence[str], number: int) -> Sequence[str]:
-    """Return the lines after a number, of those that are at hand."""
+    """Return the lines after a number."""
     return lines[max(0, number + 1 - number_of(lines[0])) :]
 
 
@@ -119,39 +115,34 @@ def follow(
 ) -> list[tuple[Entry, str]]:
     """Return the entries that follow a known line, each with its transcript.
 
-    lines: they may begin with lines that are known already.
+    lines: they may begin with known lines.
     agreement: the agreement's digest, which the first line must name.
-    number, digest: of the last line that is known; 0 and :data:`hash_chain.START` if
-        none is.
+    number, digest: of the last known line; 0 and :data:`hash_chain.START` without one.
 
     Raises TaskRefused if the lines do not follow the known one.
     """
     parsed = [_parse(line, agreement) for line in lines]
-    later = [
-        each for each in zip(parsed, lines, strict=True) if each[0].number > number
-    ]
-    known = lines[: len(lines) - len(later)]
-    if known and hash_chain.digest(known[-1]) != digest:
+    n_known = sum(entry.number <= number for entry in parsed)
+    if n_known and hash_chain.digest(lines[n_known - 1]) != digest:
         raise TaskRefused("The analyst reports another past than before.")
+    new_lines = lines[n_known:]
     try:
-        for _ in hash_chain.read(
-            (line for _, line in later), first=number + 1, previous=digest
-        ):
+        for _ in hash_chain.read(new_lines, first=number + 1, previous=digest):
             pass
     except AuditBroken:
         raise TaskRefused("The analyst leaves out what was told before.") from None
     return [
-        (each, hash_chain.digest(line))
-        for each, line in later
-        if isinstance(each, Entry)
+        (entry, hash_chain.digest(line))
+        for entry, line in zip(parsed[n_known:], new_lines, strict=True)
+        if isinstance(entry, Entry)
     ]
 
 
 def _parse(line: str, agreement: str) -> OpeningLine | Entry:
     try:
-        found = _LINE.validate_json(line)
+        entry = _LINE.validate_json(line)
     except ValidationError:
         raise TaskRefused("A line of what was told cannot be read.") from None
-    if isinstance(found, OpeningLine) and found.agreement != agreement:
+    if isinstance(entry, OpeningLine) and entry.agreement != agreement:
         raise TaskRefused("What was told belongs to another agreement.")
-    return found
+    return entry
