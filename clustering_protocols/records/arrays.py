@@ -1,4 +1,4 @@
-"""Array types, and the declaration of what an array in a message must be.
+"""Array types, and declarations of arrays in messages.
 
 A declaration stands in the annotation of a message's field::
 
@@ -42,7 +42,7 @@ def item_dtype(annotation: Any) -> np.dtype[Any]:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Spec:
-    """What an array must be, beside the dtype that its type names.
+    """The shape and range of an array; its type names the dtype.
 
     *shape: one entry per axis: a symbol (equal symbols are equal sizes within a
         message, and equal to what the task states) or a fixed size.

@@ -5,9 +5,9 @@ one metadata entry, ``coterie``, that holds our own header as JSON text. Equal c
 has equal bytes: JSON is canonical (RFC 8785), arrays are laid out by item size, then by
 name.
 
-The reader is ours because the library's own loaders copy, and because it must refuse
-whatever the format does not promise: gaps, overlaps, duplicate keys, surplus bytes,
-a header over 64 KiB. It never copies an array; it maps the buffer that it is given.
+The reader is ours because the library's loaders copy arrays, and because it must refuse
+everything that the format excludes: gaps, overlaps, duplicate keys, surplus bytes, a
+header over 64 KiB. It never copies an array; arrays are views of the buffer.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Header = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class JoinedBytes:
-    """Bytes that lie in pieces: written as the uint8 array that they are together."""
+    """Bytes in pieces, which are written as one uint8 array."""
 
     pieces: Sequence[Buffer] = field(repr=False)
 
@@ -61,7 +61,7 @@ class JoinedBytes:
 
     @property
     def nbytes(self) -> int:
-        """Return how many bytes there are."""
+        """Return the number of bytes."""
         return sum(memoryview(piece).nbytes for piece in self.pieces)
 
     @property
@@ -70,7 +70,7 @@ class JoinedBytes:
         return (self.nbytes,)
 
     def join(self) -> NDArray[np.uint8]:
-        """Return the array; what lies in one piece is not copied."""
+        """Return the array; a single piece is not copied."""
         whole = self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
         return np.frombuffer(memoryview(whole), np.uint8)
 
@@ -138,8 +138,8 @@ _write_plain: Final = json.JSONEncoder(
 def canonical_text(value: Any) -> str:
     """Return a JSON value as RFC 8785 writes it.
 
-    By json where that writes the same, eight times sooner: without floats, and with keys
-    of ASCII.
+    Texts without floats and with ASCII keys are written by json, which is eight times
+    faster and gives the same.
 
     Raises ValueError for NaN, infinities, whole numbers beyond 2^53 and keys that are no
         text.
@@ -162,10 +162,7 @@ def _is_plain(value: Any) -> bool:
 
 def digest(header: Mapping[str, Any], arrays: Arrays) -> str:
     """Return the SHA-256 (hex) of the bytes of :func:`encode`."""
-    hashed = sha256()
-    for piece in pieces(header, arrays):
-        hashed.update(piece)
-    return hashed.hexdigest()
+    return JoinedBytes(tuple(pieces(header, arrays))).digest()
 
 
 def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
@@ -174,14 +171,16 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     Raises Malformed if the bytes are not exactly one well-formed file.
     Raises InvalidArray if an array has a name or dtype that is not accepted.
     """
-    context = memoryview(buffer).toreadonly().cast("B")
-    entries, data = _split(context)
+    entries, data = _split(memoryview(buffer).toreadonly().cast("B"))
     metadata = entries.pop("__metadata__", None)
     if not isinstance(metadata, dict) or list(metadata) != [METADATA_KEY]:
         raise Malformed(f"The metadata must hold the one entry {METADATA_KEY!r}.")
     header = load_object(metadata[METADATA_KEY])
     spans = {name: _span(name, entry) for name, entry in entries.items()}
-    _check_cover([(begin, end) for _, _, begin, end in spans.values()], len(data))
+    intervals = sorted((begin, end) for _, _, begin, end in spans.values())
+    edges = [(0, 0), *intervals, (len(data), len(data))]
+    if any(end != begin for (_, end), (begin, _) in pairwise(edges)):
+        raise Malformed("The arrays do not cover the data without gaps or overlaps.")
     arrays = {
         name: np.frombuffer(data[begin:end], dtype).reshape(shape)
         for name, (dtype, shape, begin, end) in spans.items()
@@ -189,19 +188,19 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     return header, arrays
 
 
-def _split(context: memoryview) -> tuple[Header, memoryview]:
-    if len(context) < 8:
+def _split(body: memoryview) -> tuple[Header, memoryview]:
+    if len(body) < 8:
         raise Malformed("The body ends before the length of its header.")
-    length = int.from_bytes(context[:8], "little")
+    length = int.from_bytes(body[:8], "little")
     if length > MAX_HEADER_BYTES:
         raise Malformed(f"The header is over {MAX_HEADER_BYTES} bytes.")
-    if len(context) < 8 + length:
+    if len(body) < 8 + length:
         raise Malformed("The body ends within its header.")
     try:
-        text = bytes(context[8 : 8 + length]).decode()
+        text = bytes(body[8 : 8 + length]).decode()
     except UnicodeDecodeError:
         raise Malformed("The header is not UTF-8.") from None
-    return load_object(text), context[8 + length :]
+    return load_object(text), body[8 + length :]
 
 
 def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
@@ -232,23 +231,16 @@ def are_sizes(value: Any) -> bool:
     )
 
 
-def _check_cover(spans: list[tuple[int, int]], length: int) -> None:
-    """Refuse gaps, overlaps and surplus bytes."""
-    edges = [(0, 0), *sorted(spans), (length, length)]
-    if any(end != begin for (_, end), (begin, _) in pairwise(edges)):
-        raise Malformed("The arrays do not cover the data without gaps or overlaps.")
-
-
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _OPENS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
 def load_object(text: Any, max_names: int | None = None) -> Header:
-    """Parse one JSON object, without what readers understand differently.
+    """Parse one JSON object that all readers understand alike.
 
     Raises Malformed: also on repeated names, NaN, infinities, numbers and depths that
-        some readers do not take, and where an object has more than so many names.
+        some readers do not accept, and objects of more than ``max_names`` names.
     """
     if not isinstance(text, str):
         raise Malformed("Expected JSON text.")
@@ -265,7 +257,7 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     return value
 
 
-@cache  # every message and every thing remembered is two such texts
+@cache  # every message and every record in memory is two such texts
 def _decoder(max_names: int | None) -> json.JSONDecoder:
     return json.JSONDecoder(
         object_pairs_hook=partial(_unique, max_names),
@@ -275,7 +267,7 @@ def _decoder(max_names: int | None) -> json.JSONDecoder:
 
 
 def _depth(text: str) -> int:
-    """Return how deep a JSON text nests; where it has few brackets, their number."""
+    """Return the depth of a JSON text, or its number of brackets if they are few."""
     brackets = text.count("[") + text.count("{")
     if brackets <= MAX_DEPTH:
         return brackets
@@ -283,9 +275,9 @@ def _depth(text: str) -> int:
     return max(accumulate(opened), default=0)
 
 
-def _unique(most: int | None, pairs: list[tuple[str, Any]]) -> Header:
-    if most is not None and len(pairs) > most:
-        raise json.JSONDecodeError(f"more than {most} names in one object", "", 0)
+def _unique(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
+    if limit is not None and len(pairs) > limit:
+        raise json.JSONDecodeError(f"more than {limit} names in one object", "", 0)
     value = dict(pairs)
     if len(value) < len(pairs):
         raise json.JSONDecodeError("a name stands twice in one object", "", 0)

@@ -29,35 +29,33 @@ def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
 
     last: the line before it; None for the first.
     number: of the new line, counted from 1.
-    fields: what it says: JSON values; ``number`` and ``previous`` are added.
+    fields: JSON values; ``number`` and ``previous`` are added.
     """
     previous = START if last is None else digest(last)
-    entry = {**fields, "number": number, "previous": previous}
-    return codec.canonical_text(entry)
+    return codec.canonical_text({**fields, "number": number, "previous": previous})
 
 
 def read(
     lines: Iterable[str], *, first: int = 1, previous: str = START
 ) -> Iterator[dict[str, Any]]:
-    """Yield what the lines say, checking the chain line by line.
+    """Yield the fields of the lines, checking the chain line by line.
 
-    lines: a whole chain, or the part of one that follows a line that is known.
+    lines: a whole chain, or the part of one that follows a known line.
     first: the number that the first of them must have.
     previous: the digest of the line before it.
 
     Raises AuditBroken: at the first line that is not the one that was written there.
     """
     for number, line in enumerate(lines, start=first):
-        entry = _parse(line)
-        if entry.get("previous") != previous or entry.get("number") != number:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        if not (
+            isinstance(entry, dict)
+            and entry.get("previous") == previous
+            and entry.get("number") == number
+        ):
             raise AuditBroken(f"Line {number} does not follow the line before it.")
         yield entry
         previous = digest(line)
-
-
-def _parse(line: str) -> dict[str, Any]:
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        entry = None
-    return entry if isinstance(entry, dict) else {}

@@ -2,10 +2,9 @@
 
     {"header": {…}, "arrays": {"X": {"dtype": "F64", "shape": [2, 3], "data": [0.5, …]}}}
 
-Numbers stand row by row; arrays of U8 and U64, which are bytes and residues and no
-numbers to compute with, as base64 of their little-endian bytes. A float64 that is
-written with 17 digits is read back bit by bit, so both forms have the same digest. For
-small payloads: a number takes about three times the room.
+Numbers stand row by row; arrays of U8 and U64, which are bytes and residues, as base64 of
+their little-endian bytes. A float64 with 17 digits is read back bit by bit, so both forms
+have the same digest. For small payloads: a number takes about three times the room.
 """
 
 from __future__ import annotations
@@ -79,7 +78,8 @@ def _load(name: str, entry: Any) -> NDArray[Any]:
         raise Malformed("An array has a shape that is not sizes.")
     if not codec.ARRAY_NAME.fullmatch(name):
         raise InvalidArray("An array has a name that is not accepted.")
-    flat = _from_text(name, data, dtype) if code in _AS_TEXT else _of(name, data, dtype)
+    read = _from_text if code in _AS_TEXT else _from_numbers
+    flat = read(name, data, dtype)
     if flat.size != prod(shape):
         raise InvalidArray(f"Array {name!r} has data that do not fit its shape.")
     return flat.reshape(shape)
@@ -95,9 +95,9 @@ def _from_text(name: str, data: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
         raise InvalidArray(f"Array {name!r} takes base64 of its bytes.") from None
 
 
-def _of(name: str, data: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    wanted = (int,) if dtype.kind == "i" else (int, float)
-    if not isinstance(data, list) or not all(type(item) in wanted for item in data):
+def _from_numbers(name: str, data: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    types = (int,) if dtype.kind == "i" else (int, float)
+    if not isinstance(data, list) or not all(type(item) in types for item in data):
         raise InvalidArray(f"Array {name!r} takes a list of numbers, row by row.")
     try:
         return np.array(data, dtype)

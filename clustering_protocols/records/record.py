@@ -42,23 +42,22 @@ class ReadableTable:
 
 def _table(name: str, array: NDArray[Any]) -> ReadableTable:
     whole = np.atleast_2d(array.T).T
-    shown = whole[:_MOST_ROWS, :_MOST_COLUMNS]
+    part = whole[:_MOST_ROWS, :_MOST_COLUMNS]
     n_rows, n_columns = whole.shape
-    size = f"{n_rows:,} × {n_columns:,}"
-    cut = "" if whole.shape == shown.shape else f", of which {len(shown)} are shown"
+    note = "" if whole.shape == part.shape else f", of which {len(part)} are shown"
     return ReadableTable(
-        caption=f"{name}: {size} numbers{cut}",
-        columns=("row", *(str(place + 1) for place in range(shown.shape[1]))),
+        caption=f"{name}: {n_rows:,} × {n_columns:,} numbers{note}",
+        columns=("row", *(str(column + 1) for column in range(part.shape[1]))),
         rows=[
-            (str(place + 1), *(f"{value:.4g}" for value in row.tolist()))
-            for place, row in enumerate(shown)
+            (str(number), *(f"{value:.4g}" for value in row.tolist()))
+            for number, row in enumerate(part, start=1)
         ],
     )
 
 
 Reach = Literal["readable", "hidden", "agreement"]
 REACHES: Final[tuple[Reach, ...]] = get_args(Reach)
-"""From what most can read to what only serves to agree."""
+"""In descending order of readers."""
 
 
 class Record(BaseModel):
@@ -66,9 +65,9 @@ class Record(BaseModel):
 
     kind: the name on the wire; unique within a stage.
     version: raised when the meaning of a field changes; a mismatch is refused.
-    reach: of what a party sends, who can read it: somebody (``readable``), nobody alone
-        (``hidden``); or it only serves to agree (``agreement``).
-    meaning: of what a party sends, one sentence for the person who lets it go.
+    reach: of records that a party sends: somebody can read them (``readable``), nobody
+        alone (``hidden``), or they only serve to agree (``agreement``).
+    meaning: of records that a party sends: a sentence for the person who releases them.
     """
 
     model_config = ConfigDict(
@@ -99,8 +98,7 @@ class Record(BaseModel):
 
     @model_validator(mode="after")
     def _check_symbols(self) -> Self:
-        """Refuse two sizes for one symbol."""
-        self._bind({})
+        self._check_sizes({})
         return self
 
     @property
@@ -115,7 +113,7 @@ class Record(BaseModel):
 
     @property
     def tables(self) -> tuple[ReadableTable, ...]:
-        """Return what a person can read of the arrays."""
+        """Return the arrays as tables, for a person."""
         return tuple(
             _table(name, array) for name, array in self.arrays.items() if array.size > 0
         )
@@ -123,23 +121,22 @@ class Record(BaseModel):
     def require(self, dims: Mapping[str, int]) -> None:
         """Refuse sizes other than those stated, with :class:`InvalidArray`."""
         try:
-            self._bind(dims)
+            self._check_sizes(dims)
         except PydanticCustomError as error:
             raise InvalidArray(f"{self.kind}: {error.message()}.") from None
 
-    def _bind(self, dims: Mapping[str, int]) -> None:
-        sizes = dict(dims)
+    def _check_sizes(self, dims: Mapping[str, int]) -> None:
+        """Refuse two sizes for one symbol, or others than those stated."""
+        sizes: dict[str | int, int] = {**dims}
         for name, spec in self._specs.items():
             for symbol, size in zip(spec.shape, getattr(self, name).shape, strict=True):
-                known = symbol if isinstance(symbol, int) else sizes.get(symbol)
-                if known is not None and known != size:
+                expected = symbol if isinstance(symbol, int) else sizes.get(symbol)
+                if expected is not None and expected != size:
                     raise PydanticCustomError(
                         "invalid_array",
-                        "{name} has {size} for {symbol}, expected {known}",
-                        {"name": name, "size": size, "symbol": symbol, "known": known},
+                        f"{name} has {size} for {symbol}, expected {expected}",
                     )
-                if isinstance(symbol, str):
-                    sizes[symbol] = size
+                sizes[symbol] = size
 
     def header(self) -> codec.Header:
         """Return what identifies this record in a header, and its JSON values."""
@@ -204,7 +201,7 @@ class Record(BaseModel):
 def _explain(kind: str, error: ValidationError, arrays: set[str]) -> CoterieError:
     """Turn the first finding into our own error; never with the value itself."""
     finding = error.errors(include_input=False, include_url=False)[0]
-    place = ".".join(str(part) for part in finding["loc"])
-    about_array = finding["type"] == "invalid_array" or place in arrays
+    field = ".".join(str(part) for part in finding["loc"])
+    about_array = finding["type"] == "invalid_array" or field in arrays
     problem = InvalidArray if about_array else Malformed
-    return problem(f"{kind}{f' {place!r}' if place else ''}: {finding['msg']}.")
+    return problem(f"{kind}{f' {field!r}' if field else ''}: {finding['msg']}.")

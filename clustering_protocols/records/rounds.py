@@ -9,7 +9,7 @@ class RoundRef(BaseModel):
     """One attempt of one round of a session.
 
     round: counted through all stages of a session, from 1.
-    attempt: from 1; above it the attempts before were void.
+    attempt: from 1; earlier attempts were void.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -20,7 +20,7 @@ class RoundRef(BaseModel):
 
     @property
     def when(self) -> RoundRef:
-        """Return the round alone, without what else an address says."""
+        """Return the round alone, without further fields of an address."""
         return RoundRef(stage=self.stage, round=self.round, attempt=self.attempt)
 
     def __str__(self) -> str:

@@ -1,12 +1,12 @@
-"""Budgets of differential privacy: how much noise a release of a cost needs.
+"""Budgets of differential privacy, and the noise that they require.
 
-OpenDP says how much noise a budget asks for (the optional extra ``dp``); the noise
-itself is drawn here.
+OpenDP calibrates the noise for a budget (the optional extra ``dp``); the noise itself is
+drawn here.
 
-Noise is whole-numbered, because the holes of floating-point noise tell what it was added
-to (I. Mironov, "On significance of the least significant bits for differential privacy",
-CCS 2012). It comes from a keyed stream, because a draw that is repeated must be the same
-noise: two draws over the same numbers would be two releases.
+Noise is integer, because the gaps of floating-point noise reveal the number to which it
+was added (I. Mironov, "On significance of the least significant bits for differential
+privacy", CCS 2012). It comes from a keyed stream, because a repeated draw must be the
+same noise: two draws over the same numbers would be two releases.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ class PrivacyCost(NamedTuple):
 
 
 def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
-    """Return the least scale of noise on whole numbers that keeps within a cost.
+    """Return the least scale of noise on integers that keeps within a cost.
 
-    Never below a twentieth of the sensitivity: a cost that would allow less noise is no
-    privacy to speak of.
+    Never below a twentieth of the sensitivity: less noise gives hardly any privacy.
 
     mechanism: {"laplace", "gaussian"}.
     sensitivity: how much one person can move the number.
     cost: ``delta`` counts for gaussian noise only.
     """
-    _opendp()  # anyone who lacks it is told so each time
+    _opendp()  # not cached: fails each time where the library is missing
     return _least_scale(mechanism, sensitivity, cost)
 
 
@@ -60,10 +59,10 @@ def _least_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> f
         return dp.c.make_fix_delta(approximate, cost.delta)
 
     d_out = cost.epsilon if mechanism == "laplace" else tuple(cost)
-    least, most = (factor * sensitivity for factor in _SCALES)
-    if measurement(least).check(sensitivity, d_out):
-        return least
-    bounds = (least, most)
+    low, high = (factor * sensitivity for factor in _SCALES)
+    if measurement(low).check(sensitivity, d_out):
+        return low
+    bounds = (low, high)
     return float(dp.binary_search_param(measurement, sensitivity, d_out, bounds=bounds))
 
 
@@ -95,8 +94,8 @@ def exponential(stream: KeyedStream, size: int) -> FloatArray:
     exponents = np.frexp(stream.words(size).astype(np.float64))[1]
     zeros = np.maximum(64 - exponents, 0)  # the largest words round up to 2^64
     digits = (1.0 + stream.uniform(size)) / 2.0
-    drawn: FloatArray = zeros * np.log(2.0) - np.log(digits)
-    return drawn
+    samples: FloatArray = zeros * np.log(2.0) - np.log(digits)
+    return samples
 
 
 def discrete_laplace(stream: KeyedStream, scale: float, size: int) -> IntArray:
@@ -112,13 +111,14 @@ def discrete_laplace(stream: KeyedStream, scale: float, size: int) -> IntArray:
 def discrete_gaussian(stream: KeyedStream, scale: float, size: int) -> IntArray:
     """Return whole numbers x (size,), each with a probability ∝ exp(-x² / (2 scale²)).
 
-    Discrete Laplace numbers, of which some are kept (C. Canonne, G. Kamath, T. Steinke,
-    "The discrete Gaussian for differential privacy", 2020, algorithm 3).
+    By rejection of discrete Laplace numbers (C. Canonne, G. Kamath, T. Steinke, "The
+    discrete Gaussian for differential privacy", 2020, algorithm 3).
     """
     wide = np.floor(scale) + 1.0
-    kept: IntArray = np.empty(0, dtype=np.int64)
-    while len(kept) < size:
-        drawn = discrete_laplace(stream, wide, size)
-        excess = (np.abs(drawn) - scale**2 / wide) ** 2 / (2.0 * scale**2)
-        kept = np.append(kept, drawn[exponential(stream, size) > excess])
-    return kept[:size]
+    samples: IntArray = np.empty(0, dtype=np.int64)
+    while len(samples) < size:
+        candidates = discrete_laplace(stream, wide, size)
+        excess = (np.abs(candidates) - scale**2 / wide) ** 2 / (2.0 * scale**2)
+        accepted = exponential(stream, size) > excess
+        samples = np.append(samples, candidates[accepted])
+    return samples[:size]

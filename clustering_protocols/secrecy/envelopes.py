@@ -1,7 +1,7 @@
 """Envelopes: authenticated encryption from one party to another through the analyst.
 
 HPKE (RFC 9180: X25519, HKDF-SHA256, AES-128-GCM) hides the content; an Ed25519
-signature says who sealed it, which HPKE's base mode does not. Both are bound to the
+signature proves the sender, which HPKE's base mode does not. Both are bound to the
 address: transcript, session, stage, round, attempt, sender, receiver and kind. An
 envelope that is replayed, misrouted or changed in one bit does not open.
 """
@@ -24,7 +24,7 @@ _SIGNATURE_BYTES: Final = 64
 
 
 class Binding(RoundRef):
-    """Everything that an envelope is bound to."""
+    """The context to which an envelope is bound."""
 
     transcript: str
     session: str
@@ -54,8 +54,8 @@ class Binding(RoundRef):
 def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> bytes:
     """Return content sealed to a peer and signed: 112 bytes longer than the content.
 
-    Raises :class:`KeyNotAuthentic` if the peer's key is one of the few that share
-    nothing (points of low order); no honest party draws one.
+    Raises :class:`KeyNotAuthentic` if the peer's key is a point of low order, which no
+    honest party draws.
     """
     try:
         sealed = _SUITE.encrypt(content, peer.sealing_key, info=address.context)

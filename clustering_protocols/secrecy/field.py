@@ -114,8 +114,8 @@ def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> Non
 
 def draw(stream: KeyedStream, size: int) -> WordArray:
     """Return ``size`` uniform residues: 61 bits of each word, p itself rejected."""
-    drawn = stream.words(size)
-    drawn &= _P
-    while (rejected := np.flatnonzero(drawn == _P)).size:
-        drawn[rejected] = stream.words(rejected.size) & _P
-    return drawn
+    residues = stream.words(size)
+    residues &= _P
+    while (rejected := np.flatnonzero(residues == _P)).size:
+        residues[rejected] = stream.words(rejected.size) & _P
+    return residues

@@ -1,8 +1,8 @@
 """Real numbers as elements of Z_2^64, so that sums are exact and can be masked.
 
-A number x stands as round(x · 2^bits) mod 2^64. The number of fractional bits follows
-from a bound on the sum that both sides know, so that no sum wraps around: what exceeds
-its share of the bound is an error before anything is sent.
+A number x is encoded as round(x · 2^bits) mod 2^64. The number of fractional bits follows
+from a bound on the sum that both sides know, so that no sum wraps around: a number beyond
+the bound is an error before anything is sent.
 """
 
 from __future__ import annotations
@@ -63,9 +63,8 @@ class FixedPoint:
         Raises GuardRefused if one exceeds the bound of the sum: the text does not say
             which number.
         """
-        excess = int(
-            np.count_nonzero(~(np.abs(units) <= self.bound * self.unit + _ROUNDINGS))
-        )
+        within = np.abs(units) <= self.bound * self.unit + _ROUNDINGS
+        excess = int(np.count_nonzero(~within))
         if excess:
             raise GuardRefused(
                 f"{excess} numbers exceed the bound that the parties agreed on."

@@ -1,8 +1,8 @@
-"""Who an institution is, in all of its sessions: a name and an Ed25519 key.
+"""The identity of an institution in all of its sessions: a name and an Ed25519 key.
 
-The key signs for one purpose at a time: every signature covers a label that says which.
-Others know the public half from a *card*, a small file that they got on a way of their
-own, or from the terms of a session, in which the coordinator expects it at a slot.
+Every signature covers a label of its purpose. Others know the public half from a *card*, a
+small file that they received outside the analyst, or from the terms of a session, in
+which the coordinator expects it at a slot.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _GROUP: Final = 4
 
 
 class Card(BaseModel):
-    """What an institution hands out: its name and public key, signed with the key.
+    """The public file of an institution: its name and public key, signed with the key.
 
-    The signature shows that anyone who wrote the card holds the key; that the name is
-    theirs, only the way on which the card came can show.
+    The signature proves that the author of the card holds the key. Only the channel on
+    which the card came can prove the name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,14 +60,12 @@ class Card(BaseModel):
 
 
 class _StoredIdentity(BaseModel):
-    """What is kept of an institution, its private key included."""
-
     name: InstitutionName
     private_key: Key = Field(repr=False)
 
 
 class Institution:
-    """The private side: an institution's name and the 32 bytes that its key is."""
+    """The private side: an institution's name and the 32 bytes of its key."""
 
     def __init__(self, name: str, key_bytes: bytes) -> None:
         self.name = name
@@ -76,9 +74,9 @@ class Institution:
 
     @classmethod
     def derive(cls, entropy: bytes) -> Institution:
-        """Return the nameless institution that 32 bytes of entropy stand for.
+        """Return the nameless institution that follows from 32 bytes of entropy.
 
-        For runs that are repeated bit for bit; others make a key once and keep it.
+        For runs that are repeated bit for bit; others make a key once and store it.
         """
         return cls("", derive_key(entropy, "coterie/identity/1"))
 
@@ -86,15 +84,15 @@ class Institution:
     def read(cls, text: bytes) -> Institution:
         """Return the institution in the bytes of a file; :class:`Malformed` if none is."""
         try:
-            kept = _StoredIdentity.model_validate_json(text)
+            stored = _StoredIdentity.model_validate_json(text)
         except ValidationError:
             raise Malformed("This is not the file of an identity.") from None
-        return cls(kept.name, bytes.fromhex(kept.private_key))
+        return cls(stored.name, bytes.fromhex(stored.private_key))
 
     def to_bytes(self) -> bytes:
         """Return the bytes to keep in a file that nobody else reads."""
-        kept = _StoredIdentity(name=self.name, private_key=self.key_bytes.hex())
-        return kept.model_dump_json().encode()
+        stored = _StoredIdentity(name=self.name, private_key=self.key_bytes.hex())
+        return stored.model_dump_json().encode()
 
     @cached_property
     def key(self) -> str:
@@ -103,7 +101,7 @@ class Institution:
 
     @property
     def card(self) -> Card:
-        """Return the card to hand out."""
+        """Return the institution's card."""
         return Card(
             name=self.name,
             key=self.key,
@@ -111,7 +109,7 @@ class Institution:
         )
 
     def sign(self, content: bytes) -> str:
-        """Return the signature (hex) under bytes that begin with what they are for."""
+        """Return the signature (hex) under bytes that begin with their purpose."""
         return self._private.sign(content).hex()
 
     def __repr__(self) -> str:

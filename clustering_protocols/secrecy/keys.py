@@ -1,4 +1,4 @@
-"""A party's keys for one session, and how others know that they are its own.
+"""A party's keys for one session, and their authentication.
 
 Both key pairs are drawn from the party's entropy. The public halves travel through the
 analyst, who could swap them; so each party's institution signs them, with the sizes of
@@ -88,14 +88,14 @@ class PartyKeys:
 
 @lru_cache(maxsize=512)  # of all parties of a simulation
 def party_keys(entropy: bytes, session: str, slot: str) -> PartyKeys:
-    """Return a party's keys; in every round they are the same ones."""
+    """Return a party's keys, the same ones in every round."""
     return PartyKeys(entropy, session, slot)
 
 
 def mark(session_secret: bytes, line: bytes) -> str:
     """Return the HMAC-SHA256 (hex) that ties a party's line to a session."""
-    bound = length_prefixed("coterie/mark/2", line)
-    return hmac.new(session_secret, bound, sha256).hexdigest()
+    content = length_prefixed("coterie/mark/2", line)
+    return hmac.new(session_secret, content, sha256).hexdigest()
 
 
 def check_mark(session_secret: bytes, slot: str, line: bytes, marked: str) -> None:
@@ -108,9 +108,9 @@ def check_mark(session_secret: bytes, slot: str, line: bytes, marked: str) -> No
 def safety_number(agreement: bytes) -> str:
     """Return 60 digits (12 groups of five, 199 bits) over the bytes of an agreement.
 
-    Its members compare them by telephone: two who read the same digits have the same
-    terms, names, identities, session keys and sizes. Anyone who shows the number computes
-    it, from an agreement that it has checked: nobody takes it from the analyst.
+    The members compare them by telephone: equal digits mean equal terms, names,
+    identities, session keys and sizes. Each program computes them from an agreement that
+    it has checked, and never takes them from the analyst.
     """
     digest = sha512(length_prefixed("coterie/safety/1", agreement)).digest()
     groups = [int.from_bytes(digest[5 * i : 5 * i + 5], "big") for i in range(12)]

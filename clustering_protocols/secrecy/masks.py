@@ -28,11 +28,11 @@ def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
     """
     flat = words.reshape(-1)
     combine = np.add if sign > 0 else np.subtract
-    drawn = np.empty(min(_CHUNK_WORDS, flat.size), dtype=np.uint64)
+    mask = np.empty(min(_CHUNK_WORDS, flat.size), dtype=np.uint64)
     for begin in range(0, flat.size, _CHUNK_WORDS):
         piece = flat[begin : begin + _CHUNK_WORDS]
-        stream.fill(drawn[: piece.size])
-        combine(piece, drawn[: piece.size], out=piece)
+        stream.fill(mask[: piece.size])
+        combine(piece, mask[: piece.size], out=piece)
 
 
 def add_tagged(parts: Iterable[WordArray]) -> WordArray:
@@ -45,8 +45,8 @@ def add_tagged(parts: Iterable[WordArray]) -> WordArray:
 
 def add_all(parts: Iterable[WordArray]) -> WordArray:
     """Return the sum of equally shaped arrays modulo 2^64, in one array of its own."""
-    first, *others = parts
+    first, *rest = parts
     total = np.array(first, dtype=np.uint64)
-    for part in others:
+    for part in rest:
         np.add(total, part, out=total)
     return total

@@ -1,10 +1,10 @@
-"""Tags of sums: a total that is not the sum of what the members sent does not fit its own.
+"""Tags of sums, which show whether a total is the sum of the members' shares.
 
 A member's tag is t = Σ_j ρ_j x_j mod p, p = 2^61 - 1, over its signed ring elements x,
 with ρ from a secret of the group (a universal hash, used once: Wegman & Carter, "New hash
 functions and their use in authentication and set equality", 1981). Tags add up as the
-elements do, so the tag of a total is the total of the tags. Who adds to a total without
-knowing ρ passes with a probability of (1 + m/1024) / p for m elements.
+elements do, so the tag of a total is the total of the tags. A change of the total without
+ρ passes with a probability of (1 + m/1024) / p for m elements.
 
 Ring elements are known modulo 2^64, tags modulo p: a total is only checked together with
 its range. Two different totals within ±2^59 differ by less than p; with 62 bits p itself
@@ -34,12 +34,12 @@ def tag(words: WordArray, stream: KeyedStream) -> int:
     weights, base = field.draw(stream, _BLOCK), int(field.draw(stream, 1)[0])
     blocks = np.empty(-(-words.size // _BLOCK), dtype=np.uint64)
     field.weighted_blocks(words.reshape(-1).view(np.int64), weights, blocks)
-    found = 0
+    residue = 0
     for block in blocks[::-1].tolist():  # Horner's rule
-        found = (found * base + block) % P
-    return found
+        residue = (residue * base + block) % P
+    return residue
 
 
 def shift_residue(residue: int, stream: KeyedStream, sign: int = 1) -> int:
-    """Return a residue with the next one of a stream added, or taken off."""
+    """Return a residue plus the next one of a stream, or minus it."""
     return (residue + sign * int(field.draw(stream, 1)[0])) % P

@@ -1,15 +1,11 @@
-"""What the analyst answers, as JSON; fields that a newer analyst adds are ignored.
-
-Notices say who is told about a session, and how that went; progress says in words how
-far a session has come.
-"""
+"""The analyst's answers as JSON; fields that a newer analyst adds are ignored."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pydantic import AwareDatetime, BaseModel, Field
 
@@ -17,7 +13,7 @@ from clustering_protocols.wire.states import OVER, SessionState, SlotState, Stop
 
 
 class SlotStatus(BaseModel):
-    """One slot: who is in it and whether it is awaited."""
+    """One slot: its party, and whether the session waits for it."""
 
     name: str
     row: int
@@ -38,7 +34,7 @@ class SlotStatus(BaseModel):
 
 
 class RunLine(BaseModel):
-    """One of a session's runs: its number of clusters, and what they are like."""
+    """One of a session's runs: its number of clusters, its figures and sizes."""
 
     n_clusters: int
     figures: dict[str, float | int | bool | None]
@@ -130,14 +126,14 @@ class SessionLine(BaseModel):
 
 
 class SessionPage(BaseModel):
-    """Some sessions, and where to continue."""
+    """A page of sessions."""
 
     sessions: list[SessionLine]
     next: str | None = Field(description="Pass as ?after= for the next page.")
 
 
 class AuditPage(BaseModel):
-    """Some lines of a session's audit, and where to continue."""
+    """A page of a session's audit."""
 
     lines: list[str] = Field(
         description="JSON texts. Each names the SHA-256 of the exact text before it as "
@@ -151,7 +147,7 @@ class AuditPage(BaseModel):
 
 
 class AnalystIdentity(BaseModel):
-    """Who the analyst is."""
+    """The identity of the analyst."""
 
     key: str = Field(
         pattern=r"^[0-9a-f]{64}$",
@@ -160,13 +156,13 @@ class AnalystIdentity(BaseModel):
 
 
 class Codes(BaseModel):
-    """One-time codes; they are shown only here."""
+    """One-time codes, shown only here."""
 
     codes: dict[str, str]
 
 
 class Preview(BaseModel):
-    """What an invitation is for; reading it uses nothing up."""
+    """The session and slot of an invitation; reading it does not use it up."""
 
     session: str
     slot: str
@@ -181,7 +177,7 @@ class Preview(BaseModel):
 
 
 class Joined(BaseModel):
-    """What a party needs from here on."""
+    """The credentials of a party that has joined."""
 
     session: str
     slot: str
@@ -189,7 +185,7 @@ class Joined(BaseModel):
 
 
 class Receipt(BaseModel):
-    """What the analyst says it stored; the same for every repeat."""
+    """The analyst's receipt of a stored upload; the same for every repeat."""
 
     session: str
     slot: str
@@ -215,7 +211,7 @@ MAX_ADDRESS: Final = 320  # characters
 
 
 class Failure(StrEnum):
-    """Why a notice did not arrive."""
+    """The reason why a notice did not arrive."""
 
     NOT_TAKEN = "not-taken"
     MAIL_SERVER = "mail-server"
@@ -231,13 +227,13 @@ SENTENCES: Final[Mapping[str, str]] = {
 
 
 class ReceiverAdded(BaseModel):
-    """A receiver that is new."""
+    """A new receiver of notices."""
 
     id: str
 
 
 class ReceiverLine(BaseModel):
-    """A receiver of the caller, and how telling it went."""
+    """A receiver of the caller, and the delivery of its notices."""
 
     id: str
     address: str
@@ -258,13 +254,10 @@ class Receivers(BaseModel):
     receivers: list[ReceiverLine]
 
 
-if TYPE_CHECKING:
-    from clustering_protocols.wire.answers import SessionStatus
-
 _RUN: Final = re.compile(r".+-([1-9]\d{0,8})")
 _UNITS: Final = (("hour", 3600.0), ("minute", 60.0))
 _LEAST_SECONDS: Final = 10
-_MOST: Final = 2**31
+_COUNT_LIMIT: Final = 2**31
 
 
 def name_run_stage(stage: str, run: int) -> str:
@@ -273,26 +266,25 @@ def name_run_stage(stage: str, run: int) -> str:
 
 
 def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
-    """Return which of several runs continues, as a session's progress tells it.
+    """Return the number of the run that continues, for a session's progress.
 
-    stage: the name of the stage; the mapping is empty where it belongs to no run.
+    stage: its name; the mapping is empty where it belongs to no run.
     """
-    found = _RUN.fullmatch(stage or "")
-    if n_runs < 2 or found is None or int(found[1]) > n_runs:
+    match = _RUN.fullmatch(stage or "")
+    if n_runs < 2 or match is None or int(match[1]) > n_runs:
         return {}
-    return {"run": int(found[1]), "of_runs": n_runs}
+    return {"run": int(match[1]), "of_runs": n_runs}
 
 
 def updates_done(status: SessionStatus) -> tuple[int, int]:
-    """Return how many updates of the stage are done, of at most how many.
+    """Return the number of finished updates of the stage, and their largest number.
 
-    Zeros where the protocol tells none, or told them of an earlier stage.
+    Zeros where the progress has none, or has those of an earlier stage.
     """
-    told = status.progress
-    if told.get("stage", status.stage) != status.stage:
+    if status.progress.get("stage", status.stage) != status.stage:
         return 0, 0
-    done = _count(status, "updates")
-    return done, max(done, _count(status, "of_at_most"))
+    n_updates = _count(status, "updates")
+    return n_updates, max(n_updates, _count(status, "of_at_most"))
 
 
 def describe_pace(status: SessionStatus) -> str:
@@ -303,44 +295,41 @@ def describe_pace(status: SessionStatus) -> str:
     if status.is_over or status.state is SessionState.CHOOSING:
         return ""
     run, n_runs = _count(status, "run"), _count(status, "of_runs")
-    said = [f"run {run} of {n_runs}"] if run and n_runs else []
-    return ", ".join(filter(None, [*said, _describe_left(status)]))
+    position = f"run {run} of {n_runs}" if run and n_runs else ""
+    return ", ".join(filter(None, [position, _describe_time_left(status)]))
 
 
-def _describe_left(status: SessionStatus) -> str:
-    """Return the time left in words; empty where it cannot be told.
+def _describe_time_left(status: SessionStatus) -> str:
+    """Return the time left in words; empty where it cannot be estimated.
 
-    The time since all joined is shared by the runs that are done, half of the one that
-    continues among them. In the first run each update takes as long as those before it,
-    and as many as the terms allow may follow.
+    The time since all joined is divided by the finished runs and half of the current one.
+    In the first run each update takes the mean time of those before it, and as many as
+    the terms allow may follow.
     """
-    if not status.all_joined:
+    joined = [slot.joined_at for slot in status.slots if slot.joined_at]
+    if not joined or len(joined) < len(status.slots):
         return ""
-    begun = max(
-        (slot.joined_at for slot in status.slots if slot.joined_at), default=None
-    )
-    if begun is None:
-        return ""
-    elapsed = (status.waiting_since - begun).total_seconds()
+    elapsed = (status.waiting_since - max(joined)).total_seconds()
     run, n_runs = max(1, _count(status, "run")), max(1, _count(status, "of_runs"))
     if elapsed < _LEAST_SECONDS or run > n_runs:
         return ""
     if run > 1:
-        return f"about {_name_span(elapsed / (run - 0.5) * (n_runs - run + 0.5))} left"
-    done, most = updates_done(status)
-    if not done:
+        seconds = elapsed / (run - 0.5) * (n_runs - run + 0.5)
+        return f"about {_format_duration(seconds)} left"
+    n_updates, limit = updates_done(status)
+    if not n_updates:
         return ""
-    return f"at most {_name_span(elapsed / done * (most * n_runs - done))} left"
+    seconds = elapsed / n_updates * (limit * n_runs - n_updates)
+    return f"at most {_format_duration(seconds)} left"
 
 
 def _count(status: SessionStatus, name: str) -> int:
-    """Return a count of the progress; 0 for what is none: the analyst writes it."""
-    found = status.progress.get(name)
-    return found if type(found) is int and 0 < found < _MOST else 0
+    """Return a count of the progress, which the analyst writes; 0 for other values."""
+    value = status.progress.get(name)
+    return value if type(value) is int and 0 < value < _COUNT_LIMIT else 0
 
 
-def _name_span(seconds: float) -> str:
-    """Return a length of time in whole hours or minutes, or in tens of seconds."""
+def _format_duration(seconds: float) -> str:
     for unit, length in _UNITS:
         if seconds >= 1.5 * length:
             return f"{round(seconds / length):,} {unit}s"

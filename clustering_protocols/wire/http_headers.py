@@ -1,11 +1,9 @@
-"""What service and SDK have in common of HTTP: headers, and where it may be plain.
+"""HTTP headers of service and SDK, which never import each other.
 
 An upload may wait for the next task: one request for each round. The client says how
 long (``Prefer: wait=20``, RFC 7240). The body of the answer is then the next task, or
 there is none (204), and the receipt stands in a header, as a byte sequence of structured
 fields (RFC 9651). Without ``Prefer`` the receipt is the body.
-
-Service and SDK never import each other.
 """
 
 from __future__ import annotations
@@ -34,8 +32,8 @@ def wait_header(seconds: float) -> dict[str, str]:
 
 def wait_seconds(prefer: str) -> int | None:
     """Return how long a client would wait; None where it does not say so."""
-    found = _WAIT.search(prefer)
-    return None if found is None else int(found[1])
+    match = _WAIT.search(prefer)
+    return None if match is None else int(match[1])
 
 
 def receipt_headers(receipt: Receipt) -> dict[str, str]:
@@ -46,11 +44,7 @@ def receipt_headers(receipt: Receipt) -> dict[str, str]:
 
 def receipt_in(headers: Mapping[str, str]) -> bytes | None:
     """Return the receipt, as JSON, in the headers of an answer; None without one."""
-    found = _BYTES.fullmatch(headers.get(RECEIPT_HEADER, ""))
-    try:
-        return None if found is None else base64.b64decode(found[1], validate=True)
-    except binascii.Error:
-        return None
+    return _decode(_BYTES.fullmatch(headers.get(RECEIPT_HEADER, "")))
 
 
 def digest_field(digest: str) -> str:
@@ -60,17 +54,20 @@ def digest_field(digest: str) -> str:
 
 def digest_in(field: str) -> str | None:
     """Return the SHA-256 (hex) of a digest field; None where it holds none."""
-    found = _DIGEST.fullmatch(field.strip())
+    digest = _decode(_DIGEST.fullmatch(field.strip()))
+    return None if digest is None else digest.hex()
+
+
+def _decode(match: re.Match[str] | None) -> bytes | None:
+    """Return the base64 in the group of a match; None without any."""
     try:
-        return (
-            None if found is None else base64.b64decode(found[1], validate=True).hex()
-        )
+        return None if match is None else base64.b64decode(match[1], validate=True)
     except binascii.Error:
         return None
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether a name or an address is of the loopback interface: no TLS there."""
+    """Return whether a host is the loopback interface, which needs no TLS."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""The life of a session as data: every move that is not in the table is illegal."""
+"""The states of a session; every move that is not in the table is illegal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 
 class SessionState(StrEnum):
-    """Where a session stands."""
+    """The state of a session."""
 
     RECRUITING = "recruiting"
     COLLECTING = "collecting"
@@ -22,16 +22,16 @@ class SessionState(StrEnum):
 
 
 class SlotState(StrEnum):
-    """Where the party of a slot stands."""
+    """The state of a slot."""
 
     INVITED = "invited"
     REFUSED = "refused"  # by a check; the reason is its name
-    DECLINED = "declined"  # by its people; the reason is in their words
+    DECLINED = "declined"  # by its operator; the reason is in their words
     JOINED = "joined"
 
 
 class StopReason(StrEnum):
-    """Why a party stopped: all that others read of it. One that is held may go on."""
+    """Why a party stopped, as others read it. A party on hold may continue."""
 
     HELD = "held"
     LEFT = "left"
@@ -41,7 +41,7 @@ class StopReason(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a session."""
+    """An event in the life of a session."""
 
     ALL_JOINED = "all-joined"
     ROUND_COMPLETE = "round-complete"
@@ -82,7 +82,7 @@ LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyTy
 )
 
 CHOICE: Final = "choice"
-"""Where a session stands, instead of in a stage, while a run is chosen."""
+"""The name in place of a stage while a run is chosen."""
 
 OVER: Final = frozenset(
     {
@@ -116,12 +116,12 @@ _SENTENCES: Final[Mapping[StopReason, str]] = MappingProxyType(
 
 
 def describe_stop(slot: str, reason: StopReason) -> str:
-    """Return the sentence that others read of a party that stopped."""
+    """Return the sentence about a stopped party, for others."""
     return f"Slot {slot!r} stopped for good ({reason}): {_SENTENCES[reason]}."
 
 
 def summarise_stop(reason: StopReason | None) -> str:
-    """Return what stands beside a slot whose party stopped; empty where it has not."""
+    """Return the note beside a slot whose party stopped; empty where it has not."""
     if reason is None:
         return ""
     if reason is StopReason.HELD:
