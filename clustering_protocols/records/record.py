@@ -127,7 +127,7 @@ class Record(BaseModel):
 
     def _check_sizes(self, dims: Mapping[str, int]) -> None:
         """Refuse two sizes for one symbol, or others than those stated."""
-        sizes: dict[str | int, int] = {**dims}
+        sizes = dict(dims)
         for name, spec in self._specs.items():
             for symbol, size in zip(spec.shape, getattr(self, name).shape, strict=True):
                 expected = symbol if isinstance(symbol, int) else sizes.get(symbol)
@@ -136,7 +136,8 @@ class Record(BaseModel):
                         "invalid_array",
                         f"{name} has {size} for {symbol}, expected {expected}",
                     )
-                sizes[symbol] = size
+                if isinstance(symbol, str):
+                    sizes[symbol] = size
 
     def header(self) -> codec.Header:
         """Return what identifies this record in a header, and its JSON values."""
