@@ -389,7 +389,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: keep the start that came; who is left out of the first update needs it too.",
+        "Task: store the start, which a party left out of the first update needs too.",
       title: "KeepStart",
       type: "object",
       properties: {},
@@ -1025,7 +1025,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope, and memory until one is chosen: V(0) of each start, in scaled units.",
+        "Envelope, and memory until one start is chosen: V(0) of each, in scaled units.",
       title: "LaneStarts",
       type: "object",
       properties: {},
@@ -1043,7 +1043,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: the number of the sum, from 1, and the total of the one before.",
+        "Task: the number of the sum, from 1, and the total of the previous one.",
       title: "AddUp",
       type: "object",
       properties: {

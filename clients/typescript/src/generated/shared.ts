@@ -375,7 +375,7 @@ export const OPENING_SIGN_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: sign what everybody was told until now.",
+    description: "Task: sign the transcript so far.",
     title: "Sign",
     type: "object",
     properties: {},
@@ -410,7 +410,7 @@ export const CLOSING_SIGN_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: sign what everybody was told until now.",
+    description: "Task: sign the transcript so far.",
     title: "Sign",
     type: "object",
     properties: {},
@@ -446,7 +446,7 @@ export const FILLING_ADD_UP_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: the number of the sum, from 1, and the total of the one before.",
+      "Task: the number of the sum, from 1, and the total of the previous one.",
     title: "AddUp",
     type: "object",
     properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
@@ -479,7 +479,7 @@ export const SITE_EFFECTS_ADD_UP_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: the number of the sum, from 1, and the total of the one before.",
+      "Task: the number of the sum, from 1, and the total of the previous one.",
     title: "AddUp",
     type: "object",
     properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
@@ -513,7 +513,7 @@ export const PROFILES_TAKE_LABELS_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task: keep the labels of the chosen run; its result comes with it.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result, as it will be handed out.",
+      "Task: store the labels of the chosen run, which follow from the result.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result, as it will be handed out.",
     title: "TakeLabels",
     type: "object",
     properties: {
@@ -533,7 +533,7 @@ export const PROFILES_LABELS_TAKEN_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: how many clusters this party knows of, by their labels.",
+      "Contribution: the number of clusters that this party knows of, by its labels.",
     title: "LabelsTaken",
     type: "object",
     properties: {
@@ -552,7 +552,7 @@ export const PROFILES_ADD_PROFILE_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: add to a sum; the total of the sum before comes with it.\n\nn_clusters: how many clusters there are, over all parties.",
+      "Task: add to a sum; the total of the previous one comes with it.\n\nn_clusters: over all parties.",
     title: "AddProfile",
     type: "object",
     properties: {
@@ -572,7 +572,7 @@ export const PROFILES_PROFILE_SHARE_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: this party's masked share of the sum; empty of one that is alone.",
+      "Contribution: this party's masked share of the sum; empty if it is alone.",
     title: "ProfileShare",
     type: "object",
     properties: {},
@@ -588,7 +588,7 @@ export const PROFILES_TELL_PROFILE_TASK: MessageSpec = {
   arrays: [{ name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Task: make the profile; the total of the last sum comes with it.",
+    description: "Task: make the profile from the total of the last sum.",
     title: "TellProfile",
     type: "object",
     properties: {},
@@ -607,7 +607,7 @@ export const PROFILES_PROFILE_TOLD_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: the rounded profile as JSON, of the leader of a group that tells one.\n\nEmpty of all others.",
+      "Contribution: the rounded profile as JSON, from leaders; empty from the others.",
     title: "ProfileTold",
     type: "object",
     properties: {},
@@ -643,7 +643,7 @@ export const PROFILES_PROFILES_READ_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution: the profile of the own column group is what was added up.",
+      "Contribution: the profile of the own column group agrees with its totals.",
     title: "ProfilesRead",
     type: "object",
     properties: {},
@@ -661,7 +661,7 @@ export const CLOSING_CONCLUDE_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task of a session of several runs, and memory: sign, given the figures of all.\n\nfigures: of each run, in order; none where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
+      "Task of a session of several runs, and memory: sign, given the figures of all.\n\nfigures: of each run, in order; empty where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
     title: "Conclude",
     type: "object",
     properties: {
@@ -748,7 +748,7 @@ export const ALIGNMENT_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -768,7 +768,7 @@ export const ALIGNMENT_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -788,7 +788,7 @@ export const MOMENTS_ADD_UP_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: the number of the sum, from 1, and the total of the one before.",
+      "Task: the number of the sum, from 1, and the total of the previous one.",
     title: "AddUp",
     type: "object",
     properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
@@ -890,7 +890,7 @@ export const STATISTICS_MOMENTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Envelope: count, mean and sum of squared deviations, or the range, per feature.\n\nFields that the terms do not need stay empty (no feature), so that no party shows\nmore than is needed.",
+      "Envelope: count, mean and sum of squared deviations, or the range, per feature.\n\nFields that the terms do not need stay empty, so that no party shows more than that.",
     title: "Moments",
     type: "object",
     properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
@@ -927,8 +927,7 @@ export const INTERSECTION_BLIND_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description:
-      "Task: say how many ids you have, and have them evaluated by your leader.",
+    description: "Task: send your number of ids, and the blinded ids to your leader.",
     title: "Blind",
     type: "object",
     properties: {},
@@ -944,8 +943,7 @@ export const INTERSECTION_COUNTED_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description:
-      "Contribution: how many ids a party has, and of a leader also its tokens.",
+    description: "Contribution: a party's number of ids, and the tokens of a leader.",
     title: "IdCount",
     type: "object",
     properties: { n_ids: { minimum: 1, title: "N Ids", type: "integer" } },
@@ -961,7 +959,7 @@ export const INTERSECTION_EVALUATE_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task for leaders: evaluate what the members have sent you.",
+    description: "Task for leaders: evaluate the members' blinded ids.",
     title: "Evaluate",
     type: "object",
     properties: {},
@@ -977,7 +975,7 @@ export const INTERSECTION_EVALUATED_CONTRIBUTION: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution, and memory: it is done once.",
+    description: "Contribution, and memory: ids are evaluated once.",
     title: "EvaluatedTokens",
     type: "object",
     properties: {},
@@ -1026,7 +1024,7 @@ export const INTERSECTION_SELECT_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: which of your tokens are common, and how many rows of each slot take part.\n\nA slot that is alone in its row group is told of no token: all its ids take part.",
+      "Task: which of your tokens are common, and how many rows of each slot take part.\n\ncommon: empty for a slot that is alone in its row group: all its ids take part.",
     title: "Select",
     type: "object",
     properties: {
@@ -1049,7 +1047,7 @@ export const INTERSECTION_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1105,7 +1103,7 @@ export const INTERSECTION_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1223,7 +1221,7 @@ export const LINKAGE_SELECT_LINKED_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: which places of your list take part, and how many rows of each slot.\n\nrows: in the order in which all parties of the row group put their rows. A slot that\n    is alone in its row group is told none: all its rows take part.",
+      "Task: the positions of your list that take part, and the rows of each slot.\n\nrows: in the common order of the row group; empty for a slot that is alone in its row\n    group: all its rows take part.",
     title: "SelectLinked",
     type: "object",
     properties: {
@@ -1246,7 +1244,7 @@ export const LINKAGE_DIGESTS_CONTRIBUTION: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
     title: "Digests",
     type: "object",
     properties: {
@@ -1268,7 +1266,7 @@ export const LINKAGE_MASKED_KEYS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nn_masks: under how many parties' keys they are.",
+      "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nn_masks: the number of parties that have masked them.",
     title: "MaskedKeys",
     type: "object",
     properties: { n_masks: { minimum: 1, title: "N Masks", type: "integer" } },
@@ -1285,7 +1283,7 @@ export const LINKAGE_DIGESTS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nRows without ids are represented by their number; rows that nobody else in the row\ngroup holds, by an empty list.",
     title: "Digests",
     type: "object",
     properties: {
