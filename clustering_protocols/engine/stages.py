@@ -107,8 +107,8 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
         linkage,
     )
 
-    earlier = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
-    index = 1 + max(i for i, stage in enumerate(stages) if stage.name in earlier)
+    foundations = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
+    index = 1 + max(i for i, stage in enumerate(stages) if stage.name in foundations)
     added = [filling.stage()] * fills + [site_effects.stage()] * harmonises
     return (*stages[:index], *added, *stages[index:])
 
@@ -141,12 +141,12 @@ def check_roster(session: SessionContext) -> None:
         schema = session.terms.dictionary_of(slot)
         if schema is None:
             continue
-        described = len(session.terms.columns(slot, schema.names))
-        joined = session.member(slot).n_columns
-        if described != joined:
+        n_described = len(session.terms.columns(slot, schema.names))
+        n_columns = session.member(slot).n_columns
+        if n_described != n_columns:
             raise ProtocolFailed(
-                f"{slot!r} joined with {joined} columns; the terms describe "
-                f"{described}."
+                f"{slot!r} joined with {n_columns} columns; the terms describe "
+                f"{n_described}."
             )
     catalogue.protocol(session.terms.protocol.name).check_roster(session)
 

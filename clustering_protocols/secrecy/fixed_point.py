@@ -63,8 +63,8 @@ class FixedPoint:
         Raises GuardRefused if one exceeds the bound of the sum: the text does not say
             which number.
         """
-        within = np.abs(units) <= self.bound * self.unit + _ROUNDINGS
-        excess = int(np.count_nonzero(~within))
+        fits = np.abs(units) <= self.bound * self.unit + _ROUNDINGS
+        excess = int(np.count_nonzero(~fits))
         if excess:
             raise GuardRefused(
                 f"{excess} numbers exceed the bound that the parties agreed on."

@@ -45,8 +45,8 @@ def add_tagged(parts: Iterable[WordArray]) -> WordArray:
 
 def add_all(parts: Iterable[WordArray]) -> WordArray:
     """Return the sum of equally shaped arrays modulo 2^64, in one array of its own."""
-    first, *rest = parts
+    first, *further = parts
     total = np.array(first, dtype=np.uint64)
-    for part in rest:
+    for part in further:
         np.add(total, part, out=total)
     return total

@@ -271,8 +271,8 @@ class SumProgram(Generic[R]):
             try:
                 current = run.send(current.decode(totals[-1]))
             except StopIteration as end:
-                ended = self._state(number, "", [], _NO_WORDS)
-                return Turn(_NO_WORDS, [ended], end.value)
+                final_state = self._state(number, "", [], _NO_WORDS)
+                return Turn(_NO_WORDS, [final_state], end.value)
         remember = current.remember()
         own: WordArray = current.local().view(np.uint64)
         alone = self.is_alone(context.session, context.slot.name)

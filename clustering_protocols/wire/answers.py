@@ -306,10 +306,10 @@ def _describe_time_left(status: SessionStatus) -> str:
     In the first run each update takes the mean time of those before it, and as many as
     the terms allow may follow.
     """
-    joined = [slot.joined_at for slot in status.slots if slot.joined_at]
-    if not joined or len(joined) < len(status.slots):
+    join_times = [slot.joined_at for slot in status.slots if slot.joined_at]
+    if not join_times or len(join_times) < len(status.slots):
         return ""
-    elapsed = (status.waiting_since - max(joined)).total_seconds()
+    elapsed = (status.waiting_since - max(join_times)).total_seconds()
     run, n_runs = max(1, _count(status, "run")), max(1, _count(status, "of_runs"))
     if elapsed < _LEAST_SECONDS or run > n_runs:
         return ""

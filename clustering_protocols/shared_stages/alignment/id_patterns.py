@@ -114,7 +114,9 @@ def _draft_pattern(texts: Sequence[str]) -> str:
         for text in texts
     ]
     ((form, n),) = Counter(forms).most_common(1)
-    matches = [text for text, other in zip(texts, forms, strict=True) if other == form]
+    matches = [
+        text for text, text_form in zip(texts, forms, strict=True) if text_form == form
+    ]
     pattern = ""
     for kind, *characters in zip(form, *matches, strict=True):
         ((letter, n_same),) = Counter(characters).most_common(1)

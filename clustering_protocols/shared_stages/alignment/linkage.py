@@ -409,32 +409,32 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     # The lists of others
 
     def _pass_on(self, context: PartyContext) -> Reply:
-        received = context.recall(MaskedKeys)
-        if received.n_masks == len(_ring(context)) - 1:
+        incoming = context.recall(MaskedKeys)
+        if incoming.n_masks == len(_ring(context)) - 1:
             return Reply(contribution=KeysPassed())  # the ring is a smaller one
-        points = self._mask_again(context, received)
-        content = MaskedKeys(points=points, n_masks=received.n_masks + 1)
+        points = self._mask_again(context, incoming)
+        content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
         return Reply(
             contribution=KeysPassed(),
             envelopes=[PeerMessage(peer=_next(context), content=content)],
             awaits=[_previous(context)],
-            remember=[_drop_points(received)],
+            remember=[_drop_points(incoming)],
         )
 
     def _send_tokens(self, context: PartyContext) -> Reply:
-        received = context.recall(MaskedKeys)
-        if received.n_masks != len(_ring(context)) - 1 or not received.points.size:
+        incoming = context.recall(MaskedKeys)
+        if incoming.n_masks != len(_ring(context)) - 1 or not incoming.points.size:
             raise ProtocolFailed("The analyst asks for tokens out of turn.")
-        points = self._mask_again(context, received)
+        points = self._mask_again(context, incoming)
         return Reply(
             contribution=KeyTokens(tokens=hash_points(_bind(context, "token"), points)),
-            remember=[_drop_points(received)],
+            remember=[_drop_points(incoming)],
         )
 
-    def _mask_again(self, context: PartyContext, received: MaskedKeys) -> ByteArray:
-        points = received.points
+    def _mask_again(self, context: PartyContext, incoming: MaskedKeys) -> ByteArray:
+        points = incoming.points
         if self.shuffles:
-            stream = context.lasting_stream(f"shuffle {received.n_masks}")
+            stream = context.lasting_stream(f"shuffle {incoming.n_masks}")
             points = points[:, stream.permutation(points.shape[1])]
         flat = points.reshape(-1, points.shape[-1])
         return _joint_mask(context).mask_again(flat).reshape(points.shape)
@@ -466,9 +466,9 @@ def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
     return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
 
-def _drop_points(received: MaskedKeys) -> MaskedKeys:
+def _drop_points(masked: MaskedKeys) -> MaskedKeys:
     """Return the record without points: memory is written in every later round."""
-    return MaskedKeys(points=received.points[:, :0], n_masks=received.n_masks)
+    return MaskedKeys(points=masked.points[:, :0], n_masks=masked.n_masks)
 
 
 def hash_points(context: bytes, points: ByteArray) -> ByteArray:

@@ -60,24 +60,24 @@ class _FieldProfiles:
     def _of_numbers(self, field: Field, column: int) -> FieldProfile:
         totals, lines = self.totals, range(self.n_lines)
         counts = totals.counts[: self.n_lines, column]
-        shown = totals.has_enough_values[: self.n_lines, column]
+        is_shown = totals.has_enough_values[: self.n_lines, column]
         mean = totals.means[: self.n_lines, column]
         spread = totals.spreads[: self.n_lines, column]
         if self.rounded:
-            step = _step(counts[shown], mean[shown], np.square(spread[shown]))
+            step = _step(counts[is_shown], mean[is_shown], np.square(spread[is_shown]))
             mean, spread = np.rint(mean / step) * step, np.rint(spread / step) * step
             counts = self._rounded_counts(counts)
-        variance = np.square(spread[shown])
+        variance = np.square(spread[is_shown])
         return FieldProfile(
             **_describe_field(field),
             is_date=field.type == "date",
-            n_rows=tuple(int(counts[i]) if shown[i] else None for i in lines),
-            mean=tuple(float(mean[i]) if shown[i] else None for i in lines),
-            spread=tuple(float(spread[i]) if shown[i] else None for i in lines),
+            n_rows=tuple(int(counts[i]) if is_shown[i] else None for i in lines),
+            mean=tuple(float(mean[i]) if is_shown[i] else None for i in lines),
+            spread=tuple(float(spread[i]) if is_shown[i] else None for i in lines),
             quartiles=tuple(
-                self._quartiles(i, column) if shown[i] else None for i in lines
+                self._quartiles(i, column) if is_shown[i] else None for i in lines
             ),
-            difference=_difference(counts[shown], mean[shown], variance),
+            difference=_difference(counts[is_shown], mean[is_shown], variance),
         )
 
     def _rounded_counts(self, counts: IntArray) -> IntArray:
@@ -106,25 +106,25 @@ class _FieldProfiles:
         ends, smallest = self.totals.fields.ends, self.totals.smallest
         counts = self.totals.levels[: self.n_lines, ends[column] : ends[column + 1]]
         names = list(levels_of(field))
-        shown = counts.sum(axis=1) >= smallest
+        is_shown = counts.sum(axis=1) >= smallest
         if self.rounded:
             counts, names, has_levels = _without_rare(counts, names, smallest)
-            shown &= has_levels
+            is_shown &= has_levels
         n_rows = counts.sum(axis=1)
         shares = counts / np.maximum(n_rows, 1)[:, None]
         if self.rounded:
             shares = np.rint(SHARES * shares) / SHARES
             n_rows = self._rounded_counts(n_rows)
-        variance = (shares * (1.0 - shares))[shown]
+        variance = (shares * (1.0 - shares))[is_shown]
         lines = range(self.n_lines)
         return FieldProfile(
             **_describe_field(field),
-            n_rows=tuple(int(n_rows[i]) if shown[i] else None for i in lines),
+            n_rows=tuple(int(n_rows[i]) if is_shown[i] else None for i in lines),
             levels=tuple(names),
             shares=tuple(
-                tuple(map(float, shares[i])) if shown[i] else None for i in lines
+                tuple(map(float, shares[i])) if is_shown[i] else None for i in lines
             ),
-            difference=_difference(n_rows[shown], shares[shown], variance),
+            difference=_difference(n_rows[is_shown], shares[is_shown], variance),
         )
 
 
@@ -167,27 +167,27 @@ def _survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
         )
 
 
-def agree(left: Profile, right: Profile) -> bool:
+def agree(first: Profile, second: Profile) -> bool:
     """Return whether two profiles are equal, to six digits of every number.
 
     Two machines make profiles of the same sums that differ by less.
     """
-    values = left.model_dump(), right.model_dump()
+    values = first.model_dump(), second.model_dump()
     for profile in values:
         profile["fields"] = sorted(profile["fields"], key=lambda field: field["name"])
     return _are_close(*values)
 
 
-def _are_close(left: Any, right: Any) -> bool:
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(
-            _are_close(left[key], right[key]) for key in left
+def _are_close(first: Any, second: Any) -> bool:
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(
+            _are_close(first[key], second[key]) for key in first
         )
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(_are_close, left, right))
-    if isinstance(left, float) and isinstance(right, float):
-        return math.isclose(left, right, rel_tol=_TOLERANCE)
-    return bool(left == right)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_are_close, first, second))
+    if isinstance(first, float) and isinstance(second, float):
+        return math.isclose(first, second, rel_tol=_TOLERANCE)
+    return bool(first == second)
 
 
 def _describe_field(field: Field) -> dict[str, Any]:
@@ -205,19 +205,19 @@ def _without_rare(
 
     Returns counts, int64 (l, groups).
     Returns names, list of str.
-    Returns shown, bool (l,).
+    Returns is_shown, bool (l,).
     """
     rare = np.array([_rare_levels(line, smallest) for line in counts], dtype=bool)
     rare = rare.reshape(counts.shape)
-    shown = (~rare).sum(axis=1) + rare.any(axis=1) >= 2
+    is_shown = (~rare).sum(axis=1) + rare.any(axis=1) >= 2
     frequent = np.where(rare, 0, counts)
-    has_rows = frequent[shown].any(axis=0)
+    has_rows = frequent[is_shown].any(axis=0)
     names = [names[level] for level in np.flatnonzero(has_rows)]
-    if has_rows.any() and not rare[shown].any():
-        return frequent[:, has_rows], names, shown
+    if has_rows.any() and not rare[is_shown].any():
+        return frequent[:, has_rows], names, is_shown
     merged = np.where(rare, counts, 0).sum(axis=1)
     counts = np.column_stack([frequent[:, has_rows], merged])
-    return counts, [*names, OTHER_LEVELS], shown
+    return counts, [*names, OTHER_LEVELS], is_shown
 
 
 def _rare_levels(counts: IntArray, smallest: int) -> MaskArray:

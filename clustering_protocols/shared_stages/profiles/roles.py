@@ -198,8 +198,8 @@ def _add_share(
     if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
         raise ProtocolFailed("The analyst reports more clusters than there are rows.")
     clusters = messages.ProfiledClusters(n_clusters=task.n_clusters)
-    earlier = context.memory.get(messages.ProfiledClusters) or clusters
-    if task.n_clusters != earlier.n_clusters:
+    stored = context.memory.get(messages.ProfiledClusters) or clusters
+    if task.n_clusters != stored.n_clusters:
         raise ProtocolFailed("The analyst reports another number of clusters.")
     labels = context.recall(Assignment).labels
     if labels.max(initial=-1) >= task.n_clusters:

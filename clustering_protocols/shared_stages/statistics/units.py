@@ -206,13 +206,13 @@ def columns_of(
 
 
 def suspects(
-    columns: Sequence[Measurement], own: Distribution, other: Distribution
+    columns: Sequence[Measurement], own: Distribution, foreign: Distribution
 ) -> Iterator[Suspect]:
     """Yield the columns that look like other units."""
     for column in columns:
         own_column, other_column = (
             _Column(float(rows.mean[column.index]), float(rows.deviation[column.index]))
-            for rows in (own, other)
+            for rows in (own, foreign)
         )
         if 0.0 in {own_column.deviation, other_column.deviation}:
             continue
@@ -251,14 +251,14 @@ def ask(
 def question(
     columns: Sequence[Measurement],
     own: Distribution,
-    other: Distribution,
+    foreign: Distribution,
     reference: str = "the others",
 ) -> str:
     """Return the question about suspect columns; empty without any.
 
     reference: the name of the rows that the own ones are compared with.
     """
-    columns_in_doubt = list(suspects(columns, own, other))
+    columns_in_doubt = list(suspects(columns, own, foreign))
     if not columns_in_doubt:
         return ""
     sentences = [
@@ -280,20 +280,20 @@ class _Column(NamedTuple):
     deviation: float
 
 
-def _distances(own: _Column, other: _Column) -> tuple[float, float]:
+def _distances(own: _Column, foreign: _Column) -> tuple[float, float]:
     """Return the distance of the means, in the larger and in the smaller deviation."""
-    distance = abs(own.mean - other.mean)
+    distance = abs(own.mean - foreign.mean)
     with np.errstate(divide="ignore", over="ignore"):
-        ratios = distance / np.array([own.deviation, other.deviation])
+        ratios = distance / np.array([own.deviation, foreign.deviation])
     return float(ratios.min()), float(ratios.max())
 
 
-def _are_logarithms_apart(own: _Column, other: _Column) -> bool:
+def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
     """Return whether the logarithms of a skewed column differ; True of another column.
 
     Both sides have to be skewed: an outlier widens one side alone.
     """
-    means, deviations = np.array([own, other]).T
+    means, deviations = np.array([own, foreign]).T
     if (means <= 0).any() or (deviations < _SKEWED * means).any():
         return True
     variances = np.log1p(np.square(deviations / means))
@@ -301,36 +301,36 @@ def _are_logarithms_apart(own: _Column, other: _Column) -> bool:
     return bool(abs(logs[0] - logs[1]) >= _SKEWED_APART * np.sqrt(variances.max()))
 
 
-def _is_apart(column: Measurement, own: _Column, other: _Column) -> bool:
+def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
     """Return whether a column is so far off that no mixture of cases explains it."""
-    near, far = _distances(own, other)
+    near, far = _distances(own, foreign)
     if far >= _APART and near >= _DISJOINT:
         return True
-    wide = own.deviation >= _WIDE * other.deviation
-    if wide and far >= _WIDE_APART and abs(other.mean) >= other.deviation:
+    wide = own.deviation >= _WIDE * foreign.deviation
+    if wide and far >= _WIDE_APART and abs(foreign.mean) >= foreign.deviation:
         return True
-    if column.is_logarithm or far < _FAR or own.mean * other.mean <= 0:
+    if column.is_logarithm or far < _FAR or own.mean * foreign.mean <= 0:
         return False
-    means = np.log(own.mean / other.mean)
-    deviations = np.log(own.deviation / other.deviation)
+    means = np.log(own.mean / foreign.mean)
+    deviations = np.log(own.deviation / foreign.deviation)
     return bool(abs(means - deviations) <= min(_PER_DISTANCE * far, _MAX_DIFFERENCE))
 
 
 def _find_conversion(
-    column: Measurement, own: _Column, other: _Column
+    column: Measurement, own: _Column, foreign: _Column
 ) -> Conversion | None:
     """Return the conversion that brings own moments nearest to the others', if any does.
 
     Conversions that the column's name suggests come first.
     """
-    _, distance = _distances(own, other)
+    _, distance = _distances(own, foreign)
     best: tuple[bool, float, Conversion] | None = None
     for conversion in CONVERSIONS:
         has_name = conversion.matches(column.description)
         limits = _MATCHING_NAME if has_name else _ANY_NAME
         if distance < limits.distance or (conversion.offset and not has_name):
             continue  # a shift fits too much: it counts where the name suggests it
-        misfit = _misfit(column, conversion, own, other, limits)
+        misfit = _misfit(column, conversion, own, foreign, limits)
         key = (not has_name, misfit)
         if misfit <= 1.0 and (best is None or key < best[:2]):
             best = (*key, conversion)
@@ -341,7 +341,7 @@ def _misfit(
     column: Measurement,
     conversion: Conversion,
     own: _Column,
-    other: _Column,
+    foreign: _Column,
     limits: _Limits,
 ) -> float:
     """Return how far a conversion leaves own moments from the others'; 1 is the limit."""
@@ -355,11 +355,11 @@ def _misfit(
             conversion.factor * own.mean + conversion.offset,
             conversion.factor * own.deviation,
         )
-        if converted.mean * other.mean <= 0:
+        if converted.mean * foreign.mean <= 0:
             return np.inf
-        ratio = float(np.log(converted.mean / other.mean))
-    mean = (converted.mean - other.mean) / other.deviation
-    deviation = float(np.log(converted.deviation / other.deviation))
+        ratio = float(np.log(converted.mean / foreign.mean))
+    mean = (converted.mean - foreign.mean) / foreign.deviation
+    deviation = float(np.log(converted.deviation / foreign.deviation))
     parts = (mean / limits.mean, deviation / limits.deviation, ratio / limits.ratio)
     return float(np.hypot(np.hypot(parts[0], parts[1]), parts[2]))
 
