@@ -115,7 +115,7 @@ def test_an_id_is_compared_alike_alone_and_among_others(
     names: list[str], steps: set[Any], at_once: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(identifiers, "_AT_ONCE", at_once)
+        patched.setattr(identifiers, "_BATCH", at_once)
         together = list(normalise_ids(iter(names), steps))
     assert together == [normalise_id(name, steps) for name in names]
 
