@@ -87,7 +87,7 @@ class Pot:
         if sender is not None:
             self._less(self._served, sender)
 
-    def come_back(self, sender: str) -> None:
+    def rejoin(self, sender: str) -> None:
         """Take a place again after waiting, even if there is none left."""
         self._number += 1
         self._served[sender] += 1
@@ -133,7 +133,7 @@ class Visit:
         try:
             yield True
         finally:
-            pot.come_back(sender)
+            pot.rejoin(sender)
 
 
 class Shares(NamedTuple):

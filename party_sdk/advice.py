@@ -1,4 +1,4 @@
-"""Which methods fit, as a table of methods and questions, and what a session takes.
+"""Advice on methods, and the sizes and warnings of a planned session.
 
 The facts are the protocols' own: ``methods``, ``check``, ``sizes`` and ``risks_of``.
 """
@@ -24,14 +24,14 @@ from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot, read_terms
 
 USUAL_COLUMNS: Final = 10
-"""Columns of all parties together, where nobody says how many."""
+"""Columns of all parties together, unless the caller says otherwise."""
 
 _USUAL_UPDATES: Final = 10
-"""That most runs take; see docs/evidence/fidelity.csv."""
+"""Updates that most runs take; see docs/evidence/fidelity.csv."""
 
 LARGE_UPLOAD: Final = 1e9
 LARGE_MEMORY: Final = 4e9
-"""Bytes from which a session is worth a warning."""
+"""Bytes above which a session gets a warning."""
 
 COLUMNS: Final = (
     "method",
@@ -41,7 +41,7 @@ COLUMNS: Final = (
     "rounds",
     "agreement",
 )
-"""Titles of the table; :func:`cells` fills a row of it."""
+"""Titles of the table; :func:`cells` returns one row."""
 
 _LEGEND: Final = (
     "analyst, with a party: what the analyst can work out beside the result, alone and "
@@ -57,10 +57,10 @@ _MIXED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question in plain words, and what each answer to it means.
+    """A question in plain words.
 
-    answers: by value; empty where the answer is a number.
-    default: None where an answer is needed.
+    answers: meaning of each value; empty if the answer is a number.
+    default: None if an answer is required.
     """
 
     text: str
@@ -99,9 +99,9 @@ QUESTIONS: Final[Mapping[str, Question]] = {
 class Situation:
     """Answers to the questions.
 
-    distances: whether the analyst may work out distances between rows. If not, neither
-        it nor it and one party together may work out more than sums.
-    rows: of all parties together, about; None if nobody knows.
+    distances: whether the analyst may work out distances between rows. Otherwise neither
+        the analyst alone nor the analyst with one party may work out more than sums.
+    rows: approximate number of rows of all parties together, None if unknown.
     """
 
     partitioning: Partitioning
@@ -113,7 +113,7 @@ class Situation:
 
     @property
     def legend(self) -> str:
-        """Return what the columns of the table mean, and how kinds of data go together."""
+        """Return the legend of the table."""
         return f"{_LEGEND} {_MIXED}" if self.data == "numeric" else _LEGEND
 
 
@@ -121,11 +121,11 @@ class Situation:
 class Fit:
     """A method that fits, with the parameters and the command to begin with.
 
-    warnings: what is large about a session of so many rows, and what may spoil it.
+    warnings: as of :func:`size_warnings`.
     """
 
     protocol: str
-    way: Method
+    method: Method
     params: Mapping[str, Any]
     layout: Layout
     warnings: Sequence[str]
@@ -133,8 +133,8 @@ class Fit:
 
     @property
     def name(self) -> str:
-        """Return protocol and algorithm."""
-        return f"{self.protocol}, {self.way.name}"
+        """Return the protocol and the algorithm."""
+        return f"{self.protocol}, {self.method.name}"
 
     @property
     def risks(self) -> tuple[str, ...]:
@@ -143,104 +143,104 @@ class Fit:
         return tuple(catalogue.risks_of(params, self.layout, Identities()))
 
     @property
-    def shown(self) -> frozenset[Disclosure]:
-        """Return what a session with these parameters shows of rows."""
-        return _shown(self.protocol, self.way, self.layout)
+    def disclosures(self) -> frozenset[Disclosure]:
+        """Return what a session with these parameters discloses about rows."""
+        return _disclosures_of(self.protocol, self.method, self.layout)
 
     @property
     def exposures(self) -> tuple[Exposure, Exposure]:
-        """Return what the analyst can work out beside the result: alone, with a party."""
-        return exposures(self.shown)
+        """Return what the analyst can work out, alone and together with one party."""
+        return exposures(self.disclosures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
     """Methods that fit, ordered by privacy, then accuracy, then number of rounds.
 
-    with_distances: methods that would fit as well if the analyst might see distances.
-    others: reasons by protocol for those that fit neither way.
+    with_distances: methods that would also fit if the analyst might see distances.
+    unsuitable: for each protocol that fits neither way, the reason.
     """
 
     fits: Sequence[Fit]
     with_distances: Sequence[Fit]
-    others: Mapping[str, str]
+    unsuitable: Mapping[str, str]
 
 
 def advise(situation: Situation) -> Advice:
-    """Return which methods fit a situation, and why the others do not.
+    """Return the methods that fit a situation, and why the others do not.
 
-    Raises InvalidParameters if no layout has so many parties.
+    Raises InvalidParameters if no layout has that many parties.
     """
     fits, _ = _fitting(situation)
-    wider, others = _fitting(replace(situation, distances=True))
+    wider, unsuitable = _fitting(replace(situation, distances=True))
     names = {fit.name for fit in fits}
     return Advice(
         fits=fits,
         with_distances=[fit for fit in wider if fit.name not in names],
-        others=others,
+        unsuitable=unsuitable,
     )
 
 
 def _fitting(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     layout = layout_of(situation.partitioning, situation.parties)
     fits: list[Fit] = []
-    others: dict[str, str] = {}
-    for name, known in catalogue.catalogue().items():
+    unsuitable: dict[str, str] = {}
+    for name, protocol in catalogue.catalogue().items():
         reasons = []
-        for way in known.methods:
-            reason = _reason_against(situation, layout, name, way)
+        for method in protocol.methods:
+            reason = _reason_against(situation, layout, name, method)
             if reason:
                 reasons.append(
-                    (situation.partitioning not in way.partitionings, reason)
+                    (situation.partitioning not in method.partitionings, reason)
                 )
             else:
-                fits.append(_fit(situation, layout, name, way))
-        if known.methods and len(reasons) == len(known.methods):
-            others[name] = min(reasons)[1]
+                fits.append(_fit(situation, layout, name, method))
+        if protocol.methods and len(reasons) == len(protocol.methods):
+            unsuitable[name] = min(reasons)[1]
     split = situation.partitioning
 
     def order(fit: Fit) -> tuple[Any, ...]:
-        way = fit.way
-        least, _ = way.agreement.get(split, (0.0, 0.0))
-        opened = opens_rows(fit.shown, Reader.GROUP, Reader.ALL)
-        return (opened, *fit.exposures, -least, way.rounds, fit.protocol)
+        method = fit.method
+        worst, _ = method.agreement.get(split, (0.0, 0.0))
+        opened = opens_rows(fit.disclosures, Reader.GROUP, Reader.ALL)
+        return (opened, *fit.exposures, -worst, method.rounds, fit.protocol)
 
-    return sorted(fits, key=order), others
+    return sorted(fits, key=order), unsuitable
 
 
 def _reason_against(
-    situation: Situation, layout: Layout, name: str, way: Method
+    situation: Situation, layout: Layout, name: str, method: Method
 ) -> str:
-    """Return why a method does not fit; nothing if it does."""
+    """Return why a method does not fit, or an empty text if it does."""
     protocol = catalogue.protocol(name)
-    if situation.partitioning not in way.partitionings:
+    if situation.partitioning not in method.partitionings:
         return f"It takes {' or '.join(protocol.partitionings)} partitioning."
-    if situation.data != way.data:
-        return f"It takes {QUESTIONS['data'].answers[way.data]}."
-    seen = max(exposures(_shown(name, way, layout)))
-    if seen >= Exposure.GEOMETRY and not situation.distances:
-        return f"The analyst, or it and one party, can work out {seen.sentence}."
+    if situation.data != method.data:
+        return f"It takes {QUESTIONS['data'].answers[method.data]}."
+    exposure = max(exposures(_disclosures_of(name, method, layout)))
+    if exposure >= Exposure.GEOMETRY and not situation.distances:
+        return f"The analyst, or it and one party, can work out {exposure.sentence}."
     try:
-        params = catalogue.parse_params(name, way.parameters(situation.n_clusters))
+        params = catalogue.parse_params(name, method.parameters(situation.n_clusters))
         protocol.check(params, layout)
         check_sizes(params, layout, situation.rows, USUAL_COLUMNS)
-    except (InvalidParameters, ProtocolFailed) as refused:
-        return refused.detail
+    except (InvalidParameters, ProtocolFailed) as error:
+        return error.detail
     return ""
 
 
-def _shown(name: str, way: Method, layout: Layout) -> frozenset[Disclosure]:
-    params = catalogue.parse_params(name, way.parameters(3))
+def _disclosures_of(name: str, method: Method, layout: Layout) -> frozenset[Disclosure]:
+    params = catalogue.parse_params(name, method.parameters(3))
     return catalogue.protocol(name).shows(params, layout)
 
 
-def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
-    values = way.parameters(situation.n_clusters)
+def _fit(situation: Situation, layout: Layout, name: str, method: Method) -> Fit:
+    values = method.parameters(situation.n_clusters)
     params = catalogue.parse_params(name, values)
     values |= params.model_dump(mode="json", include={*asked(type(params))})
     return Fit(
         protocol=name,
-        way=way,
+        method=method,
         params=values,
         layout=layout,
         warnings=size_warnings(params, layout, situation.rows, USUAL_COLUMNS),
@@ -248,54 +248,54 @@ def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
     )
 
 
-def cells(protocol: str, way: Method, partitioning: Partitioning) -> tuple[str, ...]:
+def cells(protocol: str, method: Method, partitioning: Partitioning) -> tuple[str, ...]:
     """Return the row of a method in the table of :data:`COLUMNS`."""
-    least, most = way.agreement.get(partitioning, (0.0, 0.0))
-    alone, with_one = exposures(_shown(protocol, way, layout_of(partitioning, 3)))
-    measured = f"{least:.2f}" if least == most else f"{least:.2f} to {most:.2f}"
+    worst, best = method.agreement.get(partitioning, (0.0, 0.0))
+    alone, with_party = exposures(
+        _disclosures_of(protocol, method, layout_of(partitioning, 3))
+    )
+    agreement = f"{worst:.2f}" if worst == best else f"{worst:.2f} to {best:.2f}"
     return (
-        f"{protocol}, {way.name}",
-        " or ".join(way.shapes),
+        f"{protocol}, {method.name}",
+        " or ".join(method.shapes),
         alone.word,
-        with_one.word,
-        way.rounds.word,
-        measured if most else "not measured",
+        with_party.word,
+        method.rounds.word,
+        agreement if best else "not measured",
     )
 
 
 def layout_of(partitioning: Partitioning, parties: int) -> Layout:
-    """Return a layout of so many parties: mixed ones in two column groups."""
+    """Return a layout of that many parties; a mixed one has two column groups."""
     if partitioning == "horizontal":
         return Layout.lattice(parties, 1)
     if partitioning == "vertical":
         return Layout.lattice(1, parties)
     if parties < 3:
         raise InvalidParameters("Rows and columns both split take three parties.")
-    places = [divmod(number, 2) for number in range(parties)]
-    slots = [
+    slots = (
         Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
-        for row, column in places
-    ]
+        for row, column in (divmod(number, 2) for number in range(parties))
+    )
     return Layout(slots=tuple(slots))
 
 
 def _command(protocol: str, params: Mapping[str, Any], layout: Layout) -> str:
-    """Return the command that opens a session."""
     words = ["coterie", "session", "create", "my-session", "--protocol", protocol]
     for name, value in format_params(params):
         option = ["--param", f"{name}={value}"]
         words += ["--clusters", value] if name == "n_clusters" else option
     is_mixed = layout.n_row_groups > 1 and layout.n_column_groups > 1
     for slot in layout.slots:
-        place = f"={slot.row + 1},{slot.column + 1}" if is_mixed else ""
-        words += ["--party", f"{slot.name}{place}"]
+        position = f"={slot.row + 1},{slot.column + 1}" if is_mixed else ""
+        words += ["--party", f"{slot.name}{position}"]
     if layout.n_row_groups == 1:
         words.append("--same-people")
     return shlex.join(words)
 
 
 def format_params(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each parameter, as options and forms take them."""
+    """Yield the name and text of each parameter, as options and forms take them."""
     for name, value in params.items():
         yield name, value if isinstance(value, str) else json.dumps(value)
 
@@ -310,27 +310,48 @@ def check_sizes(
     columns: int,
     evaluation: Evaluation | None = None,
 ) -> None:
-    """Refuse sizes that the session would refuse; without rows all pass.
+    """Refuse sizes that the session would refuse; nothing is checked if rows is None.
 
-    Raises InvalidParameters: above the most rows that the parameters allow, with what
-        lifts it.
-    Raises ProtocolFailed: with what the session would end with.
+    Raises InvalidParameters if the parameters allow fewer rows, with what lifts the limit.
+    Raises ProtocolFailed with the error that would end the session.
     """
     if rows is None:
         return
     sizes = catalogue.protocol_of(params).sizes()
-    most = sizes.most_rows(params, columns)
-    if most is not None and rows > most:
+    max_rows = sizes.most_rows(params, columns)
+    if max_rows is not None and rows > max_rows:
         raise InvalidParameters(
-            f"With these parameters {catalogue.name_of(params)} ends at {most:,} rows. "
+            f"With these parameters {catalogue.name_of(params)} ends at {max_rows:,} rows. "
             f"{sizes.beyond(params)}"
         )
+    text = session_terms.draw_up(
+        "planned",
+        session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
+        simulated=True,
+    )
+    heights = _spread(rows, layout.n_row_groups)
     widths = widths_of(layout, columns)
-    _check_planned(params, layout, rows=rows, widths=widths, evaluation=evaluation)
+    build_member: Any = Member.model_construct  # nobody signs a plan
+    roster = tuple(
+        build_member(
+            slot=slot.name,
+            n_rows=max(1, heights[slot.row]),
+            n_columns=max(1, widths[slot.column]),
+        )
+        for slot in layout.slots
+    )
+    session: SessionContext[Params] = SessionContext(
+        agreement=Agreement.model_construct(terms=text.decode(), roster=roster),
+        agreement_digest="",
+        terms=read_terms(text),
+        params=params,
+        runs=session_terms.runs_of(params, evaluation),
+    )
+    catalogue.protocol_of(params).check_roster(session)
 
 
 def widths_of(layout: Layout, columns: int) -> list[int]:
-    """Return the columns of each group; of the usual number, no group has fewer."""
+    """Return the columns of each group; the usual number is rounded up in every group."""
     groups = layout.n_column_groups
     if columns == USUAL_COLUMNS:
         return [-(-columns // groups)] * groups
@@ -344,7 +365,7 @@ def size_warnings(
     columns: int,
     evaluation: Evaluation | None = None,
 ) -> list[str]:
-    """Return what is large about a session, and what of it may spoil the result."""
+    """Return warnings about a session's size, and about what may spoil its result."""
     warnings = list(
         result_warnings.of_session(params, layout, widths_of(layout, columns))
     )
@@ -361,98 +382,55 @@ def size_warnings(
         )
     if memory >= LARGE_MEMORY:
         warnings.append(f"The analyst takes up to {memory / 1e9:,.1f} GB of memory.")
-    own = rows // len(layout.slots)
+    own_rows = rows // len(layout.slots)
     if evaluation is not None:
-        return warnings + _numbers_that_fit(params, layout, own, evaluation)
-    updates = sizes.updates_that_fit([params], layout, own)
-    most = getattr(params, "max_iter", 0)
-    if updates is not None and updates < most:
+        return warnings + _numbers_that_fit(params, layout, own_rows, evaluation)
+    updates = sizes.updates_that_fit([params], layout, own_rows)
+    max_iter = getattr(params, "max_iter", 0)
+    if updates is not None and updates < max_iter:
         warnings.append(
-            f"With {own} rows a party, its own audit (sums_limit) may stop a session from "
-            f"update {updates + 1} of up to {most} on."
+            f"With {own_rows} rows a party, its own audit (sums_limit) may stop a session from "
+            f"update {updates + 1} of up to {max_iter} on."
         )
     return warnings
 
 
 def _numbers_that_fit(
-    params: Params, layout: Layout, own: int, evaluation: Evaluation
+    params: Params, layout: Layout, own_rows: int, evaluation: Evaluation
 ) -> list[str]:
-    """Return which numbers of clusters leave room for the updates that a run takes."""
+    """Warn if some numbers of clusters have no room for the updates that a run takes."""
     runs = runs_of(params, evaluation)
     sizes = catalogue.protocol_of(params).sizes()
-    fit = []
+    fitting = []
     for n, number in enumerate(evaluation.n_clusters, 1):
-        updates = sizes.updates_that_fit(runs[:n], layout, own)
+        updates = sizes.updates_that_fit(runs[:n], layout, own_rows)
         if updates is None or updates >= _USUAL_UPDATES:
-            fit.append(str(number))
-    if len(fit) == len(runs):
+            fitting.append(str(number))
+    if len(fitting) == len(runs):
         return []
-    some = f"n_clusters {', '.join(fit)}, {len(fit)}" if fit else "none"
-    return [
-        (
-            f"With {own} rows a party, its own audit (sums_limit) has room for "
-            f"{_USUAL_UPDATES} updates of {some} of the {len(runs)} numbers of clusters, and "
-            "may stop the session at others: `coterie party check --rehearse` says how many fit a "
-            "table."
-        )
-    ]
+    share = f"n_clusters {', '.join(fitting)}, {len(fitting)}" if fitting else "none"
+    warning = (
+        f"With {own_rows} rows a party, its own audit (sums_limit) has room for "
+        f"{_USUAL_UPDATES} updates of {share} of the {len(runs)} numbers of clusters, and "
+        "may stop the session at others: `coterie party check --rehearse` says how many fit a "
+        "table."
+    )
+    return [warning]
 
 
 def describe_runs(params: Params, layout: Layout, runs: Evaluation) -> str:
-    """Return what several runs cost, before the session opens, as a sentence."""
-    many = len(runs.n_clusters)
+    """Return a sentence about the cost of several runs."""
+    n_runs = len(runs.n_clusters)
     stages = catalogue.protocol_of(params).stages(params, layout)
     if any(stage.each_run for stage in stages):
         return (
-            f"{many} runs, one after the other: about {many} times the rounds, bytes and "
+            f"{n_runs} runs, one after the other: about {n_runs} times the rounds, bytes and "
             "time of one."
         )
-    return f"{many} runs: {many} times the analyst's work, but rounds and bytes of one."
-
-
-def _check_planned(
-    params: Params,
-    layout: Layout,
-    *,
-    rows: int,
-    widths: Sequence[int],
-    evaluation: Evaluation | None = None,
-) -> None:
-    """Refuse sizes that the protocol would refuse once all parties have joined.
-
-    rows: of all parties together, spread evenly over the row groups.
-    widths: columns of each column group.
-
-    Raises ProtocolFailed, InvalidParameters: with what a session of these sizes would
-        end with.
-    """
-    name = catalogue.name_of(params)
-    text = session_terms.draw_up(
-        "planned",
-        session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
-        simulated=True,
-    )
-    heights = _spread(rows, layout.n_row_groups)
-    planned: Any = Member.model_construct  # nobody signs a plan
-    roster = tuple(
-        planned(
-            slot=slot.name,
-            n_rows=max(1, heights[slot.row]),
-            n_columns=max(1, widths[slot.column]),
-        )
-        for slot in layout.slots
-    )
-    session: SessionContext[Params] = SessionContext(
-        agreement=Agreement.model_construct(terms=text.decode(), roster=roster),
-        agreement_digest="",
-        terms=read_terms(text),
-        params=params,
-        runs=session_terms.runs_of(params, evaluation),
-    )
-    catalogue.protocol(name).check_roster(session)
+    return f"{n_runs} runs: {n_runs} times the analyst's work, but rounds and bytes of one."
 
 
 def _spread(total: int, groups: int) -> list[int]:
-    """Return a number in so many parts that differ by at most one."""
-    each, more = divmod(total, groups)
-    return [each + (group < more) for group in range(groups)]
+    """Split a number into parts that differ by at most one."""
+    size, n_larger = divmod(total, groups)
+    return [size + (group < n_larger) for group in range(groups)]

@@ -1,1 +1,1 @@
-"""The analyst as parties and coordinators reach it: requests, patience, diagnosis."""
+"""The client of the analyst service: requests, retries, diagnosis."""

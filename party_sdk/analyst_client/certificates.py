@@ -1,14 +1,15 @@
-"""Why the certificate of an analyst does not hold here, in a sentence with its remedy."""
+"""Explanations of a refused certificate, each with its remedy."""
 
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
 from clustering_protocols.common.errors import CertificateRefused
 
-# OpenSSL's numbers of what a verification ends with (X509_V_ERR_…)
+# OpenSSL's verification results (X509_V_ERR_…)
 _NOT_YET_VALID: Final = 9
 _EXPIRED: Final = 10
 _ANOTHER_HOST: Final = frozenset({62, 64})
@@ -19,12 +20,10 @@ _TELL: Final = "Tell the administrator of the analyst; nothing was sent."
 def refusal(
     error: ssl.SSLCertVerificationError, host: str, port: int
 ) -> CertificateRefused:
-    """Return what is wrong with the certificate that a host shows.
+    """Return an error that says what is wrong with a host's certificate.
 
-    Where the time is, the host is asked for the certificate once more, without being
-    trusted: verification tells no dates. Nothing else is sent to it.
-
-    error: what the verification ended with.
+    Verification reports no dates, so an expired certificate is fetched once more,
+    unverified. Nothing else is sent to the host.
     """
     where = f"{host}:{port}"
     if error.verify_code == _EXPIRED:
@@ -51,24 +50,15 @@ def refusal(
 
 
 def _describe_expiry(host: str, port: int) -> str:
-    """Return when the certificate ended, or that another one that it rests on did."""
-    ends = _end_of_shown(host, port)
-    if ends is None or ends > datetime.now(UTC):
+    from cryptography import x509  # nobody else here needs it
+
+    expiry = None
+    with suppress(OSError, ValueError):
+        pem = ssl.get_server_certificate((host, port), timeout=_LOOK_SECONDS)
+        expiry = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
+    if expiry is None or expiry > datetime.now(UTC):
         return (
             f"A certificate that {host}:{port} shows has ended: the analyst's own, or one "
             "of its authority."
         )
-    return (
-        f"The analyst's certificate ended on {ends:%Y-%m-%d %H:%M} UTC ({host}:{port})."
-    )
-
-
-def _end_of_shown(host: str, port: int) -> datetime | None:
-    """Return when the certificate that a host shows ends; None if it cannot be asked."""
-    from cryptography import x509  # nobody else here needs it
-
-    try:
-        shown = ssl.get_server_certificate((host, port), timeout=_LOOK_SECONDS)
-        return x509.load_pem_x509_certificate(shown.encode()).not_valid_after_utc
-    except (OSError, ValueError):
-        return None
+    return f"The analyst's certificate ended on {expiry:%Y-%m-%d %H:%M} UTC ({host}:{port})."

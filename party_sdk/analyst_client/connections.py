@@ -1,9 +1,9 @@
-"""Connections to an analyst: what its answers may take of bytes, by route, and of time.
+"""Connections to an analyst, with limits on the size and duration of its answers.
 
-Otherwise anyone who answers at an address could fill the memory of this machine, or keep
-it waiting without end. All requests of the SDK are sent and read by :func:`fetch`. A
-timeout of httpx begins anew with each byte that comes; here a clock runs from the end of a
-request, whether what comes is a handshake with a proxy, a header or content.
+Without them a server could fill this machine's memory, or keep it waiting forever. All
+requests of the SDK go through :func:`fetch`. A timeout of httpx starts again with each
+byte; here one clock runs from the end of a request, over a proxy's handshake, the headers
+and the content.
 """
 
 from __future__ import annotations
@@ -30,65 +30,64 @@ from clustering_protocols.common.limits import BODY_BYTES, JSON_BYTES
 from clustering_protocols.wire.http_headers import is_this_machine
 
 HEAD_SECONDS: Final = 60.0
-"""For how long an answer may take from the end of the request to its first byte of
-content; and its content, before its rate counts. A held request takes 20 of them."""
+"""Time from the end of a request to the first byte of content, and for the content
+before its rate counts. The analyst holds a request for at most 20 of these seconds."""
 
-LEAST_RATE: Final = 16 << 10
-"""Bytes per second of content; an analyst asks the same of what it is sent."""
+MIN_BYTES_PER_SECOND: Final = 16 << 10
+"""Slowest rate of content; the analyst demands the same of an upload."""
 
 DOCUMENT_BYTES: Final = 16 * JSON_BYTES
-"""Largest answer of JSON. The terms are most of it: one byte of what opens a session takes
-at most six where the text of the terms stands in a document."""
+"""Largest answer of JSON. Most of it is the terms, of which one byte takes at most six as a
+text within a document."""
 
-MOST_PAGES: Final = 10_000
-"""Pages of one list: ten million lines of an audit, half a million sessions."""
+MAX_PAGES: Final = 10_000
+"""Pages of one list: enough for ten million audit lines, or half a million sessions."""
 
-_OF_ARRAYS: Final = re.compile(r"/sessions/[^/]+/(task|result|profiles|rounds/.+)$")
+_ARRAY_ROUTES: Final = re.compile(r"/sessions/[^/]+/(task|result|profiles|rounds/.+)$")
 _CGROUP: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 class LateAnswer(httpx.ReadTimeout):
-    """An answer that has not ended when it had to."""
+    """An answer that did not end in time."""
 
     def __init__(self) -> None:
         super().__init__("no whole answer in time")
 
 
 @cache
-def arrays_bytes() -> int:
-    """Return the largest answer of arrays: half of what this machine has of memory.
+def max_array_bytes() -> int:
+    """Return the largest answer of arrays: half of the memory of this machine or container.
 
-    Arrays grow with the rows of all parties, and are read into memory: more could not be
-    used here. Of a container its own memory counts. Where a system does not tell, it is
-    the largest contribution that an analyst takes by default.
+    Arrays grow with the rows of all parties and are read into memory. On a system that
+    does not report its memory, the limit is that of a contribution by default.
     """
-    found = []
+    sizes = []
     with suppress(AttributeError, OSError, ValueError):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(OSError, ValueError):  # "max" where there is no limit
-        found.append(int(_CGROUP.read_text()))
-    return min(found) // 2 if found else BODY_BYTES
+        sizes.append(int(_CGROUP.read_text()))
+    return min(sizes) // 2 if sizes else BODY_BYTES
 
 
-def most_bytes(path: str) -> int:
-    """Return how many bytes the answer to a request of this path may have."""
-    return arrays_bytes() if _OF_ARRAYS.search(path) else DOCUMENT_BYTES
+def max_answer_bytes(path: str) -> int:
+    """Return how many bytes the answer to a request for this path may have."""
+    return max_array_bytes() if _ARRAY_ROUTES.search(path) else DOCUMENT_BYTES
 
 
 class PageCount:
-    """Counts the pages of one list, which no analyst may make endless."""
+    """Counts the pages of one list, so that no analyst can make it endless."""
 
     def __init__(self) -> None:
         self._n_pages = self._n_bytes = 0
 
     def add(self, n_lines: int, n_bytes: int) -> None:
-        """Count a page behind which there is another one.
+        """Count a page that has a successor.
 
-        Raises GuardRefused if it holds no line, or the list is too long to be one.
+        Raises GuardRefused if it holds no line, or the list is too long.
         """
         self._n_pages += 1
         self._n_bytes += n_bytes
-        if n_lines and self._n_pages < MOST_PAGES and self._n_bytes < arrays_bytes():
+        if n_lines and self._n_pages < MAX_PAGES and self._n_bytes < max_array_bytes():
             return
         raise GuardRefused(
             f"The analyst's list has no end: {self._n_pages:,} pages, "
@@ -98,10 +97,10 @@ class PageCount:
 
 
 def fetch(http: httpx.Client, request: httpx.Request) -> httpx.Response:
-    """Send a request and return its answer, read as far as its route allows.
+    """Send a request and return its answer, within the limits of its route.
 
-    Raises GuardRefused if the answer is larger, or compressed.
-    Raises httpx.TransportError if no whole answer came, or not in time.
+    Raises GuardRefused if the answer is too large, or compressed.
+    Raises httpx.TransportError if no complete answer came in time.
     """
     request.headers["Accept-Encoding"] = "identity"
     answer = http.send(request, stream=True)
@@ -121,49 +120,49 @@ def _read(answer: httpx.Response, url: httpx.URL) -> bytes:
             remedy="Ask the administrator of the analyst, or of a proxy on the way, to "
             "send answers as they are (no Content-Encoding).",
         )
-    most = most_bytes(url.path)
+    limit = max_answer_bytes(url.path)
     announced = answer.headers.get("content-length", "")
-    if announced.isdecimal() and int(announced) > most:
-        raise _too_large(url, most)
+    if announced.isdecimal() and int(announced) > limit:
+        raise _too_large(url, limit)
     content = BytesIO()  # hands out its bytes without a copy
     for piece in answer.iter_bytes():
-        if content.tell() + len(piece) > most:
-            raise _too_large(url, most)
+        if content.tell() + len(piece) > limit:
+            raise _too_large(url, limit)
         content.write(piece)
     return content.getvalue()
 
 
-def _too_large(url: httpx.URL, most: int) -> GuardRefused:
-    said = f"The answer of {url.host} has more than {most >> 20:,} MiB"
-    if most == DOCUMENT_BYTES:
+def _too_large(url: httpx.URL, limit: int) -> GuardRefused:
+    sentence = f"The answer of {url.host} has more than {limit >> 20:,} MiB"
+    if limit == DOCUMENT_BYTES:
         return GuardRefused(
-            f"{said}, and no document of an analyst has.",
+            f"{sentence}, and no document of an analyst has.",
             remedy="Nothing of it was kept. Check the address; if it is right, tell the "
             "coordinator.",
         )
     return GuardRefused(
-        f"{said}, half of the memory of this machine.",
+        f"{sentence}, half of the memory of this machine.",
         remedy="Nothing of it was kept. If the session is that large, take part from a "
         "machine with more memory; if not, tell the coordinator.",
     )
 
 
-_KEPT_SECONDS = 5.0  # an idle connection, as httpx has it
+_KEEPALIVE_SECONDS = 5.0  # the default of httpx
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the address of the proxy that the environment names for an address.
+    """Return the address of the environment's proxy for an address, or None.
 
-    None for this machine itself, whatever the environment says: a request to it is
-    plain HTTP, and a proxy would read the key.
+    This machine is never reached through a proxy: a request to it is plain HTTP, so the
+    proxy would read the key.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_this_machine(host) or proxy_bypass(host):
         return None
-    named = getproxies()
-    found = named.get(parts.scheme) or named.get("all")
-    return found if found is None or "://" in found else f"http://{found}"
+    proxies = getproxies()
+    address = proxies.get(parts.scheme) or proxies.get("all")
+    return address if address is None or "://" in address else f"http://{address}"
 
 
 PROXY_REFUSES: Final = "The proxy asks for a name and a password (407)."
@@ -174,7 +173,7 @@ PROXY_REMEDY: Final = (
 
 
 def is_proxy_refusal(error: BaseException) -> bool:
-    """Return whether a proxy refuses to connect without a password."""
+    """Return whether a proxy demands a password."""
     # httpcore has no field for the status of the proxy's answer
     return isinstance(error, httpx.ProxyError) and str(error).startswith("407")
 
@@ -182,13 +181,12 @@ def is_proxy_refusal(error: BaseException) -> bool:
 def open_client(
     url: str, trusted: ssl.SSLContext, *, seconds: float = 60.0
 ) -> httpx.Client:
-    """Return a client for one address, through the proxy of the environment.
+    """Return a client for one address, through the environment's proxy.
 
-    trusted: whose certificates count.
-    seconds: for how long nothing may come or go.
+    trusted: the certificate authorities.
+    seconds: timeout of a single read or write.
 
-    Raises InvalidParameters if the environment names a proxy that is neither http nor
-        https.
+    Raises InvalidParameters if the proxy is neither http nor https.
     """
     return httpx.Client(
         base_url=url,
@@ -200,48 +198,48 @@ def open_client(
 def _pool(proxy: str | None, trusted: ssl.SSLContext) -> httpcore.ConnectionPool:
     if proxy is None:
         return httpcore.ConnectionPool(
-            trusted, keepalive_expiry=_KEPT_SECONDS, network_backend=_Network()
+            trusted, keepalive_expiry=_KEEPALIVE_SECONDS, network_backend=_Network()
         )
-    named = httpx.Proxy(proxy)
-    if named.url.scheme not in {"http", "https"}:
+    parsed = httpx.Proxy(proxy)
+    if parsed.url.scheme not in {"http", "https"}:
         raise InvalidParameters(
             "The proxy of the environment is neither http:// nor https://.",
             remedy="Name one that is: HTTPS_PROXY, HTTP_PROXY; or none for this host: "
             "NO_PROXY.",
         )
     return httpcore.HTTPProxy(
-        _core(named.url),
-        proxy_auth=named.raw_auth,
-        proxy_headers=named.headers.raw,
+        _core_url(parsed.url),
+        proxy_auth=parsed.raw_auth,
+        proxy_headers=parsed.headers.raw,
         ssl_context=trusted,
-        keepalive_expiry=_KEPT_SECONDS,
+        keepalive_expiry=_KEEPALIVE_SECONDS,
         network_backend=_Network(),
     )
 
 
-def _core(url: httpx.URL) -> httpcore.URL:
+def _core_url(url: httpx.URL) -> httpcore.URL:
     return httpcore.URL(
         scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
     )
 
 
 class _Connections(httpx.BaseTransport):
-    """What httpx sends with, over connections with a clock."""
+    """The transport of httpx, over connections with a clock."""
 
     def __init__(self, pool: httpcore.ConnectionPool) -> None:
         self._pool = pool
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; return its answer, whose content is yet to come."""
-        sent = httpcore.Request(
+        """Send a request; return its answer before the content is read."""
+        core_request = httpcore.Request(
             request.method,
-            _core(request.url),
+            _core_url(request.url),
             headers=request.headers.raw,
             content=request.stream,
             extensions=request.extensions,
         )
-        with _as_of_httpx():
-            answer = self._pool.handle_request(sent)
+        with _httpx_errors():
+            answer = self._pool.handle_request(core_request)
         stream = answer.extensions["network_stream"]
         if isinstance(stream, _TimedStream):
             stream.begin_content()
@@ -259,7 +257,7 @@ class _Content(httpx.SyncByteStream):
         self._answer = answer
 
     def __iter__(self) -> Iterator[bytes]:
-        with _as_of_httpx():
+        with _httpx_errors():
             yield from self._answer.iter_stream()
 
     def close(self) -> None:
@@ -276,8 +274,7 @@ _ERRORS = (
 
 
 @contextmanager
-def _as_of_httpx() -> Iterator[None]:
-    """Raise the error of httpx that has the same name."""
+def _httpx_errors() -> Iterator[None]:
     try:
         yield
     except _ERRORS as error:
@@ -285,7 +282,7 @@ def _as_of_httpx() -> Iterator[None]:
 
 
 class _Network(httpcore.NetworkBackend):
-    """Connects as httpcore does, with a clock in each connection."""
+    """httpcore's backend, with a clock in each connection."""
 
     def __init__(self) -> None:
         self._plain = httpcore.SyncBackend()
@@ -305,7 +302,7 @@ class _Network(httpcore.NetworkBackend):
 
 
 class _TimedStream(httpcore.NetworkStream):
-    """A connection whose clock starts with each write, and for content once more."""
+    """A connection whose clock starts with each write, and again with the content."""
 
     def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
@@ -313,30 +310,30 @@ class _TimedStream(httpcore.NetworkStream):
         self._rate = inf
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        """Send bytes; what comes now is the head of an answer."""
+        """Send bytes, and start the clock of the answer's head."""
         self._inner.write(buffer, timeout)
         self._start(inf)
 
     def begin_content(self) -> None:
-        """Start the clock of the content: each byte lengthens its time."""
-        self._start(LEAST_RATE)
+        """Start the clock of the content, which each byte extends."""
+        self._start(MIN_BYTES_PER_SECOND)
 
     def _start(self, rate: float) -> None:
         self._until = time.monotonic() + HEAD_SECONDS
         self._rate = rate
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Return what comes; raise :class:`LateAnswer` once the time is up."""
-        left = self._until - time.monotonic()
-        if left <= 0:
+        """Return the next bytes; raise :class:`LateAnswer` once the time is up."""
+        seconds_left = self._until - time.monotonic()
+        if seconds_left <= 0:
             raise LateAnswer
-        longest = left if timeout is None else min(left, timeout)
+        longest = seconds_left if timeout is None else min(seconds_left, timeout)
         try:
-            found = self._inner.read(max_bytes, None if longest == inf else longest)
+            data = self._inner.read(max_bytes, None if longest == inf else longest)
         except httpcore.ReadTimeout:
             raise LateAnswer from None
-        self._until += len(found) / self._rate
-        return found
+        self._until += len(data) / self._rate
+        return data
 
     def close(self) -> None:
         """Close the connection."""
@@ -354,5 +351,5 @@ class _TimedStream(httpcore.NetworkStream):
         )
 
     def get_extra_info(self, info: str) -> Any:
-        """Return what the connection beneath knows of itself."""
+        """Return a property of the underlying connection."""
         return self._inner.get_extra_info(info)

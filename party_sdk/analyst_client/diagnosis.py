@@ -1,6 +1,6 @@
-"""What stands between this machine and an analyst: each finding with its remedy.
+"""Checks of this machine and of the way to an analyst, each with a remedy.
 
-Nothing of a session is sent. An invitation's address is asked, its secrets are not.
+Nothing of a session is sent: of an invitation only the address is used.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from party_sdk.analyst_client.transport import (
 from party_sdk.home.identities import OwnIdentity
 from party_sdk.home.store import FILE, store_of
 
-_MOST_SECONDS: Final = 60.0
-_LEAST_BYTES: Final = 1 << 30
-_PATIENCE: Final = 10.0
+_MAX_CLOCK_SECONDS: Final = 60.0
+_MIN_FREE_BYTES: Final = 1 << 30
+_TIMEOUT_SECONDS: Final = 10.0
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _NETWORK_KINDS: Final = (
     "nfs", "cifs", "smb", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "9p",
@@ -48,45 +48,53 @@ _NETWORK_KINDS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check has found.
+    """The result of one check.
 
-    check: what was looked at, in a word.
-    said: a sentence.
-    remedy: what to do; empty where all is well.
+    check: its name, a word.
+    text: a sentence.
+    remedy: what to do; empty if all is well.
+    is_optional: whether the remedy is a recommendation.
     """
 
     check: str
-    good: bool
-    said: str
+    text: str
     remedy: str = ""
+    is_optional: bool = False
+
+    @property
+    def good(self) -> bool:
+        """Return whether nothing has to be done."""
+        return self.is_optional or not self.remedy
 
 
-def look_at_home(home: Path) -> Iterator[CheckResult]:
-    """Yield what is found on this machine: versions, permissions, room."""
-    here = ".".join(map(str, sys.version_info[:3]))
-    yield _good("versions", f"coterie {read_build()}, Python {here}.")
+def check_home(home: Path) -> Iterator[CheckResult]:
+    """Check versions, permissions and disk space of this machine."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    yield CheckResult("versions", f"coterie {read_build()}, Python {python}.")
     if not IS_BUILT:
-        said = "No library of kernels: sessions compute in numpy, ten times slower."
-        remedy = "Install a C compiler (gcc), then coterie again. Results are the same."
-        yield CheckResult(check="kernels", good=True, said=said, remedy=remedy)
-    if not home.exists():
-        yield _good("home", f"{home} is made on first use.")
-    else:
-        yield from _permissions(home)
-    place = next(folder for folder in (home, *home.parents) if folder.exists())
-    free = shutil.disk_usage(place).free
-    told = f"{free / (1 << 30):.1f} GiB are free in {place}"
-    if free < _LEAST_BYTES:
-        yield _bad(
-            "disk", f"Only {told}.", "Free at least 1 GiB, or name another --home."
+        yield CheckResult(
+            "kernels",
+            "No library of kernels: sessions compute in numpy, ten times slower.",
+            "Install a C compiler (gcc), then coterie again. Results are the same.",
+            is_optional=True,
         )
+    if not home.exists():
+        yield CheckResult("home", f"{home} is made on first use.")
     else:
-        yield _good("disk", f"{told}.")
+        yield from _check_permissions(home)
+    folder = next(path for path in (home, *home.parents) if path.exists())
+    free = shutil.disk_usage(folder).free
+    space = f"{free / (1 << 30):.1f} GiB are free in {folder}"
+    if free < _MIN_FREE_BYTES:
+        remedy = "Free at least 1 GiB, or name another --home."
+        yield CheckResult("disk", f"Only {space}.", remedy)
+    else:
+        yield CheckResult("disk", f"{space}.")
 
 
-def _permissions(home: Path) -> Iterator[CheckResult]:
+def _check_permissions(home: Path) -> Iterator[CheckResult]:
     open_to_others = [
         path
         for path in (home, home / FILE)
@@ -94,170 +102,170 @@ def _permissions(home: Path) -> Iterator[CheckResult]:
     ]
     for path in open_to_others:
         mode = "700" if path.is_dir() else "600"
-        said = f"Other users of this machine may read or enter {path}."
-        yield _bad("home", said, f"chmod {mode} {path}")
+        text = f"Other users of this machine may read or enter {path}."
+        yield CheckResult("home", text, f"chmod {mode} {path}")
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-        said = f"You may not read and write in {home}."
-        yield _bad("home", said, "Run as its owner, or name another --home.")
+        text = f"You may not read and write in {home}."
+        yield CheckResult("home", text, "Run as its owner, or name another --home.")
     elif not open_to_others:
-        yield _good("home", f"{home} is yours alone.")
+        yield CheckResult("home", f"{home} is yours alone.")
     if kind := network_file_system(home):
-        said = f"{home} lies on a network file system ({kind}): its locks may not hold."
-        yield _bad("home", said, "Name a --home on a disk of this machine.")
+        text = f"{home} lies on a network file system ({kind}): its locks may not hold."
+        yield CheckResult("home", text, "Name a --home on a disk of this machine.")
     if damage := store_of(home).check():
-        yield _bad("database", damage, "Put back a copy of the home.")
+        yield CheckResult("database", damage, "Put back a copy of the home.")
     elif OwnIdentity(home).stored:
-        yield _good("key", "The institution's key is there.")
+        yield CheckResult("key", "The institution's key is there.")
     else:
-        yield _good("key", "No key of the institution yet: it is made on first use.")
+        text = "No key of the institution yet: it is made on first use."
+        yield CheckResult("key", text)
 
 
 def network_file_system(home: Path, mounts: Path = _MOUNTS) -> str:
-    """Return the kind of the network file system of a folder; empty if it is on none.
+    """Return the kind of the network file system of a folder, or an empty text.
 
-    mounts: what the kernel says of them; other systems than Linux say nothing.
+    mounts: the kernel's list, which only Linux has.
     """
     if not mounts.exists():
         return ""
-    place = home.resolve()
+    resolved = home.resolve()
     kinds: dict[Path, str] = {}
     for line in mounts.read_text().splitlines():
-        mounted, _, described = line.partition(" - ")
+        mounted, _, file_system = line.partition(" - ")
         point = mounted.split()[4].encode().decode("unicode_escape")
-        kinds[Path(point)] = described.split()[0]
-    kind = next((kinds[each] for each in (place, *place.parents) if each in kinds), "")
+        kinds[Path(point)] = file_system.split()[0]
+    folders = (resolved, *resolved.parents)
+    kind = next((kinds[folder] for folder in folders if folder in kinds), "")
     return kind if kind.startswith(_NETWORK_KINDS) else ""
 
 
-def look_at_analyst(
+def check_analyst(
     url: str, *, now: Callable[[], datetime] | None = None
 ) -> Iterator[CheckResult]:
-    """Yield what is found on the way to an analyst; it ends where the way does.
+    """Check the way to an analyst, as far as it goes.
 
-    now: the clock that is held against the analyst's; by default this machine's.
+    now: the clock to compare with the analyst's; by default this machine's.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or (443 if parts.scheme == "https" else 80)
     proxy = proxy_of(url)
     if proxy is not None:
-        shown = urlsplit(proxy)
-        where = f"{shown.hostname}:{shown.port}" if shown.port else f"{shown.hostname}"
-        said = (
-            f"Requests to {host} go through the proxy {where} (HTTPS_PROXY, NO_PROXY)."
+        address = urlsplit(proxy)
+        name = (
+            f"{address.hostname}:{address.port}" if address.port else address.hostname
         )
-        yield _good("proxy", said)
+        text = (
+            f"Requests to {host} go through the proxy {name} (HTTPS_PROXY, NO_PROXY)."
+        )
+        yield CheckResult("proxy", text)
     else:
-        yield _good("proxy", f"No proxy is used for {host}.")
-        direct = list(_direct(host, port))
+        yield CheckResult("proxy", f"No proxy is used for {host}.")
+        direct = list(_check_connection(host, port))
         yield from direct
         if not direct[-1].good:
             return
     yield from _check_answer(url, now or (lambda: datetime.now(UTC)))
 
 
-def _direct(host: str, port: int) -> Iterator[CheckResult]:
-    """Yield whether a name resolves and its port answers."""
+def _check_connection(host: str, port: int) -> Iterator[CheckResult]:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
         remedy = (
             "Check the invitation's address; ask your IT whether the name resolves."
         )
-        yield _bad("address", f"The name {host} does not resolve.", remedy)
+        yield CheckResult("address", f"The name {host} does not resolve.", remedy)
         return
-    addresses = ", ".join(sorted({str(entry[4][0]) for entry in found}))
-    yield _good("address", f"{host} is {addresses}.")
+    addresses = ", ".join(sorted({str(entry[4][0]) for entry in entries}))
+    yield CheckResult("address", f"{host} is {addresses}.")
     try:
-        socket.create_connection((host, port), _PATIENCE).close()
+        socket.create_connection((host, port), _TIMEOUT_SECONDS).close()
     except OSError as error:
-        why = error.strerror or "no answer"
-        said = f"No connection to {host}, port {port}: {why}."
-        remedy = (
+        reason = error.strerror or "no answer"
+        yield CheckResult(
+            "connection",
+            f"No connection to {host}, port {port}: {reason}.",
             f"Ask your IT to let TCP out to {host}:{port}, or name the proxy in "
-            "HTTPS_PROXY; ask the coordinator whether the analyst runs."
+            "HTTPS_PROXY; ask the coordinator whether the analyst runs.",
         )
-        yield _bad("connection", said, remedy)
         return
-    yield _good("connection", f"{host}, port {port} answers.")
+    yield CheckResult("connection", f"{host}, port {port} answers.")
 
 
 def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult]:
-    """Yield what an answer of the analyst shows: TLS, who answers, the time."""
+    """Check what one answer of the analyst shows: TLS, the server's kind, the time."""
     begin = now()
     try:
-        with open_http(url, seconds=_PATIENCE) as http:
+        with open_http(url, seconds=_TIMEOUT_SECONDS) as http:
             answer = fetch(http, http.build_request("GET", "/v1/identity"))
     except httpx.HTTPError as error:
         yield _explain_failure(error, httpx.URL(url))
         return
     except GuardRefused as error:
-        yield _bad("analyst", error.detail, error.remedy)
+        yield CheckResult("analyst", error.detail, error.remedy)
         return
     end = now()
     if url.startswith("https"):
-        whose = (
+        authority = (
             "the authority of COTERIE_CA_FILE"
             if authority_file()
             else "an authority known here"
         )
-        yield _good("TLS", f"The certificate is valid, and from {whose}.")
+        text = f"The certificate is valid, and from {authority}."
     else:
-        yield _good("TLS", "Plain http: for this machine or a protected network alone.")
-    yield _who_answers(url, answer)
-    yield _clock(answer.headers.get("date"), begin, end)
+        text = "Plain http: for this machine or a protected network alone."
+    yield CheckResult("TLS", text)
+    yield _identify_peer(url, answer)
+    yield _compare_clocks(answer.headers.get("date"), begin + (end - begin) / 2)
 
 
-def _who_answers(url: str, answer: httpx.Response) -> CheckResult:
-    """Return whether an analyst answers, its proxy in its place, or somebody else."""
+def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
+    """Return whether an analyst answers, or a proxy or another server instead."""
     if answer.status_code == httpx.codes.OK and "key" in answer.text:
-        return _good("analyst", "An analyst answers.")
+        return CheckResult("analyst", "An analyst answers.")
     try:
         raise_problem(answer.status_code, media_type_of(answer), answer.content)
     except Internal:
         pass  # no problem of the closed list
     except Unavailable as error:
-        said = f"The analyst is there, but cannot answer now: {error.detail}"
-        remedy = (
-            "Wait, and try again; if it stays, tell the administrator of the analyst."
+        return CheckResult(
+            "analyst",
+            f"The analyst is there, but cannot answer now: {error.detail}",
+            "Wait, and try again; if it stays, tell the administrator of the analyst.",
         )
-        return _bad("analyst", said, remedy)
     except CoterieError as error:
-        return _bad("analyst", f"The analyst refuses: {error.detail}", error.remedy)
-    said = f"Something answers at {url} (status {answer.status_code}), but no analyst."
-    remedy = "Check the address; a proxy or a firewall may answer in its place."
-    return _bad("analyst", said, remedy)
+        return CheckResult(
+            "analyst", f"The analyst refuses: {error.detail}", error.remedy
+        )
+    return CheckResult(
+        "analyst",
+        f"Something answers at {url} (status {answer.status_code}), but no analyst.",
+        "Check the address; a proxy or a firewall may answer in its place.",
+    )
 
 
 def _explain_failure(error: httpx.HTTPError, url: httpx.URL) -> CheckResult:
     if (final := explain_failure(error, url)) is not None:
         check = "proxy" if is_proxy_refusal(error) else "TLS"
-        return _bad(check, final.detail, final.remedy)
-    checked = "Check http:// or https://, and the proxy"
-    remedy = "Check the proxy" if url.scheme == "https" else checked
-    said = "The connection was made, but no answer came."
-    return _bad("analyst", said, f"{remedy}; ask the coordinator whether it runs.")
-
-
-def _clock(told: str | None, begin: datetime, end: datetime) -> CheckResult:
-    if told is None:
-        return _good("clock", "The analyst does not say what time it is.")
-    theirs = parsedate_to_datetime(told)
-    middle = begin + (end - begin) / 2
-    seconds = (middle - theirs).total_seconds()
-    if abs(seconds) <= _MOST_SECONDS:
-        return _good("clock", "This clock and the analyst's agree within a minute.")
-    fast = "ahead of" if seconds > 0 else "behind"
-    said = f"This clock is {abs(seconds):,.0f} seconds {fast} the analyst's."
-    remedy = (
-        "Set this machine's clock by a time server (NTP): deadlines go by the time."
+        return CheckResult(check, final.detail, final.remedy)
+    scheme = "" if url.scheme == "https" else "http:// or https://, and "
+    remedy = f"Check {scheme}the proxy; ask the coordinator whether it runs."
+    return CheckResult(
+        "analyst", "The connection was made, but no answer came.", remedy
     )
-    return _bad("clock", said, remedy)
 
 
-def _good(check: str, said: str) -> CheckResult:
-    return CheckResult(check=check, good=True, said=said)
-
-
-def _bad(check: str, said: str, remedy: str) -> CheckResult:
-    return CheckResult(check=check, good=False, said=said, remedy=remedy)
+def _compare_clocks(header: str | None, local_time: datetime) -> CheckResult:
+    if header is None:
+        return CheckResult("clock", "The analyst does not say what time it is.")
+    seconds = (local_time - parsedate_to_datetime(header)).total_seconds()
+    if abs(seconds) <= _MAX_CLOCK_SECONDS:
+        text = "This clock and the analyst's agree within a minute."
+        return CheckResult("clock", text)
+    direction = "ahead of" if seconds > 0 else "behind"
+    return CheckResult(
+        "clock",
+        f"This clock is {abs(seconds):,.0f} seconds {direction} the analyst's.",
+        "Set this machine's clock by a time server (NTP): deadlines go by the time.",
+    )

@@ -1,4 +1,4 @@
-"""The analyst over HTTP: each call is one of its endpoints."""
+"""The analyst over HTTP: each call is one endpoint, documented in ``analyst``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners, Transpor
 
 _M = TypeVar("_M", bound=BaseModel)
 
-_STOP_PATIENCE: Final = 10.0  # seconds: an operator waits to read why it stopped
+_STOP_SECONDS: Final = 10.0  # seconds: an operator waits to read why it stopped
 
 
 def connect(
@@ -48,15 +48,15 @@ def connect(
 ) -> HttpAnalyst:
     """Return the analyst at an address.
 
-    address: https://…; plain http is accepted for this machine.
+    address: https://…; plain http is accepted for this machine only.
     ca_file: PEM file of the institution's certificate authority, trusted instead of the
         usual ones; by default that of ``COTERIE_CA_FILE``.
     patience: seconds for which a request is repeated while the analyst does not answer.
-    listeners: who is told meanwhile.
+    listeners: callbacks for the time without an answer.
     http: a client to use instead, for example in tests.
 
-    Raises InvalidParameters if the address is none, or a file holds no certificate.
-    Raises GuardRefused of plain http beyond this machine.
+    Raises InvalidParameters if the address is invalid, or a file holds no certificate.
+    Raises GuardRefused for plain http to another machine.
     """
     transport = Transport(
         address, ca_file=ca_file, patience=patience, listeners=listeners, http=http
@@ -75,44 +75,35 @@ class HttpAnalyst(CoordinatedAnalyst):
         self._secret = secret
 
     def close(self) -> None:
-        """Close all connections, those of all callers."""
         self._transport.close()
 
     def as_party(self, token: str) -> HttpAnalyst:
-        """Return the same analyst, seen with a party's token."""
         return HttpAnalyst(self._transport, token)
 
     def as_coordinator(self, key: str) -> HttpAnalyst:
-        """Return the same analyst, seen with a coordinator's key."""
         return HttpAnalyst(self._transport, key)
 
     def put_session(self, session: str, body: Mapping[str, Any]) -> SessionStatus:
-        """Open a session; repeating it changes nothing."""
         return self._read(SessionStatus, "PUT", f"/v1/sessions/{session}", json=body)
 
     def session(self, session: str) -> SessionStatus:
-        """Return where a session stands."""
         return self._read(SessionStatus, "GET", f"/v1/sessions/{session}")
 
     def sessions(
         self, after: str = "", filters: Mapping[str, str] = MappingProxyType({})
     ) -> SessionPage:
-        """Return a page of sessions."""
         params = {**filters, "after": after}
         return self._read(SessionPage, "GET", "/v1/sessions", params=params)
 
     def cancel(self, session: str, reason: str = "") -> SessionStatus:
-        """End a session."""
-        said = {"json": {"reason": reason}} if reason else {}
+        body = {"json": {"reason": reason}} if reason else {}
         path = f"/v1/sessions/{session}/cancel"
-        return self._read(SessionStatus, "POST", path, **said)
+        return self._read(SessionStatus, "POST", path, **body)
 
     def identity(self) -> str:
-        """Return the key under which the analyst says that it signs."""
         return self._read(AnalystIdentity, "GET", "/v1/identity").key
 
     def audit(self, session: str) -> tuple[list[str], str]:
-        """Return all lines of a session's audit, and the signature under the last."""
         lines: list[str] = []
         signature = ""
         after: int | None = 0
@@ -128,12 +119,10 @@ class HttpAnalyst(CoordinatedAnalyst):
         return lines, signature
 
     def choose(self, session: str, n_clusters: int) -> SessionStatus:
-        """Choose the run that counts; return where the session stands."""
         path, body = f"/v1/sessions/{session}/choice", {"n_clusters": n_clusters}
         return self._read(SessionStatus, "PUT", path, json=body)
 
     def extend(self, session: str, deadline: datetime) -> SessionStatus:
-        """Let a session wait longer; return where it stands."""
         path, body = (
             f"/v1/sessions/{session}/deadline",
             {"deadline": deadline.isoformat()},
@@ -141,60 +130,48 @@ class HttpAnalyst(CoordinatedAnalyst):
         return self._read(SessionStatus, "PUT", path, json=body)
 
     def profiles(self, session: str) -> tuple[Profile, ...]:
-        """Return what the clusters are like, where everybody may read it."""
         path = f"/v1/sessions/{session}/profiles"
         return self._read(Profiles, "GET", path).profiles
 
     def delete(self, session: str) -> None:
-        """Remove all of a session but its audit; repeating it changes nothing."""
         self._send("DELETE", f"/v1/sessions/{session}")
 
     def invite(self, session: str, slots: Sequence[str] | None) -> dict[str, str]:
-        """Return one-time codes by slot."""
         body = {"slots": None if slots is None else list(slots)}
         path = f"/v1/sessions/{session}/invitations"
         return self._read(Codes, "POST", path, json=body).codes
 
     def add_receiver(self, session: str, address: str) -> ReceiverAdded:
-        """Leave an address to be told at."""
         path, body = _receivers(session), {"address": address}
         return self._read(ReceiverAdded, "POST", path, json=body)
 
     def receivers(self, session: str) -> Receivers:
-        """Return the caller's addresses."""
         return self._read(Receivers, "GET", _receivers(session))
 
     def remove_receiver(self, session: str, receiver_id: str) -> None:
-        """Have an address told no more; repeating it changes nothing."""
         self._send("DELETE", f"{_receivers(session)}/{receiver_id}")
 
     def preview(self, code: str) -> Preview:
-        """Return what a code is for; nothing is used up."""
         return self._read(Preview, "POST", "/v1/join/preview", json={"code": code})
 
     def join(self, code: str, member: Member, proof: str) -> str:
-        """Take the slot of a code and return the party's token."""
-        line = member.model_dump(mode="json")
-        body = {"code": code, "member": line, "proof": proof}
+        entry = member.model_dump(mode="json")
+        body = {"code": code, "member": entry, "proof": proof}
         return self._read(Joined, "POST", "/v1/join", json=body).token
 
     def decline(self, code: str, state: SlotState, reason: str) -> None:
-        """Say why the party of a code does not join: refused by a check, or declined."""
         body = {"code": code, "state": state.value, "reason": reason}
         self._send("POST", "/v1/join/decline", json=body)
 
     def stop(self, session: str, reason: StopReason | None) -> None:
-        """Say that the caller's party stopped, or is held no more where no reason is."""
         path, body = f"/v1/sessions/{session}/stopped", {"reason": reason}
-        patience = min(self._transport.patience, _STOP_PATIENCE)
+        patience = min(self._transport.patience, _STOP_SECONDS)
         self._send("POST", path, json=body, patience=patience)
 
     def agreement(self, session: str) -> bytes:
-        """Return the exact bytes of the agreement."""
         return self._send("GET", f"/v1/sessions/{session}/agreement").content
 
     def task(self, session: str, wait: float) -> bytes | None:
-        """Return the open task, or None if there was none for ``wait`` seconds."""
         path = f"/v1/sessions/{session}/task"
         response = self._send("GET", path, params={"wait": str(wait)})
         return response.content if response.status_code == httpx.codes.OK else None
@@ -209,28 +186,21 @@ class HttpAnalyst(CoordinatedAnalyst):
         *,
         digest: str = "",
     ) -> tuple[Receipt, bytes | None]:
-        """Send a contribution; return the receipt, and the next task if there is one.
-
-        wait: for how many seconds the analyst may wait for the next task.
-        digest: SHA-256 (hex) of the content, where it is known.
-        """
         path = f"/v1/sessions/{session}/rounds/{round_}/attempts/{attempt}/contribution"
         headers = requests.contribution_headers(content, digest)
         if wait:
             headers |= wait_header(wait)
         response = self._send("PUT", path, content=content, headers=headers)
-        told = receipt_in(response.headers)
-        if told is None:
+        header = receipt_in(response.headers)
+        if header is None:
             return parse_answer(Receipt, response.content), None
-        return parse_answer(Receipt, told), response.content or None
+        return parse_answer(Receipt, header), response.content or None
 
     def result(self, session: str) -> bytes:
-        """Return the caller's result."""
         return self._send("GET", f"/v1/sessions/{session}/result").content
 
-    def _read(self, model: type[_M], method: str, path: str, **sent: Any) -> _M:
-        """Send, and return what the answer says; raises as :func:`_parse_answer` does."""
-        return parse_answer(model, self._send(method, path, **sent).content)
+    def _read(self, model: type[_M], method: str, path: str, **options: Any) -> _M:
+        return parse_answer(model, self._send(method, path, **options).content)
 
     def _send(
         self,

@@ -1,16 +1,16 @@
 """Invitations: one string with everything that a party needs to join.
 
-The analyst's address, and after the ``#`` what names the session: the one-time code,
-which is sent to the analyst, and the session secret, which never is (the part of an
-address after ``#`` is not sent by any HTTP client). Then the digest of the terms, the
-coordinator's public key, and the signature with which the coordinator stands for them:
-terms that the analyst has changed do not fit.
+Before the ``#`` stands the analyst's address. After it come session, slot, the one-time
+code, which is sent to the analyst, and the session secret, which is not: no HTTP client
+sends the part of an address after ``#``. The rest is the digest of the terms, the
+coordinator's public key and its signature, so the analyst cannot change the terms.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from clustering_protocols.common.errors import InvitationUnreadable, KeyNotAuthentic
 from clustering_protocols.common.limits import NAME_PATTERN
@@ -41,48 +41,39 @@ class Invitation:
 
     @classmethod
     def parse(cls, text: str) -> Invitation:
-        """Return the invitation in a string, such as a mail that has wrapped it.
+        """Return the invitation in a text, such as a mail that wrapped its lines.
 
-        Raises InvitationUnreadable if it is none, or the coordinator did not sign what
-            it says of the terms.
+        Raises InvitationUnreadable if there is none, or its signature is wrong.
         """
         before, mark, after = text.rpartition(f"#{_VERSION}/")
         words = before.split()
         address = words[-1].lstrip("<(\"'") if words else ""
-        found = _FORM.match(address + mark + re.sub(r"[\s>]+", "", after))
-        if found is None:
+        match = _FORM.match(address + mark + re.sub(r"[\s>]+", "", after))
+        if match is None:
             raise InvitationUnreadable(
                 "This is not an invitation; it has the form "
                 f"https://analyst#{_VERSION}/session/slot/code/secret/terms/"
                 "coordinator/signature."
             )
-        if wrong := mistaken(found["url"]):
-            raise InvitationUnreadable(f"The invitation's address is none. {wrong}")
+        if problem := mistaken(match["url"]):
+            raise InvitationUnreadable(f"The invitation's address is none. {problem}")
         try:
             check_terms_signature(
-                found["coordinator"], found["terms"], found["signature"]
+                match["coordinator"], match["terms"], match["signature"]
             )
         except KeyNotAuthentic:
             raise InvitationUnreadable(
                 "This is not an invitation as its coordinator signed it."
             ) from None
-        return cls(
-            url=found["url"],
-            session=found["session"],
-            slot=found["slot"],
-            code=found["code"],
-            secret=bytes.fromhex(found["secret"]),
-            terms=found["terms"],
-            coordinator=found["coordinator"],
-            signature=found["signature"],
-        )
+        fields: dict[str, Any] = match.groupdict()
+        return cls(**fields | {"secret": bytes.fromhex(match["secret"])})
 
-    def is_of_same_analyst(self, other: Invitation) -> bool:
-        """Return whether both name one address, however it is written."""
-        return are_same(self.url, other.url)
+    def is_of_same_analyst(self, invitation: Invitation) -> bool:
+        """Return whether both name the same address, however it is written."""
+        return are_same(self.url, invitation.url)
 
     def __str__(self) -> str:
-        """Return the string to hand over, on a channel that the analyst cannot read."""
-        named = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
-        signed = f"{self.terms}/{self.coordinator}/{self.signature}"
-        return f"{self.url}#{_VERSION}/{named}/{signed}"
+        """Return the text to hand over, on a channel that the analyst cannot read."""
+        slot_part = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
+        terms_part = f"{self.terms}/{self.coordinator}/{self.signature}"
+        return f"{self.url}#{_VERSION}/{slot_part}/{terms_part}"

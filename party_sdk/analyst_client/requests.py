@@ -27,29 +27,29 @@ if TYPE_CHECKING:  # answers from files need none
     import httpx
 
 PROBLEM_TYPE: Final = "application/problem+json"
-_OURS: Final = frozenset({"application/json", MEDIA_TYPE})
+_MEDIA_TYPES: Final = frozenset({"application/json", MEDIA_TYPE})
 
-_MOST_READ: Final = 4000
-"""Characters of a problem's text that are shown."""
+_MAX_TEXT_LENGTH: Final = 4000
+"""Characters that are shown of a problem's text."""
 
 _M = TypeVar("_M", bound=BaseModel)
 
 
 def content_digest(content: bytes, digest: str = "") -> str:
-    """Return the Content-Digest of a body (RFC 9530), whose SHA-256 may be known."""
+    """Return the Content-Digest of a body (RFC 9530); digest: its SHA-256, if known."""
     return digest_field(digest or sha256(content).hexdigest())
 
 
 def contribution_headers(content: bytes, digest: str = "") -> dict[str, str]:
-    """Return the headers of an upload, whose SHA-256 (hex) may be known."""
+    """Return the headers of an upload; digest: its SHA-256 (hex), if known."""
     announced = content_digest(content, digest)
     return {"Content-Type": MEDIA_TYPE, "Content-Digest": announced}
 
 
 def bearer(secret: str | None) -> dict[str, str]:
-    """Return the header that says who is asking.
+    """Return the header of a bearer token.
 
-    Raises :class:`Unauthenticated` of what can be no key: it would not travel.
+    Raises Unauthenticated if the secret holds characters that no header can carry.
     """
     if not secret:
         return {}
@@ -59,28 +59,25 @@ def bearer(secret: str | None) -> dict[str, str]:
 
 
 def media_type_of(response: httpx.Response) -> str:
-    """Return the media type of a response; empty where it names none."""
-    media_type: str = response.headers.get("content-type", "")
-    return media_type
+    """Return the media type of a response, or an empty text."""
+    return str(response.headers.get("content-type", ""))
 
 
 def raise_problem(status: int, media_type: str, content: bytes) -> None:
-    """Raise the exception of the same name, where an answer is a problem.
+    """Raise the exception of a problem document.
 
-    A page of a proxy, even under a status of success, is a problem too.
-
-    status: of HTTP.
+    A proxy's page counts as a problem, even with a status of success.
     """
     kind = media_type.partition(";")[0].strip()
     is_success = HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
-    if is_success and (kind in _OURS or not content):
+    if is_success and (kind in _MEDIA_TYPES or not content):
         return
     document = _read_document(content) if kind == PROBLEM_TYPE else {}
     detail = _text_in(document, "detail") or f"HTTP status {status}."
     try:
         problem = Problem.of_slug(str(document.get("type")))
     except KeyError:
-        # to ask again changes nothing where there is no such page
+        # Internal is retried, and a missing page will not appear
         error = InvalidParameters if status == HTTPStatus.NOT_FOUND else Internal
         raise error(f"{detail} This is not an analyst of coterie.") from None
     if problem is Problem.SESSION_OVER:
@@ -90,10 +87,9 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
 
 
 def parse_answer(model: type[_M], content: bytes) -> _M:
-    """Return what an answer says.
+    """Return an answer of JSON.
 
-    Raises VersionMismatch if it is none that this release reads, a state of a newer one
-        for example.
+    Raises VersionMismatch if this release cannot read it, for example a new state.
     """
     try:
         return model.model_validate_json(content)
@@ -110,6 +106,5 @@ def _read_document(content: bytes) -> Mapping[str, Any]:
 
 
 def _text_in(document: Mapping[str, Any], name: str) -> str:
-    """Return a text of a problem as far as somebody reads it; empty if it is none."""
     text = document.get(name)
-    return text[:_MOST_READ] if isinstance(text, str) else ""
+    return text[:_MAX_TEXT_LENGTH] if isinstance(text, str) else ""

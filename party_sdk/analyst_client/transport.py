@@ -1,4 +1,4 @@
-"""Sending: one HTTP connection pool, patience, and a clear word when it runs out."""
+"""Sending requests: one connection pool, retries, and a clear error when they end."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ OnOutage = Callable[[str], None]
 OnSilence = Callable[[str], None]
 
 SILENT_SECONDS: Final = 3.0
-"""After how long without an answer, or a word about it, the operator is told."""
+"""Time without an answer after which the operator is told."""
 
-_MOST_COUNTED: Final = 30.0
-"""An attempt that sends a body counts for so many seconds of the patience at most."""
+_MAX_BODY_SECONDS: Final = 30.0
+"""Most seconds that an attempt with a body counts against the patience."""
 
 UNREACHABLE: Final = "cannot be reached"
 FULL: Final = "has no room left"
@@ -57,19 +57,19 @@ _CEILING_SECONDS: Final = 5.0
 
 
 @cache
-def usual() -> ssl.SSLContext:
-    """Return whom clients trust by default; to read it takes longer than a request."""
+def default_tls_context() -> ssl.SSLContext:
+    """Return a context with the usual authorities; reading them outlasts a request."""
     return httpx.create_ssl_context()
 
 
 def authority_file() -> Path | None:
-    """Return the PEM file of the institution's authority: ``COTERIE_CA_FILE``, or None."""
+    """Return the PEM file that ``COTERIE_CA_FILE`` names, or None."""
     name = os.environ.get("COTERIE_CA_FILE")
     return Path(name) if name else None
 
 
 def build_tls_context(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
-    """Return whom a client trusts: the authority in a file, or the usual ones.
+    """Return a context that trusts the authority in a file, or the usual ones.
 
     ca_file: by default that of :func:`authority_file`.
 
@@ -84,17 +84,18 @@ def build_tls_context(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
                 f"{ca_file} holds no certificate in PEM form.",
                 remedy="Name the PEM file of the authority in COTERIE_CA_FILE.",
             ) from None
-    # plain http shows no certificate: there nobody is trusted, and no list is read
-    return usual() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # plain http shows no certificate, so the list of authorities is not read
+    return (
+        default_tls_context()
+        if scheme == "https"
+        else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
 
 
 def open_http(
     url: str, ca_file: Path | None = None, *, seconds: float = 60.0
 ) -> httpx.Client:
-    """Return a client for one analyst; raises as :func:`build_tls_context` does.
-
-    ``seconds``: for how long nothing may come or go.
-    """
+    """Return a client for one analyst; see ``open_client`` and ``build_tls_context``."""
     return open_client(
         url, build_tls_context(urlsplit(url).scheme, ca_file), seconds=seconds
     )
@@ -102,12 +103,12 @@ def open_http(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listeners:
-    """Who is told while an analyst is asked.
+    """Callbacks for the time in which an analyst does not answer.
 
-    on_outage: called with what is wrong when the analyst can no longer be reached, or
-        has no room; and with an empty text once all is well.
+    on_outage: called with the problem when the analyst cannot be reached or has no room,
+        and with an empty text when it answers again.
     on_silence: called from another thread with the analyst's host, once a request has
-        waited for :data:`SILENT_SECONDS` and nothing was told of an outage.
+        waited for :data:`SILENT_SECONDS` and no outage was reported.
     """
 
     on_outage: OnOutage | None = None
@@ -118,7 +119,7 @@ NO_LISTENERS: Final = Listeners()
 
 
 class Transport:
-    """Sends requests to one analyst, again and again for as long as its patience lasts.
+    """Sends requests to one analyst, and repeats them while its patience lasts.
 
     Its arguments are those of :func:`~party_sdk.analyst_client.http_analyst.connect`.
     """
@@ -160,14 +161,12 @@ class Transport:
         params: Mapping[str, str] | None = None,
         patience: float | None = None,
     ) -> httpx.Response:
-        """Return the first response that is worth having.
+        """Send a request until it is answered, and return the response.
 
-        patience: seconds for which this request is repeated; by default those of the
-            transport.
+        patience: seconds for which it is repeated; by default those of the transport.
 
-        Raises Unavailable if no such response came while the patience lasted.
-        Raises CertificateRefused if anyone who answers at the address shows no certificate
-            that is trusted here.
+        Raises Unavailable if there is no answer in that time.
+        Raises CertificateRefused if the certificate at the address is not trusted.
         """
         request = self._http.build_request(
             method,
@@ -187,30 +186,38 @@ class Transport:
         while True:
             attempt += 1
             begin = time.monotonic()
-            response, why = self._try(request)
-            took = time.monotonic() - begin
-            # a large body takes its time, which is no silence of the analyst
-            elapsed += min(took, _MOST_COUNTED) if request.content else took
+            response, problem = self._try(request)
+            duration = time.monotonic() - begin
+            # a large body takes long to send, though the analyst is not silent
+            elapsed += min(duration, _MAX_BODY_SECONDS) if request.content else duration
             status = None if response is None else response.status_code
-            self._tell(_OUTAGES.get(status, ""))
-            after = None if response is None else response.headers.get("retry-after")
-            delay = next_delay(attempt, elapsed, patience, status, after)
+            self._report_outage(_OUTAGES.get(status, ""))
+            retry_after = (
+                None if response is None else response.headers.get("retry-after")
+            )
+            delay = next_delay(attempt, elapsed, patience, status, retry_after)
             if response is not None and (delay is None or response.is_success):
                 return response
             if delay is None:
-                raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {why}.")
+                raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {problem}.")
             time.sleep(delay)
             elapsed += delay
 
     @contextmanager
     def _watch_silence(self, request: httpx.Request) -> Iterator[None]:
-        """Break the silence of a request that nobody answers, and that is not held."""
-        if self.listeners.on_silence is None:
+        """Call on_silence if a request waits longer than the analyst may hold it."""
+        on_silence = self.listeners.on_silence
+        if on_silence is None:
             yield
             return
-        timer = Timer(
-            SILENT_SECONDS + _read_wait_seconds(request), self._break_silence, [request]
-        )
+
+        def report() -> None:
+            if not self._outage:
+                on_silence(request.url.netloc.decode())
+
+        wait = request.url.params.get("wait")
+        held_seconds = wait or wait_seconds(request.headers.get("Prefer", "")) or 0.0
+        timer = Timer(SILENT_SECONDS + float(held_seconds), report)
         timer.daemon = True
         timer.start()
         try:
@@ -218,13 +225,8 @@ class Transport:
         finally:
             timer.cancel()
 
-    def _break_silence(self, request: httpx.Request) -> None:
-        on_silence = self.listeners.on_silence
-        if on_silence is not None and not self._outage:
-            on_silence(request.url.netloc.decode())
-
-    def _tell(self, outage: str) -> None:
-        """Say what is wrong with the analyst, or that all is well again; once each."""
+    def _report_outage(self, outage: str) -> None:
+        """Call on_outage if the outage has changed; an empty text means none."""
         on_outage = self.listeners.on_outage
         if on_outage is not None and outage != self._outage:
             on_outage(outage)
@@ -234,30 +236,21 @@ class Transport:
         try:
             return fetch(self._http, request), ""
         except httpx.TransportError as error:
-            if (final := explain_failure(error, request.url)) is not None:
-                raise final from None
+            if (final_error := explain_failure(error, request.url)) is not None:
+                raise final_error from None
             where = request.url.netloc.decode()
-            is_late = isinstance(error, LateAnswer)
-            why = str(error) if is_late else type(error).__name__
-            return None, f"{why} at {where}"
-
-
-def _read_wait_seconds(request: httpx.Request) -> float:
-    """Return for how many seconds the analyst may hold a request."""
-    asked = request.url.params.get("wait")
-    if asked is not None:
-        return float(asked)
-    return wait_seconds(request.headers.get("Prefer", "")) or 0.0
+            timed_out = isinstance(error, LateAnswer)
+            problem = str(error) if timed_out else type(error).__name__
+            return None, f"{problem} at {where}"
 
 
 def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None:
-    """Return why to try again will not help; None where it may.
+    """Return the error of a failure that repeating cannot mend, or None.
 
-    Nothing was sent then: a connection is encrypted before its first byte.
+    Nothing was sent in such a case: a connection is encrypted before its first byte.
 
-    Returns CertificateRefused if the analyst shows no certificate that is trusted here,
-        InvalidParameters if anyone who listens there does not speak TLS, Unavailable if a
-        proxy wants a password.
+    Returns CertificateRefused if the certificate is not trusted, InvalidParameters if the
+        server does not speak TLS, Unavailable if a proxy demands a password.
     """
     if is_proxy_refusal(error):
         return Unavailable(PROXY_REFUSES, remedy=PROXY_REMEDY)
@@ -284,9 +277,9 @@ def next_delay(
 ) -> float | None:
     """Return the seconds to wait before the next attempt, or None to give up.
 
-    attempt: how many attempts failed, at least 1.
+    attempt: number of failed attempts, at least 1.
     elapsed, patience: seconds since the first attempt, and after which to give up.
-    status: HTTP status; None where no response came at all.
+    status: HTTP status; None if there was no response.
     retry_after: the header of that name, in seconds.
     """
     if status is not None and status not in RETRYABLE:

@@ -1,1 +1,1 @@
-"""What an institution does at its home: each verb once, for every face that calls it."""
+"""The actions of an institution at its home, shared by commands, desk and supervisor."""

@@ -1,4 +1,4 @@
-"""What a home writes of a result for other programs, and what it calls the clusters."""
+"""Exports of a result, names of clusters, and a preview of the runs of a session."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def export_table(
     home: Home, stored: PartySession, rows: TableSpec
 ) -> list[ExportColumn]:
-    """Return the own table with the cluster of each row, to be written.
+    """Return the own table with the cluster of each row.
 
     Raises NotReady if there is no result yet.
-    Raises GuardRefused if the table is another than the one that took part.
+    Raises GuardRefused if it is not the table that took part.
     Raises InvalidParameters if it is a table of counts.
     """
     from party_sdk.results.exports import export_columns
@@ -41,8 +41,7 @@ def export_table(
 
     with home.resume(stored.session, stored.slot, Policy()) as member:
         result = member.result()
-        named = home.map_rows(stored, rows)
-        data = named.open(member.slot_fields, stored.load_identity().columns)
+        data = home.open_own_table(member, rows)
         if not isinstance(data, Table):
             raise InvalidParameters(
                 "A table of counts is not exported: take the labels."
@@ -56,7 +55,7 @@ def export_table(
 def name_clusters(
     home: Home, stored: PartySession, names: Mapping[int, str]
 ) -> tuple[str, ...]:
-    """Keep names of clusters at home, and return all that are kept.
+    """Store names of clusters, and return all names.
 
     Raises NotReady if there is no result yet.
     Raises InvalidParameters if a name or a number does not fit.
@@ -68,9 +67,9 @@ def name_clusters(
 
 
 def read_names(path: Path) -> dict[int, str]:
-    """Return the names in a JSON file, such as ``{"0": "Young", "2": "Old"}``.
+    """Read names of clusters from a JSON file, such as ``{"0": "Young", "2": "Old"}``.
 
-    Raises InvalidData if it is no such file.
+    Raises InvalidData if the file holds something else.
     """
     try:
         return TypeAdapter(dict[int, str]).validate_json(path.read_bytes())
@@ -81,47 +80,42 @@ def read_names(path: Path) -> dict[int, str]:
         ) from None
 
 
-def look_at_runs(
+def preview_runs(
     home: Home, stored: PartySession, rows: TableSpec
 ) -> tuple[list[OwnRun], list[RunOverlap]]:
-    """Return what each run makes of the own rows, before one is chosen.
+    """Return how each run clusters the own rows, before one is chosen.
 
-    Raises NotReady if this party knows no labels yet.
-    Raises GuardRefused if the table is another than the one that takes part.
+    Raises NotReady if this party has no labels yet.
+    Raises GuardRefused if it is not the table that takes part.
     """
     with home.resume(stored.session, stored.slot, Policy()) as member:
-        named = home.map_rows(stored, rows)
-        data = named.open(member.slot_fields, stored.load_identity().columns)
-        return own_runs(member, data)
-
-
-_SMALLEST = 1  # the rows are the reader's own
+        return own_runs(member, home.open_own_table(member, rows))
 
 
 def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOverlap]]:
-    """Return each run that is done, and how neighbours share the own rows.
+    """Return each finished run, and the overlap of successive runs in the own rows.
 
-    Nothing is sent, and no other party's rows are in it.
+    Nothing is sent, and no other party's rows count.
 
-    Raises GuardRefused if the table is another than the one that takes part.
-    Raises NotReady if this party knows no labels yet: of methods whose analyst labels
-        rows they come with the result alone.
+    Raises GuardRefused if it is not the table that takes part.
+    Raises NotReady if this party has no labels yet: where the analyst labels the rows,
+        they come only with the result.
     """
     check_own_table(member, data)
-    asked = runs_of(check_terms(member.terms), member.terms.evaluation)
-    numbers = [getattr(run, "n_clusters", None) or 0 for run in asked]
-    known = [
+    terms_runs = runs_of(check_terms(member.terms), member.terms.evaluation)
+    numbers = [getattr(run, "n_clusters", None) or 0 for run in terms_runs]
+    outcomes = [
         (k, outcome)
         for k, outcome in zip(numbers, member.foresee(), strict=False)
         if outcome is not None
     ]
-    if not known:
+    if not outcomes:
         raise NotReady(
             "This party knows no labels before the result: the runs are not done, or "
             "the analyst of this method labels the rows."
         )
-    runs = [_own_run(member, k, outcome, data) for k, outcome in known]
-    return runs, list(_overlaps(known))
+    runs = [_own_run(member, k, outcome, data) for k, outcome in outcomes]
+    return runs, list(_overlaps(outcomes))
 
 
 def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:
@@ -132,23 +126,24 @@ def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRu
     sizes = outcome.cluster_sizes
     profile = None
     if schema is not None:
-        profile = own_profile(schema, data, outcome.labels, column, _SMALLEST)
-    found: IntArray = np.bincount(
+        # clusters of one row too: the rows are the reader's own
+        profile = own_profile(schema, data, outcome.labels, column, 1)
+    own_sizes: IntArray = np.bincount(
         outcome.labels[outcome.labels >= 0], minlength=k
     ).astype(np.int64)
     return OwnRun(
         n_clusters=k,
-        own_sizes=tuple(found.tolist()),
+        own_sizes=tuple(own_sizes.tolist()),
         sizes=() if sizes is None else tuple(sizes.tolist()),
         profile=profile,
     )
 
 
-def _overlaps(known: Sequence[tuple[int, Outcome]]) -> Iterator[RunOverlap]:
-    for (first, before), (second, after) in pairwise(known):
+def _overlaps(outcomes: Sequence[tuple[int, Outcome]]) -> Iterator[RunOverlap]:
+    for (first, before), (second, after) in pairwise(outcomes):
         counts = np.zeros((first, second), dtype=np.int64)
-        both = (before.labels >= 0) & (after.labels >= 0)
-        np.add.at(counts, (before.labels[both], after.labels[both]), 1)
+        has_labels = (before.labels >= 0) & (after.labels >= 0)
+        np.add.at(counts, (before.labels[has_labels], after.labels[has_labels]), 1)
         yield RunOverlap(
             first=first,
             second=second,

@@ -1,4 +1,4 @@
-"""An institution at its home, and all that it does there."""
+"""An institution's home, and the actions that it takes there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy, remember
 from party_sdk.party.asker import Asker
-from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.leave import decline, leave
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.participant import Party, preview_terms
@@ -43,8 +42,10 @@ from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.rounds import OnProgress
+from party_sdk.party.stored_mappings import MappingChange
 
 if TYPE_CHECKING:
+    from clustering_protocols.numerics.data_source import DataSource
     from coterie_pages.models import RunReport, TermsSheet
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """What an invitation offers: the exact text of its terms, and what that says."""
+    """An invitation with the exact text of its terms, and the terms."""
 
     invitation: Invitation
     text: bytes
@@ -67,11 +68,11 @@ class Home:
     path: that folder.
     patience, listeners: as for
         :func:`~party_sdk.analyst_client.http_analyst.connect`.
-    entropy: 32 bytes that stand for all chance and for the home's identity.
+    entropy: 32 bytes from which all random numbers and the identity follow.
     asker: the person at this home; nobody is asked by default.
-    moved, safety_number, confirmed_with: what that person knows already; see
+    moved, safety_number, confirmed_with: that person's answers in advance; see
         :meth:`Party.join`.
-    new_mapping: whether another mapping of a table counts than the one that is kept.
+    new_mapping: whether a new mapping of a table may replace the stored one.
     """
 
     path: Path
@@ -89,40 +90,40 @@ class Home:
         return connect(url, patience=self.patience, listeners=self.listeners)
 
     def stored(self, session: str, slot: str) -> PartySession:
-        """Return what is kept of a session on this disk."""
+        """Return the stored session of a slot."""
         return PartySession(self.path, session, slot)
 
     @property
     def trusted_institutions(self) -> TrustedInstitutions:
-        """Return the institutions whose cards this home trusts."""
+        """Return the institutions that this home trusts."""
         return TrustedInstitutions(self.path)
 
     def institution(self) -> Institution | None:
-        """Return whose home this is; None where no identity was made yet."""
+        """Return the institution of this home, or None if it has no identity yet."""
         if self.entropy is None:
             return OwnIdentity(self.path).stored
         return Institution.derive(self.entropy)
 
     def offer(self, invitation: str, policy: Policy | None = None) -> Offer:
-        """Return what an invitation offers; as kept here, once it was accepted.
+        """Return the offer of an invitation; the stored one if it was accepted before.
 
-        Nothing but the question what the invitation is for is sent.
+        The analyst gets only the invitation's code.
 
         policy: refuses an inviter before the analyst is asked, until the slot is taken.
 
-        Raises AgreementMismatch if the analyst shows other terms than the coordinator
+        Raises AgreementMismatch if the analyst's terms are not those that the coordinator
             signed.
-        Raises CoterieError if it cannot be asked, or does not know the invitation.
+        Raises CoterieError if the analyst cannot be reached, or refuses the invitation.
         """
         parsed = Invitation.parse(invitation)
         stored = self.stored(parsed.session, parsed.slot)
         if policy is not None and not stored.has_joined:
-            known = self.trusted_institutions.read()
-            policy.check_inviter(parsed.url, parsed.coordinator, known)
+            trusted = self.trusted_institutions.read()
+            policy.check_inviter(parsed.url, parsed.coordinator, trusted)
         if stored.exists:
-            kept = stored.load_identity().terms.encode()
-            if digest(kept) == parsed.terms:
-                return Offer(parsed, kept, read_terms(kept))
+            text = stored.load_identity().terms.encode()
+            if digest(text) == parsed.terms:
+                return Offer(parsed, text, read_terms(text))
         with self.connect(parsed.url) as analyst:
             preview, terms = preview_terms(analyst, parsed)
         return Offer(parsed, preview.terms.encode(), terms)
@@ -132,14 +133,16 @@ class Home:
         from coterie_pages.views.terms_sheet import sheet_of
         from party_sdk.reports.run_reports import own_line
 
-        own = self.institution()
+        institution = self.institution()
         return sheet_of(
             offer.text,
             offer.terms,
             self.trusted_institutions.names(),
             url=offer.invitation.url,
             slot=offer.invitation.slot,
-            you=None if own is None else own_line(own.name, own.key),
+            you=None
+            if institution is None
+            else own_line(institution.name, institution.key),
         )
 
     def accept(
@@ -153,14 +156,13 @@ class Home:
 
         A party that joined is not asked again.
 
-        offer: that of the invitation, where it is known.
-        sheet: SHA-256 of the sheet that was read and accepted; the person here is asked
-            by default, unless the policy accepts every risk.
+        offer: that of the invitation, if the caller has it.
+        sheet: SHA-256 of the accepted sheet; by default the person here is asked, unless
+            the policy accepts every risk.
 
-        Raises RiskNotAccepted if it is another sheet, or one is not accepted, or nobody
-            is there to be asked.
-        Raises CoterieError if the policy refuses the terms whatever is accepted: nobody
-            is asked then.
+        Raises RiskNotAccepted if the sheet differs or is refused, or nobody can be asked.
+        Raises CoterieError if the policy refuses the terms for another reason; nobody is
+            asked in that case.
         """
         parsed = Invitation.parse(invitation)
         stored = self.stored(parsed.session, parsed.slot)
@@ -170,32 +172,28 @@ class Home:
             return policy
         offer = offer or self.offer(invitation, policy)
         terms = offer.terms
-        left = policy.not_accepted(terms)
-        everything = policy.accept_risks(left)
-        everything.check_terms(terms)
+        risks = policy.not_accepted(terms)
+        accepting = policy.accept_risks(risks)
+        accepting.check_terms(terms)
         if sheet is not None:
-            self._check_sheet(offer, sheet)
+            from coterie_pages.views.terms_sheet import consent_digest
+
+            if sheet.strip().lower() != consent_digest(offer.text, terms):
+                raise RiskNotAccepted(
+                    "Another sheet was accepted than the one of these terms."
+                )
             if stored.exists and stored.consents.given is None:
                 stored.consents.give()
-        elif left and self.asker is None:
-            raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
-        elif left and self.asker is not None:
+        elif risks and self.asker is None:
+            raise RiskNotAccepted(f"{len(risks)}: {', '.join(risks)}.")
+        elif risks and self.asker is not None:
             self.asker.accept(self.sheet(offer))
-        # what every session has goes into the policy: nobody is asked again
-        always = {session_risks.BY_DESIGN} & read_policy(self.path).not_accepted(
+        # risks that every session has go into the policy, so nobody is asked again
+        usual_risks = {session_risks.BY_DESIGN} & read_policy(self.path).not_accepted(
             terms
         ).keys()
-        remember(self.path, always, parsed.terms, now())
-        return everything
-
-    def _check_sheet(self, offer: Offer, sheet: str) -> None:
-        """Refuse a sheet that is not the one of the offer."""
-        from coterie_pages.views.terms_sheet import consent_digest
-
-        if sheet.strip().lower() != consent_digest(offer.text, offer.terms):
-            raise RiskNotAccepted(
-                "Another sheet was accepted than the one of these terms."
-            )
+        remember(self.path, usual_risks, parsed.terms, now())
+        return accepting
 
     def join(
         self,
@@ -203,11 +201,11 @@ class Home:
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
     ) -> Party:
-        """Return the party of an invitation, whose terms were accepted."""
+        """Return the party of an invitation whose terms were accepted."""
         parsed = Invitation.parse(invitation)
         stored = self.stored(parsed.session, parsed.slot)
-        with ExitStack() as opened:
-            analyst = opened.enter_context(self.connect(parsed.url))
+        with ExitStack() as stack:
+            analyst = stack.enter_context(self.connect(parsed.url))
             member = Party.join(
                 invitation,
                 policy=policy,
@@ -222,7 +220,7 @@ class Home:
             )
             if stored.consents.given is None and stored.consents.withdrawn_at is None:
                 stored.consents.give()
-            opened.pop_all()  # the party closes it from now on
+            stack.pop_all()  # from now on the party closes it
         return member
 
     def resume(
@@ -232,14 +230,15 @@ class Home:
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
     ) -> Party:
-        """Return the party that is kept on this disk."""
-        kept = self.stored(session, slot).load_identity()
-        return self.join(kept.invitation, policy, choices)
+        """Return the stored party of a session and slot."""
+        identity = self.stored(session, slot).load_identity()
+        return self.join(identity.invitation, policy, choices)
 
     def withdraw_consent(self, session: str, slot: str) -> None:
-        """Take back the yes to the sheet.
+        """Withdraw the consent to the sheet.
 
-        A party that runs asks again before the next one, or stops where nobody is there.
+        A running party asks again before its next contribution, or stops if nobody can be
+        asked.
         """
         stored = self.stored(session, slot)
         stored.load_identity()
@@ -256,8 +255,8 @@ class Home:
     ) -> Result:
         """Take part with a table until there are labels, and write them.
 
-        on_warning: called with what looks wrong in the table's rows.
-        on_progress: called with the session's status whenever something moved.
+        on_warning: called with each warning about the table's rows.
+        on_progress: called with the session's status whenever it changes.
         """
         outputs.check(member.stored)
         rows = self.map_rows(member.stored, rows)
@@ -281,34 +280,36 @@ class Home:
         choices: Mapping[str, Any] | None = None,
         agree: Callable[[str], bool] | None = None,
     ) -> NewRows:
-        """Return new rows with the labels of a session whose result is kept here.
+        """Label new rows by the stored result of a session.
 
-        choices: what this home decides alone, as for :meth:`run`.
-        agree: called where the rows look like other units, unless the choices allow it.
+        choices: this home's own decisions, as for :meth:`join`.
+        agree: called if the rows seem to have other units, unless the choices allow that.
 
-        Raises NotReady if no result is kept.
+        Raises NotReady if there is no result.
         Raises GuardRefused if the terms release nothing that labels new rows, or the
-            rows look like other units and nobody agrees.
+            rows seem to have other units and nobody agrees.
         """
         choices = choices or {}
-        allowed = bool(choices.get(OTHER_UNITS))
+        allows_other_units = bool(choices.get(OTHER_UNITS))
         with self.resume(session, slot, Policy()) as member:
             check_choices(member.terms.protocol.name, choices)
             result = member.result()
             result.check_labels_new_rows()
-            own = rows.table_mapping or member.stored.mappings.for_new_rows()
-            data = rows.with_mapping(own).open(member.slot_fields, result.columns)
-            return result.predict(data, agree=(lambda _: True) if allowed else agree)
+            mapping = rows.table_mapping or member.stored.mappings.for_new_rows()
+            data = rows.with_mapping(mapping).open(member.slot_fields, result.columns)
+            return result.predict(
+                data, agree=(lambda _: True) if allows_other_units else agree
+            )
 
     def labels_new_rows(self, session: str, slot: str) -> bool:
-        """Return whether the result that is kept of a session labels new rows."""
+        """Return whether the stored result of a session can label new rows."""
         with self.resume(session, slot, Policy()) as member:
             return member.result().labels_new_rows
 
     def find_unlinked(
         self, member: Party, rows: TableSpec, result: Result
     ) -> list[UnlinkedRow]:
-        """Return the own rows that match keys linked to nobody, if these link rows."""
+        """Return the own rows that match keys linked to nobody, if match keys are used."""
         from party_sdk.tables.linkage import unlinked_rows
 
         params = check_terms(member.terms)
@@ -318,18 +319,23 @@ class Home:
         return unlinked_rows(params, data, result.labels)
 
     def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
-        """Return rows under the mapping that counts: the one kept here, or a new one.
+        """Return a table with its session's mapping: the stored one, or a new one.
 
         Raises GuardRefused if a new one is named and nobody agrees to it.
         """
         mapping = stored.mappings.choose(rows.table_mapping, self._agree)
         return rows.with_mapping(mapping)
 
+    def open_own_table(self, member: Party, rows: TableSpec) -> DataSource:
+        """Open the table of a party that joined, with the columns that it had then."""
+        columns = member.stored.load_identity().columns
+        return self.map_rows(member.stored, rows).open(member.slot_fields, columns)
+
     def keep_mapping(self, member: Party, mapping: TableMapping) -> None:
-        """Keep a mapping for a session, before its table is read."""
-        counts = member.stored.mappings.choose(mapping, self._agree)
+        """Store a mapping for a session, before its table is read."""
+        chosen_mapping = member.stored.mappings.choose(mapping, self._agree)
         with member.stored.lock():
-            member.keep_mapping(counts)
+            member.keep_mapping(chosen_mapping)
 
     def _agree(self, change: MappingChange) -> bool:
         if self.new_mapping:
@@ -337,7 +343,7 @@ class Home:
         return self.asker is not None and self.asker.change_mapping(change)
 
     def decline(self, invitation: str, reason: str) -> None:
-        """Tell the coordinator why this home does not join."""
+        """Tell the coordinator why this institution does not join."""
         parsed = Invitation.parse(invitation)
         with self.connect(parsed.url) as analyst:
             decline(analyst, parsed.code, reason)
@@ -346,32 +352,32 @@ class Home:
         self,
         session: str,
         slot: str,
-        said: str,
+        explanation: str,
         reason: StopReason = StopReason.LEFT,
     ) -> bool:
         """Stop a party for good; return whether the others are told.
 
-        said: why, for the coordinator where the slot is free.
-        reason: the word that the others read where it is taken.
+        explanation: for the coordinator, if the slot is still free.
+        reason: for the other parties, if it is taken.
         """
-        kept = self.stored(session, slot).load_identity()
-        return self.withdraw(kept.invitation, said, reason)
+        identity = self.stored(session, slot).load_identity()
+        return self.withdraw(identity.invitation, explanation, reason)
 
     def withdraw(
-        self, invitation: str, said: str, reason: StopReason = StopReason.LEFT
+        self, invitation: str, explanation: str, reason: StopReason = StopReason.LEFT
     ) -> bool:
-        """Do the same by an invitation; decline it where no party is here yet."""
+        """Leave the session of an invitation, or decline it if there is no party yet."""
         parsed = Invitation.parse(invitation)
         stored = self.stored(parsed.session, parsed.slot)
         if not stored.exists:
-            self.decline(invitation, said)
+            self.decline(invitation, explanation)
             return True
         with self.connect(parsed.url) as analyst:
-            return leave(stored, analyst, said, parsed.code, reason)
+            return leave(stored, analyst, explanation, parsed.code, reason)
 
     @contextmanager
     def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:
-        """Open the addresses at which a party is told."""
+        """Open the addresses that get a party's notifications."""
         stored = self.stored(session, slot)
         url = Invitation.parse(stored.load_identity().invitation).url
         with self.connect(url) as analyst:
@@ -380,54 +386,50 @@ class Home:
     # What is stored here; reports are imported where they are read
 
     def find(self, session: str, slot: str) -> PartySession:
-        """Return what is kept of a session, or what outlived it where it was forgotten.
+        """Return a stored session, or what is left of a forgotten one.
 
-        Raises NotReady if nothing is kept.
+        Raises NotReady if nothing is stored.
         """
         stored = self.stored(session, slot)
-        found = stored if stored.exists else stored.forgotten()
-        if found is None:
-            stored.load_identity()  # which says so
-            return stored
-        return found
+        if not stored.exists:
+            if (forgotten := stored.forgotten()) is not None:
+                return forgotten
+            stored.load_identity()  # raises NotReady
+        return stored
 
-    def one_of(self, named: str, slot: str | None) -> PartySession:
-        """Return what is kept of an invitation, or of a session and a slot.
+    def find_named(self, name: str, slot: str | None) -> PartySession:
+        """Return the stored session of an invitation, or of a session's name and a slot.
 
-        Raises InvalidParameters if this home sat at several slots of the session, and
-            none is named.
+        Raises InvalidParameters if this home has several slots of the session, and none
+            is named.
         """
-        if "#" in named:
-            parsed = Invitation.parse(named)
+        if "#" in name:
+            parsed = Invitation.parse(name)
             return self.find(parsed.session, parsed.slot)
-        sat = slots_of(self.path, named)
-        if slot is None and len(sat) > 1:
-            raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
-        return self.find(named, slot or (sat[0] if sat else "?"))
+        slots = slots_of(self.path, name)
+        if slot is None and len(slots) > 1:
+            raise InvalidParameters(f"Name one of the slots: {', '.join(slots)}.")
+        return self.find(name, slot or (slots[0] if slots else "?"))
 
     def report(self, stored: PartySession, rows: TableSpec | None = None) -> RunReport:
-        """Return the report of a party that is kept here, or was before it was forgotten.
+        """Return the report of a stored or forgotten party.
 
         rows: the party's table, to draw its rows.
         """
         from coterie_pages.models import RunReport
         from party_sdk.reports.run_reports import run_report
 
-        written = stored.report
-        if written is not None:
+        report = stored.report
+        if report is not None:
             if rows is not None:
                 raise NotReady("Labels were forgotten: rows can no longer be drawn.")
-            return RunReport.model_validate_json(written)
+            return RunReport.model_validate_json(report)
         with self.resume(stored.session, stored.slot, Policy()) as member:
-            columns = stored.load_identity().columns
-            data = None
-            if rows is not None:
-                rows = self.map_rows(stored, rows)
-                data = rows.open(member.slot_fields, columns)
+            data = None if rows is None else self.open_own_table(member, rows)
             return run_report(member, self.path, data=data)
 
     def manifest(self, stored: PartySession) -> dict[str, Any]:
-        """Return the manifest of a session that is kept here, as JSON values.
+        """Return the manifest of a stored session, as JSON values.
 
         Raises NotReady once labels were forgotten.
         """
@@ -437,9 +439,9 @@ class Home:
             return run_manifest(member)
 
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
-        """Delete what is kept of a session; the log and a report stay by default.
+        """Delete a stored session; the log and a report stay by default.
 
-        Raises NotReady if nothing is kept.
+        Raises NotReady if nothing is stored.
         """
         stored = self.stored(session, slot)
         if everything:
@@ -448,20 +450,22 @@ class Home:
             return
         stored.load_identity()
         report = None
-        with suppress(CoterieError):  # what cannot be read has to go all the same
+        with suppress(CoterieError):  # an unreadable session is deleted all the same
             report = self.report(stored).model_dump_json().encode()
         stored.forget(report)
 
     def sign_log(self, stored: PartySession) -> SignedLog:
-        """Return what left a party, signed by the institution that joined."""
-        own = Meeting(self.path, self.entropy).institution
+        """Return the log of a party, signed by the institution that joined."""
+        institution = Meeting(self.path, self.entropy).institution
         member = stored.member
-        if member is None or member.identity != own.key:
+        if member is None or member.identity != institution.key:
             raise NotReady("This party joined as another institution than this home's.")
-        return sign_ledger(own, stored.session, stored.slot, stored.ledger.lines)
+        return sign_ledger(
+            institution, stored.session, stored.slot, stored.ledger.lines
+        )
 
     def roster(self, session: str, slot: str) -> Roster | None:
-        """Return who takes part, if that has been agreed upon."""
+        """Return the members of a session, once there is an agreement."""
         agreement = self.find(session, slot).agreement
         if agreement is None:
             return None

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """Where a run writes.
+    """The files that a run writes.
 
-    details: whether labels have a column that says how unsure they are, where the party
-        can know.
-    force: whether files of others are replaced.
+    details: whether labels get a column of their uncertainty, if the party can know it.
+    force: whether files of other programs or sessions are replaced.
     """
 
     labels: Path | None = None
@@ -35,40 +34,40 @@ class Outputs:
 
     @property
     def paths(self) -> tuple[Path | None, ...]:
-        """Return all files."""
+        """Return the paths of all files."""
         return self.labels, self.picture
 
     def check(self, session: PartySession) -> None:
-        """Refuse files that are not this session's."""
+        """Refuse to replace files that this session has not written."""
         keep_others(self.paths, session, force=self.force)
 
     def write(self, member: Party, result: Result, data: DataSource) -> None:
         """Write all files of a result."""
         with remember_outputs(self.paths, member.stored):
             if self.labels is not None and not result.is_description:
-                unsure = self._uncertainty(member, result, data)
-                result.save(self.labels, unsure)
+                uncertainty = self._uncertainty(member, result, data)
+                result.save(self.labels, uncertainty)
             if self.picture is not None:
                 from party_sdk.results.plots import draw
 
-                shown, found = member.select_clustered(data, result.labels)
+                rows, labels = member.select_clustered(data, result.labels)
                 blocks = result.item_memberships is not None
-                units = None if blocks else member.units(shown)
-                draw(shown, replace(result, labels=found), units=units).save(
+                units = None if blocks else member.units(rows)
+                draw(rows, replace(result, labels=labels), units=units).save(
                     self.picture
                 )
 
     def _uncertainty(
         self, member: Party, result: Result, data: DataSource
     ) -> FloatArray | None:
-        """Return how unsure the label of each row of the table is, where that is asked."""
+        """Return the uncertainty of each row's label, if details are wanted."""
         if not self.details:
             return None
-        numbers = np.arange(len(result.labels))
-        rows, kept = member.select_clustered(data, numbers)
-        found = result.uncertainty(rows)
-        if found is None or len(found) == len(numbers):
-            return found
-        whole = np.full(len(numbers), np.nan)
-        whole[kept] = found
-        return whole
+        all_numbers = np.arange(len(result.labels))
+        rows, numbers = member.select_clustered(data, all_numbers)
+        uncertainty = result.uncertainty(rows)
+        if uncertainty is None or len(uncertainty) == len(all_numbers):
+            return uncertainty
+        aligned = np.full(len(all_numbers), np.nan)
+        aligned[numbers] = uncertainty
+        return aligned

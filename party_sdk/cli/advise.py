@@ -1,4 +1,4 @@
-"""`coterie advise`: which methods fit data and trust."""
+"""`coterie advise`: methods that fit a situation."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from party_sdk.advice import Advice, Fit, Situation
 
 _WIDTH = 88
-_COMMANDS = 3  # so many are printed; --json has all
+_MAX_COMMANDS = 3  # so many are printed; --json has all
 _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
 
 
@@ -65,7 +65,7 @@ def advise(
 
 
 def _answer(ctx: click.Context, name: str, value: Any) -> Any:
-    """Return the answer to a question: an option, asked for, or the default."""
+    """Return an option's value, or ask for it, or take the default."""
     from party_sdk.advice import QUESTIONS
 
     question = QUESTIONS[name]
@@ -73,12 +73,12 @@ def _answer(ctx: click.Context, name: str, value: Any) -> Any:
         return value
     if sys.stdin.isatty():
         kind = click.Choice(list(question.answers)) if question.answers else _PARTIES
-        means = "; ".join(
+        meanings = "; ".join(
             f"{answer}: {text}"
             for answer, text in question.answers.items()
             if answer != text
         )
-        text = f"{question.text} ({means})" if means else question.text
+        text = f"{question.text} ({meanings})" if meanings else question.text
         return click.prompt(text, type=kind, default=question.default, err=True)
     if question.default is None:
         raise click.UsageError(f"Missing option '--{name}'.", ctx)
@@ -90,19 +90,19 @@ def _document(advice: "Advice") -> dict[str, Any]:
         "fits": [
             {
                 "protocol": fit.protocol,
-                "algorithm": fit.way.name,
+                "algorithm": fit.method.name,
                 "params": dict(fit.params),
                 "risks": list(fit.risks),
                 "analyst": fit.exposures[0].word,
                 "with_a_party": fit.exposures[1].word,
-                "rounds": fit.way.rounds.word,
+                "rounds": fit.method.rounds.word,
                 "warnings": list(fit.warnings),
                 "command": fit.command,
             }
             for fit in advice.fits
         ],
         "with_distances": [fit.name for fit in advice.with_distances],
-        "others": dict(advice.others),
+        "others": dict(advice.unsuitable),
     }
 
 
@@ -115,9 +115,9 @@ def _lines(situation: "Situation", advice: "Advice") -> "Iterator[str]":
         names = "; ".join(fit.name for fit in advice.with_distances)
         also = " also" if advice.fits else ""
         yield _wrap(f"With --distances yes these would{also} fit: {names}.")
-    if advice.others:
+    if advice.unsuitable:
         yield "\nNot these:"
-    for name, reason in advice.others.items():
+    for name, reason in advice.unsuitable.items():
         begin = f"   {name:8}"
         yield click.wrap_text(reason, _WIDTH, begin, " " * len(begin))
 
@@ -127,15 +127,15 @@ def _table(situation: "Situation", fits: "Sequence[Fit]") -> "Iterator[str]":
 
     rows: list[tuple[str, ...]] = [COLUMNS]
     for number, fit in enumerate(fits, start=1):
-        name, *rest = cells(fit.protocol, fit.way, situation.partitioning)
-        rows.append((f"{number}. {name}", *rest))
+        name, *row_cells = cells(fit.protocol, fit.method, situation.partitioning)
+        rows.append((f"{number}. {name}", *row_cells))
     yield from align_columns(rows)
     yield _wrap(f"\n{situation.legend}")
     for fit in fits:
         for warning in fit.warnings:
             yield _wrap(f"{fit.name}: warning: {warning}")
     yield "\nBegin with one of"
-    for fit in fits[:_COMMANDS]:
+    for fit in fits[:_MAX_COMMANDS]:
         yield f"   {fit.command}"
     if situation.partitioning != "horizontal":
         yield _wrap(

@@ -1,7 +1,6 @@
-"""`coterie doctor`: what stands between this machine and an analyst."""
+"""`coterie doctor`: checks of this machine and of the way to an analyst."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,37 +30,44 @@ def doctor(
     clock; each finding has its remedy. Nothing of an invitation but the address is used.
     Ends with 1 if something is wrong.
     """
-    from party_sdk.analyst_client.diagnosis import look_at_analyst, look_at_home
+    from party_sdk.analyst_client.diagnosis import check_analyst, check_home
 
-    checks: Iterator[CheckResult] = look_at_home(home.folder)
+    checks: Iterator[CheckResult] = check_home(home.folder)
     if invitation is not None:
-        checks = chain(checks, look_at_analyst(_address(context, invitation)))
-    found: list[CheckResult] = []
+        checks = chain(checks, check_analyst(_address(context, invitation)))
+    results: list[CheckResult] = []
 
     def lines() -> Iterator[str]:
-        for finding in checks:  # each is said once it is known: some wait for an answer
-            found.append(finding)
-            mark = "good " if finding.good else "WRONG"
-            yield f"{mark}  {finding.check}: {finding.said}"
-            if finding.remedy:
-                yield f"       What to do: {finding.remedy}"
+        for result in checks:  # printed one by one, since some wait for an answer
+            results.append(result)
+            mark = "good " if result.good else "WRONG"
+            yield f"{mark}  {result.check}: {result.text}"
+            if result.remedy:
+                yield f"       What to do: {result.remedy}"
 
     def document() -> list[dict[str, object]]:
-        found.extend(checks)
-        return [asdict(finding) for finding in found]
+        results.extend(checks)
+        return [
+            {
+                "check": result.check,
+                "good": result.good,
+                "said": result.text,
+                "remedy": result.remedy,
+            }
+            for result in results
+        ]
 
     return Output(
-        document, lines(), lambda: 0 if all(finding.good for finding in found) else 1
+        document, lines(), lambda: 0 if all(result.good for result in results) else 1
     )
 
 
-def _address(context: click.Context, given: str) -> str:
-    """Return the analyst's address of an invitation, or as it was given."""
+def _address(context: click.Context, argument: str) -> str:
     from party_sdk.analyst_client.invitations import Invitation
 
-    read = read_invitation(context, context.command.params[0], given)
-    if "#" not in read and not Path(read).exists():  # a file whose @ was forgotten
-        if wrong := mistaken(read):
-            raise click.UsageError(wrong, context)
-        return read.rstrip("/")
-    return Invitation.parse(read).url
+    text = read_invitation(context, context.command.params[0], argument)
+    if "#" not in text and not Path(text).exists():  # a file whose @ was forgotten
+        if problem := mistaken(text):
+            raise click.UsageError(problem, context)
+        return text.rstrip("/")
+    return Invitation.parse(text).url

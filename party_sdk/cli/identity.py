@@ -1,4 +1,4 @@
-"""`coterie identity …`: who this institution is, and whose cards it trusts."""
+"""`coterie identity …`: this institution's identity, and the cards that it trusts."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -35,9 +35,9 @@ def new(
     """
     from party_sdk.home.identities import OwnIdentity
 
-    own = OwnIdentity(home.folder).make(name, replace=replace)
-    known = {own.name or "(no name)": own.key}
-    return Output({"name": own.name, "key": own.key}, _lines(known))
+    institution = OwnIdentity(home.folder).make(name, replace=replace)
+    keys = {institution.name or "(no name)": institution.key}
+    return Output({"name": institution.name, "key": institution.key}, _lines(keys))
 
 
 @command(identity)
@@ -52,11 +52,11 @@ def card(*, home: HomeOptions) -> Output:
     from clustering_protocols.secrecy.identities import fingerprint
     from party_sdk.home.identities import OwnIdentity
 
-    own = OwnIdentity(home.folder).load()
-    if not own.name:
+    institution = OwnIdentity(home.folder).load()
+    if not institution.name:
         raise NotReady("Your identity has no name yet: coterie identity new NAME.")
-    say(f"{own.name}  {fingerprint(own.key)}", err=True)
-    text = own.card.model_dump_json()
+    say(f"{institution.name}  {fingerprint(institution.key)}", err=True)
+    text = institution.card.model_dump_json()
     return Output(text, [text])
 
 
@@ -79,16 +79,16 @@ def trust(
 
     if [file is not None, is_list, forget is not None].count(True) != 1:
         raise click.UsageError("Give the FILE of a card, --list, or --forget NAME.")
-    known = TrustedInstitutions(home.folder)
+    trusted = TrustedInstitutions(home.folder)
     if forget is not None:
-        known.forget(forget)
+        trusted.forget(forget)
     if file is not None:
-        known.trust(Card.read(file.read_bytes()))
-    found = dict(known.read())
-    return Output(found, _lines(found))
+        trusted.trust(Card.read(file.read_bytes()))
+    keys = dict(trusted.read())
+    return Output(keys, _lines(keys))
 
 
-def _lines(known: Mapping[str, str]) -> Iterator[str]:
+def _lines(keys: Mapping[str, str]) -> Iterator[str]:
     from clustering_protocols.secrecy.identities import fingerprint
 
-    yield from (f"{name}  {fingerprint(key)}" for name, key in known.items())
+    yield from (f"{name}  {fingerprint(key)}" for name, key in keys.items())

@@ -1,6 +1,6 @@
-"""Arguments and options that several commands share, and what a shell completes.
+"""Arguments and options that several commands share, and their completion.
 
-Completion asks no analyst and reads no file: sessions and slots are those of this home.
+Completion calls no analyst and reads no file: sessions and slots are those of this home.
 """
 
 import sys
@@ -37,65 +37,68 @@ OUT: Final = click.Path(path_type=Path, dir_okay=False)
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 
 
-# What a shell completes
+# Completion
 
 
-def complete_protocols(_: Context, __: click.Parameter, begun: str) -> list[str]:
+def complete_protocols(_: Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the protocols."""
     from clustering_protocols import catalogue
 
-    return _select_by_prefix(begun, catalogue.catalogue())
+    return _matching(incomplete, catalogue.catalogue())
 
 
-def _complete_joined(context: Context, _: click.Parameter, begun: str) -> list[str]:
+def _complete_joined(
+    context: Context, _: click.Parameter, incomplete: str
+) -> list[str]:
     from party_sdk.party.party_index import sessions_in
 
-    return _select_by_prefix(begun, sessions_in(_home_in(context)))
+    return _matching(incomplete, sessions_in(_home_in(context)))
 
 
 def _complete_invited(
-    context: Context, parameter: click.Parameter, begun: str
+    context: Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    files = _complete_invitations(context, parameter, begun)
-    return [*files, *_complete_joined(context, parameter, begun)]
+    files = _complete_invitations(context, parameter, incomplete)
+    return [*files, *_complete_joined(context, parameter, incomplete)]
 
 
-def _complete_slots(context: Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the slots of the session that was typed before."""
+def _complete_slots(context: Context, _: click.Parameter, incomplete: str) -> list[str]:
     from party_sdk.party.party_index import slots_of
 
-    named = context.params.get("session") or ""
-    return _select_by_prefix(begun, slots_of(_home_in(context), named))
+    session = context.params.get("session") or ""
+    return _matching(incomplete, slots_of(_home_in(context), session))
 
 
-def complete_opened(context: Context, _: click.Parameter, begun: str) -> list[str]:
+def complete_opened(context: Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the sessions that were opened from this home."""
     from party_sdk.coordinator.session import opened_in
 
-    return _select_by_prefix(begun, opened_in(_home_in(context)))
+    return _matching(incomplete, opened_in(_home_in(context)))
 
 
-def _complete_invitations(_: Context, __: click.Parameter, begun: str) -> list[str]:
+def _complete_invitations(
+    _: Context, __: click.Parameter, incomplete: str
+) -> list[str]:
     """Return files that may hold an invitation, and folders."""
-    sign = "@" if begun.startswith("@") else ""
-    start = Path(begun.removeprefix("@"))
-    folder = start if begun.endswith("/") else start.parent
-    found = [f"{sign}{path}" for path in folder.glob("*.invitation")]
-    deeper = [f"{sign}{path}/" for path in folder.glob("[!.]*") if path.is_dir()]
-    return _select_by_prefix(begun, [*found, *deeper])
+    sign = "@" if incomplete.startswith("@") else ""
+    start = Path(incomplete.removeprefix("@"))
+    folder = start if incomplete.endswith("/") else start.parent
+    files = [f"{sign}{path}" for path in folder.glob("*.invitation")]
+    folders = [f"{sign}{path}/" for path in folder.glob("[!.]*") if path.is_dir()]
+    return _matching(incomplete, [*files, *folders])
 
 
-def _select_by_prefix(begun: str, names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if name.startswith(begun))
+def _matching(incomplete: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 def _home_in(context: Context) -> Path:
-    """Return the home that was typed, also before the sub-command."""
-    place: Context | None = context
-    while place is not None:
-        if typed := place.params.get("home"):
-            return Path(typed)
-        place = place.parent
+    """Return the home on the command line, at whichever level it stands."""
+    parent: Context | None = context
+    while parent is not None:
+        if home := parent.params.get("home"):
+            return Path(home)
+        parent = parent.parent
     return default_home()
 
 
@@ -108,21 +111,21 @@ def _not_empty(context: Context, parameter: click.Parameter, value: str) -> str:
     return value
 
 
-_TYPED: Final = "coterie.invitation"
+_INVITATION_TEXT: Final = "coterie.invitation"
 
 
-def typed_invitation() -> str:
-    """Return what was typed for the invitation of the command that runs."""
-    return str(click.get_current_context().meta[_TYPED])
+def invitation_text() -> str:
+    """Return the argument that the running command got for the invitation."""
+    return str(click.get_current_context().meta[_INVITATION_TEXT])
 
 
 def read_invitation(context: Context, _: click.Parameter, value: str | None) -> str:
-    """Return an invitation: of a file, of standard input for -, or as it was typed."""
-    if value is None:  # an argument that may be left out
+    """Return an invitation from a file, from standard input for -, or as typed."""
+    if value is None:
         return ""
-    if context.resilient_parsing:  # a shell completes: nothing is read from anywhere
+    if context.resilient_parsing:  # completion reads nothing
         return value
-    context.meta[_TYPED] = value
+    context.meta[_INVITATION_TEXT] = value
     if value == "-":
         return sys.stdin.readline().strip()
     if not value.startswith("@") and not value.endswith(".invitation"):
@@ -160,18 +163,17 @@ AnInvitation: TypeAlias = Annotated[
 def read_address(
     context: Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
-    """Return the address of an analyst; say what to write where it is none."""
-    if value and (wrong := mistaken(value)):
+    """Return the address of an analyst; wrong usage if it is invalid."""
+    if value and (problem := mistaken(value)):
         name = parameter.human_readable_name.lower()
         from_shell = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
         raise click.UsageError(
-            f"{'COTERIE_URL' if from_shell else '--url'} {wrong}", context
+            f"{'COTERIE_URL' if from_shell else '--url'} {problem}", context
         )
     return value
 
 
 def _follow_home(_: Context, __: click.Parameter, home: Path | None) -> Path | None:
-    """Let the policy of the home name the protocol packages of this command."""
     use_home(home)
     return home
 
@@ -179,7 +181,7 @@ def _follow_home(_: Context, __: click.Parameter, home: Path | None) -> Path | N
 def _read_entropy(
     context: Context, _: click.Parameter, path: Path | None
 ) -> bytes | None:
-    """Return the 32 bytes in a file of 64 hex digits."""
+    """Read 32 bytes from a file of 64 hex digits."""
     if path is None or context.resilient_parsing:
         return None
     try:
@@ -192,7 +194,7 @@ def _read_entropy(
 
 
 class _Moment(click.ParamType[datetime]):
-    """A time that a person writes: a date, a time or an age."""
+    """A date, a time or an age, as a person writes it."""
 
     name = "time"
 
@@ -259,14 +261,14 @@ Rows: TypeAlias = Annotated[
 
 
 def _values_option(text: str, flag: str) -> Declared:
-    """Return an option of values by name, which may be given several times."""
+    """Return an option of values by name, which may be repeated."""
     return option(
         text,
         flag,
         multiple=True,
         default=(),
         metavar="NAME=VALUE",
-        callback=lambda _, __, given: read_values(given),
+        callback=lambda _, __, texts: read_values(texts),
     )
 
 
@@ -316,16 +318,16 @@ class HomeOptions:
 
     @property
     def words(self) -> list[str]:
-        """Return the options that another command of this home needs as well."""
+        """Return the options that another command needs for the same home."""
         is_usual = self.folder == default_home()
         return [] if is_usual else ["--home", str(self.folder)]
 
-    def open(self, **known: Any) -> "Home":
-        """Return the home, whose person sits at this terminal.
+    def open(self, **answers: Any) -> "Home":
+        """Return the home, whose operator sits at this terminal.
 
-        known: what that person knows already; see :class:`Home`.
+        answers: the operator's answers in advance; see :class:`Home`.
         """
-        # not above: anyone who asks for help waits for no client
+        # imported here, so that --help does not wait for the client
         from party_sdk.analyst_client.transport import Listeners
         from party_sdk.application.home import Home
         from party_sdk.cli.terminal.asker import TerminalAsker
@@ -334,7 +336,7 @@ class HomeOptions:
             path=self.folder,
             listeners=Listeners(on_outage=show_outage, on_silence=show_silence),
             asker=TerminalAsker(),
-            **known,
+            **answers,
         )
 
 
@@ -432,9 +434,9 @@ class TableOptions(ReadingOptions):
     def spec(
         self, outputs: Sequence[Path | None] = (), *, force: bool = False
     ) -> "TableSpec | None":
-        """Return the table, to be opened; None where none is named.
+        """Return the table, to be opened, or None.
 
-        outputs: files that will be written: refused here, where they cannot be.
+        outputs: files that will be written, which are checked here.
         """
         if self.data is None:
             return None
@@ -453,54 +455,56 @@ class TableOptions(ReadingOptions):
     def require(
         self, outputs: Sequence[Path | None] = (), *, force: bool = False
     ) -> "TableSpec":
-        """Return the same; wrong usage where none is named."""
-        found = self.spec(outputs, force=force)
-        if found is None:
+        """Return the same; wrong usage if no table is named."""
+        table = self.spec(outputs, force=force)
+        if table is None:
             raise click.UsageError("Missing option '--data'.")
-        return found
+        return table
 
 
 def _name_ids() -> Callable[[Sequence[str], str | None], str | None]:
-    """Return what says, or asks at a terminal, which column names the rows: once."""
+    """Return a function that finds out the id column, asking at most once."""
     answers: list[str | None] = []
 
-    def answer(columns: Sequence[str], found: str | None) -> str | None:
+    def answer(columns: Sequence[str], column: str | None) -> str | None:
         if not answers:
-            if found is None and columns and sys.stdin.isatty():
-                shown = ", ".join(map(repr, columns))
-                say(f"No id column is named (--id-column). Columns: {shown}", err=True)
-                found = click.prompt(
+            if column is None and columns and sys.stdin.isatty():
+                choices = ", ".join(map(repr, columns))
+                say(
+                    f"No id column is named (--id-column). Columns: {choices}", err=True
+                )
+                column = click.prompt(
                     "Which one names the rows? none: their numbers do",
                     default="none",
                     type=click.Choice(["none", *columns]),
                     show_choices=False,
                     err=True,
                 )
-            answers.append(None if found == "none" else found)
+            answers.append(None if column == "none" else column)
         return answers[0]
 
     return answer
 
 
 def _say_rows(table: "TableSpec", data: "DataSource") -> None:
-    """Say how many rows a table has, what names them, and what to look at."""
+    """Print the size of a table, its ids and its warnings."""
     from party_sdk.tables import Table
 
-    named = f"named by {(table.long_form or '').partition(',')[0]!r}"
+    naming = f"named by {(table.long_form or '').partition(',')[0]!r}"
     warnings: tuple[str, ...] = ()
     if isinstance(data, Table):
         names, warnings = ", ".join(map(repr, data.naming)), data.report.warnings
-        named = f"named by {names}" if names else "not named"
+        naming = f"named by {names}" if names else "not named"
         if table.options.mapping is not None:
             say("read by a mapping of this table", err=True)
-    shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
-    say(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)
+    columns = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
+    say(f"{data.n_rows} rows, {naming}; columns {', '.join(columns)}", err=True)
     for warning in warnings:
         say(f"warning: {warning}", err=True)
 
 
 def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
-    """Return the terms in a file, and the slot that is named, or the only one.
+    """Return the terms in a file, and the named or only slot.
 
     Raises InvalidParameters if the file cannot be read, or has other slots.
     """
@@ -522,12 +526,12 @@ def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
 
 
 def prepare_files(paths: Sequence[Path | None], source: Path, *, force: bool) -> None:
-    """Refuse files that cannot be written, or are there already."""
+    """Refuse files that cannot be written, or exist already."""
     try_outputs(paths, source, force=force)
     keep_others(paths, None, force=force)
 
 
-# What a party decides alone, and whom the analyst notifies
+# A party's own decisions, and notifications
 
 Guards: TypeAlias = Annotated[
     Mapping[str, Any],
@@ -540,7 +544,7 @@ Guards: TypeAlias = Annotated[
 
 
 def policy_of(home: Path, guards: Mapping[str, Any]) -> "Policy":
-    """Return the policy of a home, with what guards say instead."""
+    """Return the policy of a home, with other values of some guards."""
     from party_sdk.home.policy_files import check_guards, read_policy
 
     return replace(read_policy(home), **check_guards(guards))

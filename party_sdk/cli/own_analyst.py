@@ -1,9 +1,9 @@
-"""The program of an analyst that another process keeps for itself.
+"""An analyst as a child process.
 
     python -m party_sdk.cli.own_analyst PORT
 
-prints a coordinator's key and serves until that process closes the pipe that it holds
-at standard input: by intent, or because it has ended.
+prints a coordinator's key, and serves until the parent closes the pipe at standard input,
+on purpose or because it has ended.
 """
 
 from __future__ import annotations
@@ -18,18 +18,15 @@ from party_sdk.cli import main
 
 def serve(port: str) -> None:
     """Serve; the settings come from the environment, as those of ``coterie serve``."""
-    threading.Thread(target=_end_with_the_other, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     main(["migrate"], standalone_mode=False)
     main(["key", "create", "--label", "local session"], standalone_mode=False)
     sys.stdout.flush()
     main(["serve", "--port", port])
 
 
-def _end_with_the_other() -> None:
-    """End this process once nobody holds the pipe; its workers end with it.
-
-    At once: nobody is left who would read what could still be stored.
-    """
+def _exit_with_parent() -> None:
+    """Kill this process and its workers once the pipe is closed."""
     sys.stdin.buffer.read()
     os.kill(os.getpid(), signal.SIGKILL)
 

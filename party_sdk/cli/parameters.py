@@ -1,4 +1,4 @@
-"""Commands made of functions: annotations declare what the command line takes.
+"""Commands from annotated functions.
 
     @command(session)
     def extend(
@@ -8,9 +8,10 @@
         days: Annotated[float, option("Days more; .5 is twelve hours.", high=366)],
     ) -> Output: ...
 
-Type and default say what an option takes, and whether it has to be there. A parameter
-whose type is a dataclass stands for the options that its fields declare. One that is
-annotated by a text (a type that is not imported here) is given what the group connects to.
+Type and default of a parameter become those of an option. A parameter whose type is a
+dataclass stands for the options of its fields. One with a text as annotation (a type that
+is not imported here) gets the object to which the group connects. Decision 82 says why
+this is neither typer nor plain click.
 """
 
 import functools
@@ -18,6 +19,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
@@ -26,12 +28,12 @@ import click
 from clustering_protocols.terms.captions import Caption, Group, find_captions
 from party_sdk.cli.terminal.output import Output, print_output
 
-_NOTHING: Final = inspect.Parameter.empty
+_NO_DEFAULT: Final = inspect.Parameter.empty
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What the command line knows of a parameter beside its type and default."""
+    """Attributes of a parameter beside its type and default."""
 
     kind: type[click.Parameter]
     flag: str
@@ -40,7 +42,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Captioned:
-    """The options of groups of fields of a request, as one mapping by option."""
+    """The options of groups of request fields, as one mapping by option."""
 
     groups: tuple[Group, ...]
 
@@ -53,16 +55,16 @@ def argument(**attributes: Any) -> Declared:
 def option(text: str, flag: str = "", **attributes: Any) -> Declared:
     """Return an option.
 
-    text: what its help says.
+    text: its help.
     flag: by default the name of the parameter.
-    attributes: those of :class:`click.Option`; and ``low`` and ``high``, the least and
-        the largest number.
+    attributes: those of :class:`click.Option`, and ``low`` and ``high``, the bounds of a
+        number.
     """
     return Declared(click.Option, flag, {"help": text, **attributes})
 
 
 def of_caption(caption: Caption) -> Declared:
-    """Return the option of a field of a request."""
+    """Return the option of a request field."""
     choices = {}
     if caption.choices and caption.metavar is None:
         choices["type"] = click.Choice(list(caption.choices))
@@ -77,17 +79,17 @@ def of_caption(caption: Caption) -> Declared:
 
 
 def command(
-    group: click.Group | None = None, name: str | None = None, shown: str = ""
+    group: click.Group | None = None, name: str | None = None, common: str = ""
 ) -> Callable[[Callable[..., Output | None]], click.Command]:
     """Make a command of a function; one that returns an :class:`Output` takes ``--json``.
 
-    shown: names of the options that --help shows, where --help-all shows the others.
+    common: names of the options that --help shows; --help-all shows the others too.
     """
 
     def make(function: Callable[..., Output | None]) -> click.Command:
         signature = inspect.signature(function)
-        takes = signature.parameters.values()
-        declared = [made for each in takes for made in _declare(each)]
+        parameters = signature.parameters.values()
+        declared = list(chain.from_iterable(map(_declare, parameters)))
         if signature.return_annotation is Output:
             text = "Print JSON on standard output."
             declared.append(
@@ -97,32 +99,33 @@ def command(
         @click.pass_context
         @functools.wraps(function)
         def run(context: click.Context, /, **values: Any) -> None:
-            output = function(**{p.name: _fill(p, values, context) for p in takes})
+            arguments = {p.name: _fill(p, values, context) for p in parameters}
+            output = function(**arguments)
             if output is not None:
                 print_output(output, as_json=values["as_json"])
 
-        levels: dict[str, Any] = {"shown": shown} if shown else {}
-        made = (LongCommand if shown else click.Command)(
+        options: dict[str, Any] = {"common": common} if common else {}
+        new_command = (LongCommand if common else click.Command)(
             name or function.__name__.replace("_", "-"),
             callback=run,
             params=declared,
             help=function.__doc__,
-            **levels,
+            **options,
         )
         if group is not None:
-            group.add_command(made)
-        return made
+            group.add_command(new_command)
+        return new_command
 
     return make
 
 
 def _declare(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
-    """Yield what the command line takes for a parameter."""
+    """Yield click's parameters for one parameter of a function."""
     hint = parameter.annotation
     if is_dataclass(hint):
-        for each in fields(hint):
-            default = _NOTHING if each.default is MISSING else each.default
-            yield _build(each.name, each.type, default)
+        for field in fields(hint):
+            default = _NO_DEFAULT if field.default is MISSING else field.default
+            yield _build(field.name, field.type, default)
     elif get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Captioned):
         for group in get_args(hint)[1].groups:
             for caption in find_captions(group):
@@ -139,7 +142,7 @@ def _build(name: str, hint: Any, default: Any) -> click.Parameter:
     if low is not None or high is not None:
         ranged = click.FloatRange if attributes.get("type") is float else click.IntRange
         attributes["type"] = ranged(low, high)
-    if default is _NOTHING:
+    if default is _NO_DEFAULT:
         attributes["required"] = True
     elif declared.kind is click.Option:
         attributes.setdefault("show_default", bool(default) and default != Path())
@@ -155,9 +158,9 @@ def _build(name: str, hint: Any, default: Any) -> click.Parameter:
 
 
 def _describe_type(kind: Any) -> dict[str, Any]:
-    """Return what a type says of an option: ``X | None`` takes what ``X`` takes."""
+    """Return click's attributes for a type; ``X | None`` has those of ``X``."""
     if get_origin(kind) is types.UnionType:
-        kind = next(each for each in get_args(kind) if each is not types.NoneType)
+        kind = next(member for member in get_args(kind) if member is not types.NoneType)
     if get_origin(kind) is tuple:
         return {**_describe_type(get_args(kind)[0]), "multiple": True}
     if get_origin(kind) is Literal:
@@ -172,10 +175,9 @@ def _describe_type(kind: Any) -> dict[str, Any]:
 def _fill(
     parameter: inspect.Parameter, values: Mapping[str, Any], context: click.Context
 ) -> Any:
-    """Return the value of a function's parameter."""
     hint = parameter.annotation
     if is_dataclass(hint) and isinstance(hint, type):
-        return hint(**{each.name: values[each.name] for each in fields(hint)})
+        return hint(**{field.name: values[field.name] for field in fields(hint)})
     if hint is click.Context:
         return context
     if isinstance(hint, str):
@@ -190,14 +192,14 @@ def _fill(
 class LongCommand(click.Command):
     """A command of many options: --help shows some of them, --help-all shows all."""
 
-    def __init__(self, *args: Any, shown: str, **attributes: Any) -> None:
+    def __init__(self, *args: Any, common: str, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
-        self._shown = frozenset(f"--{name}" for name in shown.split())
+        self._shown = frozenset(f"--{name}" for name in common.split())
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, with --help-all before --help."""
-        *others, usual = super().get_params(ctx)
-        everything = click.Option(
+        *parameters, help_option = super().get_params(ctx)
+        help_all = click.Option(
             ["--help-all"],
             is_flag=True,
             is_eager=True,
@@ -205,7 +207,7 @@ class LongCommand(click.Command):
             callback=self._show_all,
             help="Show every option, and exit.",
         )
-        return [*others, everything, usual]
+        return [*parameters, help_all, help_option]
 
     def _show_all(
         self, context: click.Context, parameter: click.Parameter, value: object
@@ -218,13 +220,13 @@ class LongCommand(click.Command):
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """Write the options that are shown."""
-        everything = "help_all" in ctx.meta
+        """Write the common options, or all."""
+        shows_all = "help_all" in ctx.meta
         records = [
             record
             for parameter in self.get_params(ctx)
             if (record := parameter.get_help_record(ctx)) is not None
-            and (everything or self._shown.intersection(parameter.opts))
+            and (shows_all or self._shown.intersection(parameter.opts))
         ]
         with formatter.section("Options"):
             formatter.write_dl(records)

@@ -1,16 +1,13 @@
-"""`coterie protocols`: what there is, and what each takes, without an analyst."""
+"""`coterie protocols`: the protocols and their parameters, without an analyst."""
 
 import textwrap
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from party_sdk.cli.options import complete_protocols
 from party_sdk.cli.parameters import argument, command
 from party_sdk.cli.terminal.output import Output, align_columns
-
-if TYPE_CHECKING:
-    pass
 
 _WIDTH: Final = 88
 
@@ -27,28 +24,30 @@ def protocols(
     from clustering_protocols import catalogue
 
     if name is not None:
-        known = catalogue.describe(name)
-        return Output(known, chain([f"{name}: {known['title']}"], _lines(known)))
-    listed = {
-        name: each for name, each in catalogue.catalogue().items() if each.methods
+        protocol = catalogue.describe(name)
+        return Output(
+            protocol, chain([f"{name}: {protocol['title']}"], _lines(protocol))
+        )
+    entries = {
+        name: entry for name, entry in catalogue.catalogue().items() if entry.methods
     }
     rows = [["PROTOCOL", "SPLIT", "WHAT IT IS"]]
     rows += [
-        [name, ", ".join(each.partitionings), each.title]
-        for name, each in listed.items()
+        [name, ", ".join(entry.partitionings), entry.title]
+        for name, entry in entries.items()
     ]
-    return Output([catalogue.describe(name) for name in listed], align_columns(rows))
+    return Output([catalogue.describe(name) for name in entries], align_columns(rows))
 
 
-def _lines(known: Mapping[str, Any]) -> Iterator[str]:
+def _lines(protocol: Mapping[str, Any]) -> Iterator[str]:
     from coterie_pages.form_fields import parameters_of
 
-    yield from _wrap_text(known["summary"], "")
+    yield from _wrap_text(protocol["summary"], "")
     yield from ("", "Parameters (--param NAME=VALUE):")
-    for parameter in parameters_of(known["params"]):
+    for parameter in parameters_of(protocol["params"]):
         default = f"default {parameter.usual}" if parameter.usual else "required"
-        told = "; ".join(filter(None, [parameter.kind, default]))
-        yield f"  {parameter.name}  ({told})"
+        facts = "; ".join(filter(None, [parameter.kind, default]))
+        yield f"  {parameter.name}  ({facts})"
         yield from _wrap_text(str(parameter.schema.get("description", "")), "      ")
     for title, key in (
         ("Who learns what:", "learns"),
@@ -56,7 +55,7 @@ def _lines(known: Mapping[str, Any]) -> Iterator[str]:
         ("What a party may decide alone (--choice NAME=VALUE):", "choices"),
     ):
         yield from ("", title)
-        for name, sentence in known[key].items():
+        for name, sentence in protocol[key].items():
             yield f"  {name}"
             yield from _wrap_text(sentence, "      ")
 

@@ -1,4 +1,4 @@
-"""`coterie schema`: what the columns of a table mean, and which of them are clustered."""
+"""`coterie schema`: data dictionaries, drafted from a table or built from a list."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ def schema() -> None:
     """Describe the columns of a table in a data dictionary."""
 
 
-_Out: TypeAlias = Annotated[
+_DictionaryFile: TypeAlias = Annotated[
     Path | None,
     option("Where to write the dictionary (JSON); standard output by default."),
 ]
@@ -51,7 +51,7 @@ def infer(
             flag_value=_EVERY,
         ),
     ] = (),
-    out: _Out = None,
+    out: _DictionaryFile = None,
     csv_out: Annotated[
         Path | None,
         option(
@@ -85,12 +85,11 @@ def infer(
 def _changes(
     describe: Iterable[str], leave_out: Iterable[str], levels: Iterable[str]
 ) -> dict[str, dict[str, str]]:
-    """Return the cells to change, by the name of the variable."""
-    found = {name: {"role": "describe"} for name in describe}
+    changes = {name: {"role": "describe"} for name in describe}
     for name in leave_out:
-        if name in found:
+        if name in changes:
             raise InvalidParameters(f"{name!r} has two roles.")
-        found[name] = {"role": "leave-out"}
+        changes[name] = {"role": "leave-out"}
     for text in levels:
         name, sign, value = text.partition("=")
         if text == _EVERY:
@@ -101,13 +100,16 @@ def _changes(
                 "options."
             )
         name = name.strip()
-        found[name] = {**found.get(name, {}), "levels": value}
-    return found
+        changes[name] = {**changes.get(name, {}), "levels": value}
+    return changes
 
 
 @command(schema)
 def build(
-    file: Annotated[Path, argument(type=OUT)], *, out: _Out = None, force: Force = False
+    file: Annotated[Path, argument(type=OUT)],
+    *,
+    out: _DictionaryFile = None,
+    force: Force = False,
 ) -> None:
     """Build the dictionary of a table of variables FILE (CSV), as a spreadsheet saves it.
 
@@ -120,33 +122,33 @@ def build(
 
 
 def _write(draft: "DictionaryDraft", out: Path | None, table_out: Path | None) -> None:
-    """Write a draft; its dictionary to standard output where no file is named."""
+    """Write a draft; without a file, its dictionary goes to standard output."""
     if table_out is not None:
         table_out.write_text(draft.to_csv(), encoding="utf-8-sig", newline="")
         say(f"{len(draft.variables)} variables in {table_out}", err=True)
         if out is None:
             return
-    found = draft.schema()
-    text = found.model_dump_json(indent=2)
+    dictionary = draft.schema()
+    text = dictionary.model_dump_json(indent=2)
     if out is None:
         click.echo(text)
         return
     out.write_text(f"{text}\n", encoding="utf-8")
     counts = [
-        f"{n} {said}"
-        for role, said in (
+        f"{n} {verb}"
+        for role, verb in (
             ("cluster", "clustered"),
             ("describe", "described"),
             ("leave-out", "left out"),
         )
-        if (n := sum(field.role == role for field in found.fields))
+        if (n := sum(field.role == role for field in dictionary.fields))
     ]
-    say(f"{len(found.fields)} fields in {out}: {', '.join(counts)}", err=True)
+    say(f"{len(dictionary.fields)} fields in {out}: {', '.join(counts)}", err=True)
 
 
 def _ask(name: str, levels: Sequence[str]) -> bool:
     if not sys.stdin.isatty():
         return False
-    shown = ", ".join(map(repr, levels))
-    say(f"{name!r} holds {len(levels)} different words: {shown}", err=True)
+    words = ", ".join(map(repr, levels))
+    say(f"{name!r} holds {len(levels)} different words: {words}", err=True)
     return click.confirm("Write them as its levels?", err=True)

@@ -1,4 +1,4 @@
-"""`coterie table`: how a file is read, and what is wrong with it."""
+"""`coterie table`: how a file is read, and its problems."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from party_sdk.tables.report import KeyPreview
 
 INPUT_UNUSABLE = 5
-_MOST_CELLS = 20
+_MAX_CELLS = 20
 CELLS: Final[Any] = {"cells": True, "match_keys": {"__all__": {"first"}}}
-"""The parts of a report that are values of cells."""
+"""The parts of a report that hold cells."""
 
 
 @command()
@@ -89,21 +89,21 @@ def table(
         from party_sdk.tables.linkage import propose_match_keys
 
         keys = propose_match_keys(file, options)
-        return Output([_figures(each) for each in keys], _key_lines(keys))
+        return Output([_figures(key) for key in keys], _key_lines(keys))
     if id_patterns and not options.id_column:
         raise click.UsageError("Name the id column: --id-column.")
-    report, read = examine(str(file), options)
-    if id_patterns and read is not None and read.ids:
-        return _draft_patterns(read.ids)
-    if read is not None:
-        of_ids = filter(None, (read.same_ids(), unnamed_warning(read.ids)))
+    report, data = examine(str(file), options)
+    if id_patterns and data is not None and data.ids:
+        return _draft_patterns(data.ids)
+    if data is not None:
+        of_ids = filter(None, (data.same_ids(), unnamed_warning(data.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
-    unfit = read is not None and bool(read.unfit) and options.schema is None
+    unfit = data is not None and bool(data.unfit) and options.schema is None
     return check_output(report, fails=bool(report.problems) or unfit or id_patterns)
 
 
 def _draft_patterns(ids: Sequence[str]) -> Output:
-    """Return what ids look like; letters that nearly all share stand for themselves."""
+    """Draft patterns of ids, in which letters that nearly all share are literal."""
     from clustering_protocols.shared_stages.alignment.id_patterns import (
         draft_patterns,
         fit,
@@ -111,17 +111,17 @@ def _draft_patterns(ids: Sequence[str]) -> Output:
     from clustering_protocols.shared_stages.alignment.params import Alignment
 
     patterns = draft_patterns(ids)
-    found = fit(patterns, ids, Alignment().normalisation)
-    say(f"{found.n_fitting} of {found.n_ids} ids look like this.", err=True)
-    counts = {"n_ids": found.n_ids, "n_fitting": found.n_fitting}
+    fitting = fit(patterns, ids, Alignment().normalisation)
+    say(f"{fitting.n_fitting} of {fitting.n_ids} ids look like this.", err=True)
+    counts = {"n_ids": fitting.n_ids, "n_fitting": fitting.n_fitting}
     lines = (f"--id-pattern {shlex.quote(pattern)}" for pattern in patterns)
     return Output({"patterns": patterns, **counts}, lines)
 
 
 def check_output(report: "CheckReport", *, fails: bool) -> Output:
-    """Return how a table is read, and what is wrong with it; ends with 5 if it fails.
+    """Return how a table is read, and its problems; exit code 5 if it fails.
 
-    A program may log what it reads: values of cells are for people alone.
+    The document has no cells, since a program may log it.
     """
     return Output(
         lambda: report.model_dump_json(exclude=CELLS),
@@ -134,8 +134,8 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
     if report.columns:
         yield f"{report.file or 'table'}: {report.counted_rows}"
     if report.dialect:
-        said = ", ".join(f"{name} {v}" for name, v in report.dialect_texts.items())
-        yield f"written with {said}"
+        dialect = ", ".join(f"{name} {v}" for name, v in report.dialect_texts.items())
+        yield f"written with {dialect}"
     width = max((len(column.name) for column in report.columns), default=0)
     for column in report.columns:
         gaps = f"{column.missing} missing" if column.missing else ""
@@ -144,10 +144,10 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
         yield f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip()
     if report.match_keys:
         yield "match keys, with their values of the first rows; nothing of it is sent"
-    for each in report.match_keys:
-        yield f"  {each.key}"
-        yield f"    {each.sentence}"
-        yield f"    {each.first_values}"
+    for key in report.match_keys:
+        yield f"  {key.key}"
+        yield f"    {key.sentence}"
+        yield f"    {key.first_values}"
     for warning in report.warnings:
         yield f"warning: {warning}"
     for problem in report.sentences:
@@ -160,18 +160,18 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
 def _read_dictionary(
     options: "ReadOptions", terms: Path | None, slot: str | None
 ) -> "Schema":
-    """Return the dictionary that a table is to fit: of terms, or of ``--schema``."""
+    """Return the dictionary that a table has to fit, of terms or of ``--schema``."""
     if (options.schema is None) == (terms is None):
         raise click.UsageError("Give --schema FILE, or --terms FILE.")
     if terms is None:
         if options.schema is None:
             raise click.UsageError("Give --schema FILE.")
         return options.schema
-    agreed, own = read_terms_file(terms, slot)
-    found = agreed.dictionary_of(own)
-    if found is None:
+    session_terms, own_slot = read_terms_file(terms, slot)
+    dictionary = session_terms.dictionary_of(own_slot)
+    if dictionary is None:
         raise click.UsageError("These terms have no dictionary: give --schema FILE.")
-    return found
+    return dictionary
 
 
 def _propose_mapping(
@@ -182,52 +182,52 @@ def _propose_mapping(
     *,
     force: bool,
 ) -> Output:
-    """Draft a mapping, write it where a file is named, and return how certain it is."""
+    """Draft a mapping, write it to a file if one is named, and describe it."""
     from party_sdk.tables.drafts import propose
     from party_sdk.tables.mapping import write_mapping
 
     if out is not None:
         prepare_files([out], file, force=force)
-    found = propose(str(file), options, schema)
+    proposal = propose(str(file), options, schema)
     if out is not None:
-        write_whole(write_mapping(found.to_mapping()), out)
-    lines = list(_proposal_lines(found))
+        write_whole(write_mapping(proposal.to_mapping()), out)
+    lines = list(_proposal_lines(proposal))
     if out is None:
-        lines += ["", *write_mapping(found.to_mapping()).decode().splitlines()]
+        lines += ["", *write_mapping(proposal.to_mapping()).decode().splitlines()]
     else:
         lines.append(
             f"A draft in {out}: read it, complete it, then read the table with it."
         )
-    return Output(found, lines, INPUT_UNUSABLE if found.n_open else 0)
+    return Output(proposal, lines, INPUT_UNUSABLE if proposal.n_open else 0)
 
 
-def _proposal_lines(found: "Proposal") -> Iterator[str]:
-    """Yield what is proposed, with cells: for the operator's own screen."""
-    yield f"{found.file or 'table'}: {found.rows} rows"
+def _proposal_lines(proposal: "Proposal") -> Iterator[str]:
+    """Yield a proposal with cells, for the operator's own screen."""
+    yield f"{proposal.file or 'table'}: {proposal.rows} rows"
     for certainty in ("certain", "guess", "open"):
-        lines = list(_lines_of(found, certainty))
+        lines = list(_lines_of(proposal, certainty))
         if lines:
             yield f"{certainty}:"
             yield from lines
-    for name, cells in found.totals.items():
+    for name, cells in proposal.totals.items():
         yield f"left out as totals: {', '.join(map(repr, cells))} in {name!r}"
-    if found.copies:
-        shown = ", ".join(map(str, found.copies[:20]))
-        more = f" and {len(found.copies) - 20} more" * (len(found.copies) > 20)
-        yield f"left out as copies of earlier rows: {shown}{more}"
-    if found.unused:
-        more = f" and {len(found.unused) - 20} more" * (len(found.unused) > 20)
-        yield f"not used: {', '.join(map(repr, found.unused[:20]))}{more}"
+    if proposal.copies:
+        copies = ", ".join(map(str, proposal.copies[:20]))
+        more = f" and {len(proposal.copies) - 20} more" * (len(proposal.copies) > 20)
+        yield f"left out as copies of earlier rows: {copies}{more}"
+    if proposal.unused:
+        more = f" and {len(proposal.unused) - 20} more" * (len(proposal.unused) > 20)
+        yield f"not used: {', '.join(map(repr, proposal.unused[:20]))}{more}"
 
 
-def _lines_of(found: "Proposal", certainty: Any) -> Iterator[str]:
+def _lines_of(proposal: "Proposal", certainty: Any) -> Iterator[str]:
     from party_sdk.tables.cells import describe_readings
 
-    for column in found.columns:
+    for column in proposal.columns:
         if column.source is None:
             if certainty == "open":
-                near = ", ".join(map(repr, column.candidates[:3]))
-                yield f"  {column.name}: no column is near (perhaps {near})"
+                candidates = ", ".join(map(repr, column.candidates[:3]))
+                yield f"  {column.name}: no column is near (perhaps {candidates})"
             continue
         if column.certainty == certainty:
             yield f"  {column.name} from {column.source!r}: {column.why}"
@@ -243,44 +243,45 @@ def _lines_of(found: "Proposal", certainty: Any) -> Iterator[str]:
             yield f"  {column.name}: dates are {', '.join(column.dates)}"
         cells = [c for c in column.cells if not c.is_same]
         cells = [c for c in cells if c.certainty == certainty]
-        for cell in cells[:_MOST_CELLS]:
+        for cell in cells[:_MAX_CELLS]:
             yield f"  {column.name}: {_describe(column, cell)}"
-        if len(cells) > _MOST_CELLS:
-            yield f"  {column.name}: {len(cells) - _MOST_CELLS} more"
+        if len(cells) > _MAX_CELLS:
+            yield f"  {column.name}: {len(cells) - _MAX_CELLS} more"
 
 
 def _describe(column: "ColumnProposal", cell: "LevelProposal") -> str:
     rows = "1 row" if cell.count == 1 else f"{cell.count} rows"
     if cell.is_limit:
-        say_so = 'limits = "half", "value" or "missing"?'
-        return f"{cell.text!r} ({rows}) is a limit: {say_so}"
+        choices = 'limits = "half", "value" or "missing"?'
+        return f"{cell.text!r} ({rows}) is a limit: {choices}"
     if cell.is_missing:
         return f"{cell.text!r} ({rows}) is no value"
     if cell.level is not None:
         return f"{cell.text!r} ({rows}) is {cell.level!r}"
-    known = f" of {', '.join(map(repr, column.levels[:8]))}" if column.levels else ""
-    what = "which level" if column.levels else "no number; which one, or none"
-    near = f" Perhaps {' or '.join(map(repr, cell.perhaps))}." if cell.perhaps else ""
-    return f"{cell.text!r} ({rows}): {what}{known}?{near}"
+    levels = f" of {', '.join(map(repr, column.levels[:8]))}" if column.levels else ""
+    question = "which level" if column.levels else "no number; which one, or none"
+    suggestion = (
+        f" Perhaps {' or '.join(map(repr, cell.perhaps))}." if cell.perhaps else ""
+    )
+    return f"{cell.text!r} ({rows}): {question}{levels}?{suggestion}"
 
 
 # Match keys
 
 
-def _figures(each: "KeyPreview") -> dict[str, object]:
-    """Return what a program may log: no value of a cell."""
-    shares = {"filled": each.completeness, "unique": each.uniqueness}
-    return {"key": each.key, **shares, "serves": each.serves}
+def _figures(key: "KeyPreview") -> dict[str, object]:
+    """Return the figures of a match key, without cells, since a program may log them."""
+    shares = {"filled": key.completeness, "unique": key.uniqueness}
+    return {"key": key.key, **shares, "serves": key.serves}
 
 
-def _key_lines(found: Sequence["KeyPreview"]) -> Iterator[str]:
-    """Yield the proposed keys; say how the table's rows look by each of all."""
-    for each in found:
-        if each.serves:
-            yield each.key
-        word = "" if each.serves else f"not proposed: {each.key}: "
-        say(f"  {word}{each.sentence}", err=True)
-        if each.serves:
-            say(f"  first: {each.first_values}", err=True)
-    if needs := describe_quota(sum(each.serves for each in found)):
+def _key_lines(keys: Sequence["KeyPreview"]) -> Iterator[str]:
+    for key in keys:
+        if key.serves:
+            yield key.key
+        prefix = "" if key.serves else f"not proposed: {key.key}: "
+        say(f"  {prefix}{key.sentence}", err=True)
+        if key.serves:
+            say(f"  first: {key.first_values}", err=True)
+    if needs := describe_quota(sum(key.serves for key in keys)):
         say(needs, err=True)

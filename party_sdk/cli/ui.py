@@ -1,4 +1,4 @@
-"""`coterie ui`: the desk at home, pages on this machine alone."""
+"""`coterie ui`: the desk, served on this machine alone."""
 
 import json
 import webbrowser
@@ -69,7 +69,7 @@ def ui(
         tables,
         port=port,
         idle=timedelta(minutes=idle_minutes),
-        opened=show_link,
+        on_open=show_link,
         say=lambda line: say(line, err=True),
     )
     if served:

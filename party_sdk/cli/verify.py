@@ -1,4 +1,4 @@
-"""`coterie verify`: what an analyst and parties have signed, checked by anybody."""
+"""`coterie verify`: checks signed logs of an analyst and its parties."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -36,7 +36,7 @@ def verify(
     for log in logs:
         if agreement is not None:
             check_signer(log, agreement.read_bytes())
-        found = {
+        result = {
             "log": log.log,
             "session": log.session,
             "slot": log.slot,
@@ -45,23 +45,23 @@ def verify(
         }
         if log.log == "ledger":
             audits = [
-                each
-                for each in logs
-                if (each.log, each.session) == ("audit", log.session)
+                audit
+                for audit in logs
+                if (audit.log, audit.session) == ("audit", log.session)
             ]
-            found["receipts"] = sum(compare(audit, log) for audit in audits)
-            found["compared"] = bool(audits)
-        checked.append(found)
+            result["receipts"] = sum(compare(audit, log) for audit in audits)
+            result["compared"] = bool(audits)
+        checked.append(result)
     return Output(checked, chain.from_iterable(map(_lines, checked)))
 
 
-def _lines(found: Mapping[str, object]) -> Iterator[str]:
+def _lines(result: Mapping[str, object]) -> Iterator[str]:
     from clustering_protocols.secrecy.identities import fingerprint
 
-    whose = found["slot"] or "the analyst"
-    yield f"{found['log']} of {whose} in {found['session']}: {found['lines']} lines"
-    yield f"  signed by {fingerprint(str(found['key']))}"
-    if not found.get("compared", True):
+    author = result["slot"] or "the analyst"
+    yield f"{result['log']} of {author} in {result['session']}: {result['lines']} lines"
+    yield f"  signed by {fingerprint(str(result['key']))}"
+    if not result.get("compared", True):
         yield "  no audit of this session is among the files: no receipt was compared"
-    if found.get("receipts"):
-        yield f"  {found['receipts']} receipts stand in the audit"
+    if result.get("receipts"):
+        yield f"  {result['receipts']} receipts stand in the audit"

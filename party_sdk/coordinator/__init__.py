@@ -1,1 +1,1 @@
-"""Coordinators: sessions opened, options read, letters written."""
+"""Coordinating: opening sessions, reading options, writing letters."""

@@ -1,4 +1,4 @@
-"""Coordinating: open sessions, find those that were opened."""
+"""The coordinator, who opens sessions and finds them again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from party_sdk.home.store import store_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTerms:
-    """Terms as exact text, and the request from which the analyst makes the same."""
+    """The exact text of terms, and the request from which the analyst draws them up."""
 
     session: str
     request: SessionRequest
@@ -48,10 +48,10 @@ class Coordinator:
     """Opens sessions on one analyst.
 
     key: a coordinator's key (``coterie key create``).
-    home: where to keep the sessions' secrets and the institution's identity;
+    home: folder of the sessions' secrets and the institution's identity;
         ``$COTERIE_HOME`` or ``~/.coterie``.
-    entropy: 32 bytes from which session secrets and identity follow; from the operating
-        system by default, and the identity of the home.
+    entropy: 32 bytes from which session secrets and identity follow; by default the
+        operating system's, with the identity of the home.
     """
 
     def __init__(
@@ -79,19 +79,19 @@ class Coordinator:
         about: str | About,
         params: Params,
         layout: Layout,
-        **asked: Any,
+        **options: Any,
     ) -> CoordinatedSession:
         """Open a session, and sign its terms.
 
-        about: for people: a title, or with it purpose, legal basis and contact.
+        about: a title, or a title with purpose, legal basis and contact.
         params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
-        layout: which parties there are; ``Lattice(2, 2)`` for a regular one.
-        **asked: what else :meth:`draw_up` takes.
+        layout: the parties; ``Layout.lattice(2, 2)`` for a regular one.
+        **options: of :meth:`draw_up`.
 
-        Raises AgreementMismatch if the analyst drew up other terms than these.
-        Raises GuardRefused if the analyst shows another key than before.
+        Raises AgreementMismatch if the analyst drew up other terms.
+        Raises GuardRefused if the analyst has another key than before.
         """
-        return self.open_session(self.draw_up(about, params, layout, **asked))
+        return self.open_session(self.draw_up(about, params, layout, **options))
 
     def draw_up(
         self,
@@ -105,23 +105,22 @@ class Coordinator:
         new_analyst: bool = False,
         **sections: Any,
     ) -> DrawnTerms:
-        """Return the terms of a session that is not open yet, to be read before it is.
+        """Draw up the terms of a session without opening it.
 
-        about, params, layout: as :meth:`create_session` takes them.
-        session_id: made from the title by default. Creating it again with the same
-            terms changes nothing.
-        seed: of the analyst's random starts; drawn by default.
-        expected: by slot, the public key of the institution that alone may sit there;
-            other slots are open to anyone who has their invitation.
-        new_analyst: whether the analyst at this address may show another key than it
-            did when a session was opened from this home before.
-        **sections: what else terms may say, by name, e.g. ``deadlines`` and ``release``:
-            see :class:`~clustering_protocols.terms.terms.SessionRequest`. What is
-            left out, or None, is as usual.
+        about, params, layout: as for :meth:`create_session`.
+        session_id: made from the title by default. Opening it again with the same terms
+            changes nothing.
+        seed: of the analyst's random starts; random by default.
+        expected: by slot, the public key of the only institution that may take it; other
+            slots are open to anyone with their invitation.
+        new_analyst: whether the analyst at this address may have another key than before.
+        **sections: other sections of the terms, e.g. ``deadlines`` and ``release``: see
+            :class:`~clustering_protocols.terms.terms.SessionRequest`. None stands for
+            the default.
 
-        Raises GuardRefused if the analyst shows another key than before.
-        Raises InvalidParameters if it is no such section, or does not fit, or a
-            parameter is missing that has to be named.
+        Raises GuardRefused if the analyst has another key than before.
+        Raises InvalidParameters if a section is unknown or does not fit, or a required
+            parameter is missing.
         """
         session_terms.check_named(params)
         about = About(title=about) if isinstance(about, str) else about
@@ -152,54 +151,57 @@ class Coordinator:
             terms=session_terms.draw_up(session_id, request),
         )
 
-    def open_session(self, drawn: DrawnTerms) -> CoordinatedSession:
-        """Sign terms that were drawn up, keep what they need, and have them opened.
+    def open_session(self, drawn_terms: DrawnTerms) -> CoordinatedSession:
+        """Sign terms, store the session's secret, and open the session.
 
-        Raises SessionExists if this home keeps another session of this id: its secret
+        Raises SessionExists if this home has another session of this id, whose secret
             would be lost.
-        Raises AgreementMismatch if the analyst drew up other terms than these.
+        Raises AgreementMismatch if the analyst drew up other terms.
         """
-        session_id, terms = drawn.session, drawn.terms
+        session_id, terms = drawn_terms.session, drawn_terms.terms
         institution = self._institution()
-        before = StoredSession.load(self._home, session_id)
-        here = (self._url, terms.decode())
-        if before is not None and (before.url, before.terms) != here:
+        stored_before = StoredSession.load(self._home, session_id)
+        requested = (self._url, terms.decode())
+        if (
+            stored_before is not None
+            and (stored_before.url, stored_before.terms) != requested
+        ):
             raise SessionExists(
-                f"This home keeps the secret of a session {session_id!r} at {before.url}, "
+                f"This home keeps the secret of a session {session_id!r} at {stored_before.url}, "
                 "which has other terms or is another one."
             )
         entropy = self.entropy or secrets.token_bytes(32)
-        kept = StoredSession(
+        stored = StoredSession(
             url=self._url,
-            entropy=before.entropy if before else entropy.hex(),
+            entropy=stored_before.entropy if stored_before else entropy.hex(),
             terms=terms.decode(),
             coordinator=institution.key,
             signature=sign_terms(institution, digest(terms)),
         )
-        if before is None:
-            kept.save(self._home, session_id)
+        if stored_before is None:
+            stored.save(self._home, session_id)
         try:
             status = self._analyst.put_session(
-                session_id, drawn.request.model_dump(mode="json")
+                session_id, drawn_terms.request.model_dump(mode="json")
             )
         except CoterieError as error:
             is_refused = error.problem.status < 500 and not isinstance(error, Timeout)
-            if is_refused and before is None:  # the id is free for other terms
+            if is_refused and stored_before is None:  # the id is free for other terms
                 with store_of(self._home).transaction() as database:
                     database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
             raise
-        if status.terms_digest != kept.terms_digest:
+        if status.terms_digest != stored.terms_digest:
             raise AgreementMismatch(
                 "The analyst drew up other terms than were asked for: it runs another "
                 "release, or changed them."
             )
-        kept.save(self._home, session_id)
+        stored.save(self._home, session_id)
         return self.session(session_id)
 
     def analyst_key(self, *, is_new: bool = False) -> str:
-        """Return the key that the analyst shows, the same as before at this address.
+        """Return the analyst's key.
 
-        Raises GuardRefused if it is another one, unless ``is_new``.
+        Raises GuardRefused if it differs from the stored one, unless ``is_new``.
         """
         key = self._analyst.identity()
         check_analyst(self._home, self._url, key, is_new=is_new)
@@ -207,7 +209,7 @@ class Coordinator:
 
     @property
     def trusted_institutions(self) -> TrustedInstitutions:
-        """Return whom this coordinator knows by a card."""
+        """Return the institutions that this home trusts."""
         return TrustedInstitutions(self._home)
 
     def _institution(self) -> Institution:
@@ -216,7 +218,7 @@ class Coordinator:
         return OwnIdentity(self._home).load_or_make()
 
     def session(self, session_id: str) -> CoordinatedSession:
-        """Return a session that was opened before."""
+        """Return an open session."""
         return CoordinatedSession(session_id, self._analyst, self._home)
 
     def sessions(
@@ -229,31 +231,30 @@ class Coordinator:
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> list[SessionLine]:
-        """Return the sessions of this key, a line each, the last to change first.
+        """Return the sessions of this key, a line each, the last changed first.
 
         limit: how many at most; by default all.
         state: ``open``, ``over`` or one state; empty for all.
         owner: the label of a key or the id of a principal: administrators see all
             owners.
         awaited: a slot for which they wait.
-        since, before: bounds of their last change; the second is not included.
+        since, before: bounds of their last change; the second is exclusive.
 
-        Raises VersionMismatch if they are to be filtered, and the analyst is of a
-            release that cannot.
+        Raises VersionMismatch if the analyst's release cannot filter.
         """
         texts = {"state": state, "owner": owner, "awaited": awaited}
         times = {"changed_since": since, "changed_before": before}
         filters = {name: text for name, text in texts.items() if text}
-        filters |= {name: at.isoformat() for name, at in times.items() if at}
-        found: list[SessionLine] = []
+        filters |= {name: time.isoformat() for name, time in times.items() if time}
+        lines: list[SessionLine] = []
         after: str | None = ""
         pages = PageCount()
-        while after is not None and (limit is None or len(found) < limit):
+        while after is not None and (limit is None or len(lines) < limit):
             page = self._analyst.sessions(after, filters)
             if filters and any(line.waiting_since is None for line in page.sessions):
                 raise VersionMismatch("This analyst is of a release without filters.")
-            found += page.sessions
+            lines += page.sessions
             after = page.next
             if after is not None:
                 pages.add(len(page.sessions), len(page.model_dump_json()))
-        return found[:limit]
+        return lines[:limit]

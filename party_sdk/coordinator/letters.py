@@ -1,10 +1,10 @@
-"""The letter with an invitation, and both as files: what a coordinator hands over."""
+"""Invitations and their letters, as files that a coordinator hands over."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Layout, Terms
 
 _MARKS: Final = re.compile(r"[\\`*_\[<~]")
-"""What begins a mark of Markdown within a line: emphasis, a link, HTML, another escape."""
+"""Characters that start Markdown within a line: emphasis, links, HTML, escapes."""
 
 _WIDTH: Final = 90
 _LETTER: Final = """\
@@ -51,7 +51,7 @@ If you would rather not, `coterie party leave` tells the coordinator why.
 
 
 def check_letters(folder: Path, layout: Layout) -> None:
-    """Refuse a folder with invitations of the same parties: a new file would end them."""
+    """Refuse a folder that has invitations of the same parties."""
     for name in layout.names:
         if (folder / f"{name}.invitation").exists():
             raise InvalidParameters(
@@ -61,7 +61,7 @@ def check_letters(folder: Path, layout: Layout) -> None:
 
 
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
-    """Write ``SLOT.invitation`` and ``SLOT.md`` for each, for this user's eyes."""
+    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, readable by this user."""
     if not folder.exists():
         private_folder(folder)
     for slot, invitation in invitations.items():
@@ -70,49 +70,43 @@ def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) ->
 
 
 def letter(terms: Terms, slot: str) -> str:
-    """Return a letter to the party of a slot, as Markdown; it holds no secret.
+    """Return a letter to the party of a slot, as Markdown without secrets.
 
-    What people wrote into the terms stands in it as text: no link, picture or heading.
+    Texts of the terms are escaped, so that they make no link, picture or heading.
     """
+    from clustering_protocols.session_terms import check_terms
+    from clustering_protocols.shared_stages.row_selection import shares_rows
     from clustering_protocols.terms.captions import texts_of
 
-    place, n_keys = terms.layout.slot(slot), match_keys_at(terms, slot)
+    seat, n_keys = terms.layout.slot(slot), match_keys_at(terms, slot)
     reason = describe_quota(n_keys)
-    told = {each.letter or each.label: text for each, text in texts_of(terms.about)}
+    texts = {
+        caption.letter or caption.label: text for caption, text in texts_of(terms.about)
+    }
     if schema := terms.dictionary_of(slot):
-        told["Columns of your table"] = "; ".join(
+        texts["Columns of your table"] = "; ".join(
             f"{field.name}{f' ({field.unit})' if field.unit else ''}"
             for field in schema.used.fields
         )
-    told["Method"] = f"{terms.protocol.name}, with {len(terms.layout.slots)} parties"
+    texts["Method"] = f"{terms.protocol.name}, with {len(terms.layout.slots)} parties"
+    extras, params = ["ui"], check_terms(terms)
+    if shares_rows(terms, slot) and params.selects_rows:
+        extras += ["psi", "linkage"] if params.linked_by else ["psi"]
     facts = "\n".join(
-        f"- {name}: {_as_text(text)}" for name, text in told.items() if text
+        f"- {name}: {_as_text(text)}" for name, text in texts.items() if text
     )
     return _LETTER.format(
         title=_as_text(terms.title),
-        place=_as_text(place.title or slot),
+        place=_as_text(seat.title or slot),
         facts=facts,
         days=f"{terms.deadlines.recruiting / 86_400:.3g}",
         file=f"{slot}.invitation",
-        extras=",".join(_extras(terms, slot)),
+        extras=",".join(extras),
         quota="".join(f" {word}" for word in quota_options(n_keys)),
         reason=f"\n{textwrap.fill(reason, _WIDTH)}\n" if reason else "",
     )
 
 
-def _extras(terms: Terms, slot: str) -> Iterator[str]:
-    """Yield what is to be installed beside the package itself."""
-    from clustering_protocols.session_terms import check_terms
-    from clustering_protocols.shared_stages.row_selection import shares_rows
-
-    yield "ui"
-    params = check_terms(terms)
-    if shares_rows(terms, slot) and params.selects_rows:
-        yield "psi"
-        if params.linked_by:
-            yield "linkage"
-
-
 def _as_text(text: str) -> str:
-    """Return what Markdown shows as this text, in one line."""
+    """Escape a text for Markdown, in one line."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))

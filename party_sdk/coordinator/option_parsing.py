@@ -1,4 +1,4 @@
-"""How the texts are read by which people ask for a session: at a terminal, or in a form."""
+"""Parsing of the texts that describe a session, from options or forms."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = Literal["drop", "mean", "median"]
 T = TypeVar("T", "Preparation", "Schema")
-_PLACE: Final = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
+_POSITION: Final = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 _RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:\.\.|-|to)\s*(\d{1,5})\s*")
 _LIST: Final = re.compile(r"\s*\d{1,5}\s*(?:,\s*\d{1,5}\s*)+")
 _OWN_OPTIONS: Final = frozenset({"layout", "identities", "evaluation"})
-_MOST: Final = 1000  # whatever a range says: far above what a session may have
+_MAX_NUMBERS: Final = 1000  # whatever a range says: far above what a session may have
 
 
 def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layout:
     """Return the layout of parties: names, or NAME=ROW,COLUMN,TITLE texts.
 
-    same_people: whether parties without a place hold other variables of the same people;
-        by default they hold other people.
+    same_people: whether parties without a position hold other variables of the same
+        people; by default they hold other people.
     """
     from clustering_protocols.terms.terms import Layout
 
@@ -44,62 +44,64 @@ def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layou
         )
     elif same_people:
         raise InvalidParameters("Places of --party say it: leave out --same-people.")
-    places = [_PLACE.fullmatch(text) for text in parties]
-    if not all(places):
+    positions = [_POSITION.fullmatch(text) for text in parties]
+    if not all(positions):
         raise InvalidParameters(
             "Name all parties (north), or all with places (north=1,2)."
         )
-    if low := next((p[0] for p in places if p and "0" in (p[2], p[3])), None):
+    if low := next((p[0] for p in positions if p and "0" in (p[2], p[3])), None):
         raise InvalidParameters(
             f"Rows and columns of parties count from 1: {low!r} says 0."
         )
     return layout_of(
         {
-            "name": place[1],
-            "row": int(place[2]) - 1,
-            "column": int(place[3]) - 1,
-            "title": place[4] or "",
+            "name": position[1],
+            "row": int(position[2]) - 1,
+            "column": int(position[3]) - 1,
+            "title": position[4] or "",
         }
-        for place in places
-        if place
+        for position in positions
+        if position
     )
 
 
-def layout_of(named: Iterable[Mapping[str, Any]]) -> Layout:
-    """Return the layout of slots in any order, each as name, title, row and column."""
+def layout_of(slots: Iterable[Mapping[str, Any]]) -> Layout:
+    """Return the layout of slots, each with name, title, row and column, in any order."""
     from clustering_protocols.common.values import validate_values
     from clustering_protocols.terms.terms import Layout
 
-    slots = sorted(named, key=lambda slot: (slot["row"], slot["column"]))
-    return validate_values(Layout, {"slots": slots})
+    in_order = sorted(slots, key=lambda slot: (slot["row"], slot["column"]))
+    return validate_values(Layout, {"slots": in_order})
 
 
-def read_expected(texts: tuple[str, ...], known: TrustedInstitutions) -> dict[str, str]:
-    """Return keys by slot of SLOT=CARD texts."""
+def read_expected(
+    texts: tuple[str, ...], trusted: TrustedInstitutions
+) -> dict[str, str]:
+    """Return the keys of SLOT=CARD texts, by slot."""
     from clustering_protocols.secrecy.identities import Card
 
     keys = {}
     for text in texts:
-        slot, found, named = text.partition("=")
-        if not found:
+        slot, separator, card_name = text.partition("=")
+        if not separator:
             raise InvalidParameters(f"{text!r} is not SLOT=CARD.")
-        key = known.read().get(named)
+        key = trusted.read().get(card_name)
         if key is None:
-            if not Path(named).is_file():
+            if not Path(card_name).is_file():
                 raise InvalidParameters(
-                    f"{named!r} is neither the file of a card nor somebody you know."
+                    f"{card_name!r} is neither the file of a card nor somebody you know."
                 )
-            card = Card.read(Path(named).read_bytes())
-            known.check(card.name, card.key)
+            card = Card.read(Path(card_name).read_bytes())
+            trusted.check(card.name, card.key)
             key = card.key
         keys[slot] = key
     return keys
 
 
 def read_dictionary(paths: tuple[Path, ...]) -> list[Schema] | None:
-    """Return the dictionaries of column groups in files; None of no file."""
+    """Read the dictionaries of column groups from files; None if there is no file."""
     if not paths:
-        return None  # and no library of tables is imported
+        return None
     from party_sdk.tables.variables import read_schema
 
     return [read_schema(path) for path in paths]
@@ -112,12 +114,11 @@ def read_preparation(
     earlier: Terms | None = None,
     covariates: str = "",
 ) -> Sequence[Preparation] | None:
-    """Return the preparations of column groups: in files, or by one rule for all gaps.
+    """Return the preparations of column groups, from files or by one rule for all gaps.
 
-    covariates: what is kept where site effects are taken out: names, with commas
-        between them, or 'none'; nothing is taken out where it is empty.
-    earlier: of a session whose preparation holds for the same variables where nothing is
-        said.
+    covariates: names, separated by commas, of variables that site effects keep, or
+        'none'; if empty, site effects are not removed.
+    earlier: terms whose preparation is the default for the same variables.
     """
     if paths and (missing or covariates):
         raise InvalidParameters(
@@ -135,13 +136,13 @@ def read_preparation(
 
     plans = None if earlier is None else earlier.preparation
     if plans and plans[0].missing == "leave":
-        plans = None  # of a description, which clusters nothing
-    found: Sequence[Preparation] | None
+        plans = None  # a description, which clusters nothing
+    prepared: Sequence[Preparation] | None
     if missing or plans is None or len(plans) != len(dictionary):
-        found = by_rule(missing, dictionary)
+        prepared = by_rule(missing, dictionary)
     else:
         clustered = [set(schema.clustered_part.names) for schema in dictionary]
-        found = [
+        prepared = [
             Preparation(
                 **dict(plan)
                 | {"fields": tuple(f for f in plan.fields if f.name in names)}
@@ -149,7 +150,7 @@ def read_preparation(
             for plan, names in zip(plans, clustered, strict=True)
         ]
     if not covariates:
-        return found
+        return prepared
     names = [name.strip() for name in covariates.split(",")] * (covariates != "none")
     if unknown := set(names) - {name for s in dictionary for name in s.names}:
         raise InvalidParameters(
@@ -163,7 +164,7 @@ def read_preparation(
             }
         )
         for plan, schema in zip(
-            found or [Preparation() for _ in dictionary], dictionary, strict=True
+            prepared or [Preparation() for _ in dictionary], dictionary, strict=True
         )
     ]
 
@@ -179,14 +180,14 @@ def _read_preparation(path: Path) -> Preparation:
     except OSError:
         raise InvalidParameters(f"There is no preparation {path.name!r}.") from None
     except ValidationError as error:
-        said = explain(error)
-        raise InvalidParameters(f"{path.name!r} is no preparation: {said}") from None
+        reason = explain(error)
+        raise InvalidParameters(f"{path.name!r} is no preparation: {reason}") from None
 
 
 def with_id_patterns(
     values: Mapping[str, Any], patterns: Sequence[str]
 ) -> dict[str, Any]:
-    """Return parameters with what ids look like, where it is said."""
+    """Return parameters with patterns of ids, if there are any."""
     if not patterns:
         return dict(values)
     alignment = {**values.get("alignment", {}), "id_patterns": list(patterns)}
@@ -196,16 +197,15 @@ def with_id_patterns(
 def with_match_keys(
     values: Mapping[str, Any], match_keys: Sequence[str]
 ) -> dict[str, Any]:
-    """Return parameters with the match keys by which rows are linked, if there are any."""
+    """Return parameters with match keys, if there are any."""
     if not match_keys:
         return dict(values)
-    said = {"method": "ecdh", **values.get("alignment", {})}
+    alignment = {"method": "ecdh", **values.get("alignment", {})}
     keys = [key for text in match_keys for key in _keys_of(text)]
-    return {**values, "alignment": {**said, "match_keys": keys}}
+    return {**values, "alignment": {**alignment, "match_keys": keys}}
 
 
 def _keys_of(text: str) -> list[str]:
-    """Return one match key, or those of the lines of a file."""
     if not text.startswith("@"):
         return [text]
     try:
@@ -215,43 +215,42 @@ def _keys_of(text: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def read_values(given: tuple[str, ...]) -> dict[str, Any]:
-    """Return values from NAME=VALUE texts; a dot reaches into a part.
+def read_values(texts: tuple[str, ...]) -> dict[str, Any]:
+    """Return values from NAME=VALUE texts; a dot separates the levels of a name.
 
     Values are JSON where they parse as JSON, texts otherwise.
     """
     values: dict[str, Any] = {}
-    for text in given:
-        name, found, value = text.partition("=")
-        if not found:
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator:
             raise InvalidParameters(f"{text!r} is not NAME=VALUE.")
         *path, last = name.strip().split(".")
-        place = values
+        branch = values
         for part in path:
-            place = place.setdefault(part, {})
-            if not isinstance(place, dict):
+            branch = branch.setdefault(part, {})
+            if not isinstance(branch, dict):
                 raise InvalidParameters(f"{text!r}: {part!r} has a value of its own.")
-        if last in place:
+        if last in branch:
             raise InvalidParameters(f"{name.strip()!r} is given twice.")
-        place[last] = value
+        branch[last] = value
         with suppress(ValueError):
-            place[last] = json.loads(value)
+            branch[last] = json.loads(value)
     return values
 
 
 def by_rule(
     rule: Rule | None, dictionary: Sequence[Schema]
 ) -> list[Preparation] | None:
-    """Return the preparations of column groups, of one rule for all gaps.
+    """Return the preparations of column groups by one rule for all gaps.
 
-    Clustered categories are prepared even where nothing is said of them: they become
-    indicators.
+    Clustered categories become indicators under any rule.
 
     rule: {'drop', 'mean', 'median'} or None; drop: rows with a gap do not take part.
-        mean, median: these fill them, and the most frequent level those of categories.
-        None: tables with gaps are refused.
+        mean, median: these fill gaps of numbers, the most frequent level those of
+        categories. None: tables with gaps are refused.
 
-    Raises InvalidParameters if it is no such rule.
+    Raises InvalidParameters if the rule is unknown.
     """
     from clustering_protocols.terms.preparation import Preparation, build_imputation
 
@@ -270,27 +269,27 @@ def by_rule(
 
 
 def prepare(
-    said: Rule | Preparation | Sequence[Preparation] | None,
+    preparation: Rule | Preparation | Sequence[Preparation] | None,
     dictionary: Sequence[Schema] | None,
 ) -> Sequence[Preparation] | None:
-    """Return the preparations of column groups; :func:`by_rule` for a rule or nothing.
+    """Return the preparations of column groups; :func:`by_rule` for a rule or None.
 
-    Raises InvalidParameters if there are no dictionaries of what is to be prepared.
+    Raises InvalidParameters if there are no dictionaries.
     """
     if dictionary is None:
-        if said is not None:
+        if preparation is not None:
             raise InvalidParameters("A preparation needs a dictionary of the fields.")
         return None
-    if said is None or isinstance(said, str):
-        return by_rule(said, dictionary)
-    return as_list(said)
+    if preparation is None or isinstance(preparation, str):
+        return by_rule(preparation, dictionary)
+    return as_list(preparation)
 
 
-def as_list(given: T | Sequence[T] | None) -> Sequence[T] | None:
-    """Return one value, or those of column groups, as a sequence."""
-    if given is None or isinstance(given, list | tuple):
-        return given
-    return [given]  # type: ignore[list-item]  # neither kind is a sequence itself
+def as_list(value: T | Sequence[T] | None) -> Sequence[T] | None:
+    """Return one value or several as a sequence."""
+    if value is None or isinstance(value, list | tuple):
+        return value
+    return [value]  # type: ignore[list-item]  # neither kind is a sequence itself
 
 
 def read_runs(
@@ -298,17 +297,17 @@ def read_runs(
     choose: str | None = None,
     within: int | None = None,
 ) -> tuple[dict[str, Any], Evaluation | None]:
-    """Return parameters with one n_clusters, and the runs where several were given.
+    """Return parameters with one n_clusters, and the runs if there are several.
 
     Several are a list or range, or a text such as ``2..8`` or ``2, 3, 5``.
 
-    Raises InvalidParameters if they are no numbers of clusters, or a choice is made
-        among one.
+    Raises InvalidParameters if the numbers are invalid, or there is a choice with only
+        one.
     """
     from clustering_protocols.common.values import validate_values
     from clustering_protocols.terms.sections import Evaluation
 
-    numbers = _several(params.get("n_clusters"))
+    numbers = _parse_numbers(params.get("n_clusters"))
     if numbers == []:
         raise InvalidParameters(
             "nothing is in that range or list; write e.g. 2..8.", field="n_clusters"
@@ -319,31 +318,31 @@ def read_runs(
                 "give several n_clusters, e.g. n_clusters=2..8.", field="choose"
             )
         return {**params, **({"n_clusters": numbers[0]} if numbers else {})}, None
-    said = {"choose": choose, "within": within}
-    given = {name: value for name, value in said.items() if value is not None}
-    runs = validate_values(Evaluation, {"n_clusters": numbers, **given})
+    rules = {"choose": choose, "within": within}
+    chosen_rules = {name: value for name, value in rules.items() if value is not None}
+    runs = validate_values(Evaluation, {"n_clusters": numbers, **chosen_rules})
     return {**params, "n_clusters": runs.n_clusters[-1]}, runs
 
 
-def _several(given: Any) -> list[Any] | None:
-    """Return the numbers of a list or a range; None for anything else."""
-    if isinstance(given, str) and _LIST.fullmatch(given):
-        given = [int(number) for number in given.split(",")]
-    if isinstance(given, range):
-        return sorted(given[:_MOST])
-    if isinstance(given, list):
-        return sorted(set(given)) if all(type(k) is int for k in given) else given
-    found = _RANGE.fullmatch(given) if isinstance(given, str) else None
-    if found is None:
+def _parse_numbers(value: Any) -> list[Any] | None:
+    """Return the numbers of a list or a range, or None."""
+    if isinstance(value, str) and _LIST.fullmatch(value):
+        value = [int(number) for number in value.split(",")]
+    if isinstance(value, range):
+        return sorted(value[:_MAX_NUMBERS])
+    if isinstance(value, list):
+        return sorted(set(value)) if all(type(k) is int for k in value) else value
+    match = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         return None
-    first, last = map(int, found.groups())
-    return list(range(first, min(last, first + _MOST) + 1))
+    first, last = map(int, match.groups())
+    return list(range(first, min(last, first + _MAX_NUMBERS) + 1))
 
 
 def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
     """Return the parameters of an earlier session, with all its numbers of clusters.
 
-    protocol: of the new session: another one takes the parameters that it has too.
+    protocol: of the new session; another one gets only the parameters that it has.
     """
     from clustering_protocols import catalogue, session_terms
     from clustering_protocols.contract.parameters import asked
@@ -360,11 +359,11 @@ def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
 def earlier_choice(
     terms: Terms, protocol: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return how an earlier session chose among runs; nothing where there is one run.
+    """Return how an earlier session chose among runs; empty if there is one run.
 
     values: parameters of the new session.
     """
-    numbers = _several(values.get("n_clusters"))
+    numbers = _parse_numbers(values.get("n_clusters"))
     if terms.evaluation is None or numbers is None or len(numbers) < 2:
         return {}
     choice: dict[str, Any] = {"within": terms.evaluation.within}
@@ -373,15 +372,13 @@ def earlier_choice(
     return choice
 
 
-def merge_values(
-    before: Mapping[str, Any], changes: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return parameters over earlier ones; those that have parts, part by part."""
+def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge changes into earlier parameters, and into their parts."""
     return {
-        **before,
+        **base,
         **{
-            name: {**before[name], **value}
-            if isinstance(value, dict) and isinstance(before.get(name), dict)
+            name: {**base[name], **value}
+            if isinstance(value, dict) and isinstance(base.get(name), dict)
             else value
             for name, value in changes.items()
         },
@@ -391,20 +388,20 @@ def merge_values(
 def earlier_sections(
     terms: Terms | None, changes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return what is said for people, of time, rows and results, over an earlier session.
+    """Return the sections of a request, as those of an earlier session with changes.
 
-    changes: values of fields that differ, by section.
+    changes: values of fields, by section.
     """
     from pydantic import BaseModel
 
     from clustering_protocols.terms.request_fields import build_section
 
-    before = {
+    base = {
         name: section.model_dump(exclude_none=True)
         for name, section in ({} if terms is None else terms.sections).items()
         if isinstance(section, BaseModel) and name not in _OWN_OPTIONS
     }
     return {
-        name: build_section(name, {**before.get(name, {}), **changes.get(name, {})})
-        for name in before.keys() | changes.keys()
+        name: build_section(name, {**base.get(name, {}), **changes.get(name, {})})
+        for name in base.keys() | changes.keys()
     }

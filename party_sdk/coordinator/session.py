@@ -1,4 +1,4 @@
-"""One session, seen by its coordinator."""
+"""A session of a coordinator, and what its home stores of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WATCH_SECONDS = 1.0
 
 
 class CoordinatedSession:
-    """One session, seen by its coordinator."""
+    """One session of a coordinator."""
 
     def __init__(
         self, session_id: str, analyst: CoordinatedAnalyst, home: Path
@@ -42,36 +42,36 @@ class CoordinatedSession:
         self._home = home
 
     def invite(self, slots: Sequence[str] | None = None) -> dict[str, str]:
-        """Return a new invitation per slot, by default for all that are free.
+        """Return a new invitation for each slot, by default for all that are free.
 
-        Hand them over on a channel that the analyst cannot read: each holds the
-        session secret, which says who was invited, and your signature under the terms.
+        Hand them over on a channel that the analyst cannot read: each holds the session
+        secret, which proves the invitation, and your signature under the terms.
         """
-        kept = self._load_stored()
+        stored = self._load_stored()
         return {
             slot: str(
                 Invitation(
-                    url=kept.url,
+                    url=stored.url,
                     session=self.id,
                     slot=slot,
                     code=code,
-                    secret=kept.secret(self.id),
-                    terms=kept.terms_digest,
-                    coordinator=kept.coordinator,
-                    signature=kept.signature,
+                    secret=stored.secret(self.id),
+                    terms=stored.terms_digest,
+                    coordinator=stored.coordinator,
+                    signature=stored.signature,
                 )
             )
             for slot, code in self._analyst.invite(self.id, slots).items()
         }
 
     def status(self) -> SessionStatus:
-        """Return where the session stands."""
+        """Return the status of the session."""
         return self._analyst.session(self.id)
 
     def wait(
         self, on_progress: Callable[[SessionStatus], None] | None = None
     ) -> SessionStatus:
-        """Return once the session is complete; raise what ended it otherwise."""
+        """Wait until the session is complete; raise the reason if it ended otherwise."""
         last: SessionStatus | None = None
         while True:
             status = self.status()
@@ -85,68 +85,64 @@ class CoordinatedSession:
             time.sleep(_WATCH_SECONDS)
 
     def choose(self, n_clusters: int) -> SessionStatus:
-        """Choose the run that counts, of a session that waits for it.
+        """Choose the run that becomes the result.
 
         Raises InvalidParameters, NotReady, RoundClosed if there is no such run, its
-            figures are not there yet, or another was chosen.
+            figures are missing, or another was chosen.
         """
         return self._analyst.choose(self.id, n_clusters)
 
     def extend(self, seconds: float) -> SessionStatus:
-        """Wait so many seconds longer for those that have not answered.
+        """Move the deadline of parties that have not answered.
 
-        Raises NotReady, SessionOver: while the analyst is at work, or once the session
-            has ended.
+        Raises NotReady, SessionOver while the analyst computes, or after the end.
         """
-        longer = self.status().deadline + timedelta(seconds=seconds)
-        return self._analyst.extend(self.id, longer)
+        deadline = self.status().deadline + timedelta(seconds=seconds)
+        return self._analyst.extend(self.id, deadline)
 
     def profiles(self) -> tuple[Profile, ...]:
-        """Return what the clusters are like, rounded, where everybody may read it.
-
-        Empty before it is told.
-        """
+        """Return the rounded profiles of the clusters, if they are published."""
         if not self.status().profiles:
             return ()
         return self._analyst.profiles(self.id)
 
     def summary(self) -> Record:
-        """Return what the terms let the coordinator read of the result."""
+        """Return the coordinator's part of the result."""
         return engine.read_result(self.agreement(), self._analyst.result(self.id))
 
     def roster(self) -> Roster:
-        """Return who takes part, and the safety number, computed and checked here.
+        """Return the checked members and their safety number.
 
-        Raises NotReady: until all have joined.
-        Raises AgreementMismatch, KeyNotAuthentic if terms or roster are not those that
-            were signed.
+        Raises NotReady until all have joined.
+        Raises AgreementMismatch, KeyNotAuthentic if terms or roster differ from the
+            signed ones.
         """
         return Roster.of(self.agreement(), TrustedInstitutions(self._home))
 
     def agreement(self) -> bytes:
-        """Return the agreement, after holding it against what was signed here.
+        """Return the agreement, checked against the signed terms.
 
-        Raises what :meth:`roster` raises.
+        Raises as :meth:`roster` does.
         """
-        kept = self._load_stored()
+        stored = self._load_stored()
         agreement = self._analyst.agreement(self.id)
-        check_agreement(agreement, kept.terms.encode(), kept.secret(self.id))
+        check_agreement(agreement, stored.terms.encode(), stored.secret(self.id))
         return agreement
 
     def audit(self) -> SignedLog:
-        """Return who sent or received which digest when, signed by the analyst.
+        """Return the log of all digests sent and received, signed by the analyst.
 
-        Where the session was opened on this machine the signature has been held against
-        the key that the terms name, elsewhere against the one that the analyst shows.
+        The signature is checked by the key in the terms if the session was opened here,
+        otherwise by the analyst's current key.
 
-        Raises AuditBroken if a line was changed, or is missing, or the session was
-            opened with other terms than were signed on this machine.
+        Raises AuditBroken if a line was changed or is missing, or the session was opened
+            with other terms than were signed here.
         Raises KeyNotAuthentic if somebody else signed it.
         """
         lines, signature = self._analyst.audit(self.id)
-        named = self.terms.identities.analyst if self.is_ours else None
+        named_key = self.terms.identities.analyst if self.is_ours else None
         log = signed_logs.signed_audit(
-            lines, named or self._analyst.identity(), signature
+            lines, named_key or self._analyst.identity(), signature
         )
         entries = log.entries()
         if self.is_ours and not (
@@ -158,30 +154,30 @@ class CoordinatedSession:
 
     @property
     def receivers(self) -> OwnReceivers:
-        """Return whom the analyst tells who is awaited and how the session ends."""
+        """Return the coordinator's addresses for notifications."""
         return OwnReceivers(self._analyst, self.id)
 
     @property
     def terms(self) -> Terms:
-        """Return the terms that were signed; :class:`NotReady` on another machine."""
+        """Return the signed terms; :class:`NotReady` on another machine."""
         return read_terms(self.terms_text)
 
     @property
     def terms_text(self) -> bytes:
-        """Return their exact text; :class:`NotReady` on another machine."""
+        """Return the exact text of the terms; :class:`NotReady` on another machine."""
         return self._load_stored().terms.encode()
 
     @property
     def url(self) -> str:
-        """Return where the session was opened; :class:`NotReady` on another machine."""
+        """Return the analyst's address; :class:`NotReady` on another machine."""
         return self._load_stored().url
 
     def cancel(self, reason: str = "") -> SessionStatus:
-        """End the session; the parties read the reason: a line, 200 characters at most."""
+        """End the session; the parties read the reason, in at most 200 characters."""
         return self._analyst.cancel(self.id, reason)
 
     def delete(self) -> None:
-        """Remove all of it but its audit at the analyst; one that runs is cancelled."""
+        """Delete the session at the analyst, but not its audit; cancel a running one."""
         self._analyst.delete(self.id)
 
     @property
@@ -198,12 +194,12 @@ class CoordinatedSession:
 
 def opened_in(home: Path) -> list[str]:
     """Return the sessions that were opened from a home, in order."""
-    found = store_of(home).rows("SELECT id FROM sessions ORDER BY id")
-    return [session for [session] in found]
+    rows = store_of(home).rows("SELECT id FROM sessions ORDER BY id")
+    return [session for [session] in rows]
 
 
 class StoredSession(BaseModel):
-    """The secret of a session, and its own terms; its ``repr`` shows nothing of them."""
+    """The secret of a session, and its terms; ``repr`` shows nothing of them."""
 
     url: str
     entropy: str
@@ -213,13 +209,13 @@ class StoredSession(BaseModel):
 
     @classmethod
     def load(cls, home: Path, session: str) -> Self | None:
-        """Return what a home stores of a session that was opened from it, if it was."""
+        """Load the session that was opened from a home, or None."""
         statement = "SELECT content FROM sessions WHERE id = ?"
-        found = store_of(home).row(statement, session)
-        return cls.model_validate_json(found[0]) if found else None
+        row = store_of(home).row(statement, session)
+        return cls.model_validate_json(row[0]) if row else None
 
     def save(self, home: Path, session: str) -> None:
-        """Store it."""
+        """Store the session."""
         with store_of(home).transaction() as database:
             database.execute(
                 "INSERT OR REPLACE INTO sessions VALUES (?, ?)",
@@ -228,7 +224,7 @@ class StoredSession(BaseModel):
 
     @property
     def terms_digest(self) -> str:
-        """Return the digest of the terms that the coordinator signed."""
+        """Return the digest of the signed terms."""
         return digest(self.terms.encode())
 
     def secret(self, session: str) -> bytes:

@@ -1,18 +1,12 @@
-"""The desk at home: pages that one person looks at, on this machine alone.
+"""The desk at home: pages for one person, served on this machine alone.
 
-What runs, runs without them: the desk shows orders and what they ask
-(:mod:`party_sdk.supervisor`), and answers for the person before it. It holds no logic of
-protocols, and does nothing that the command line does not do by the same functions.
+Orders run without it (:mod:`party_sdk.supervisor`): the desk shows them, and answers their
+questions for the person before it. It has no logic of protocols, and calls the same
+functions as the commands.
 
-``visits``, ``gate``
-    Who may look: a link that opens once, a cookie, and what every request is held
-    against.
-``answers``
-    What each page is made with: its frame, a form's fields, refusals as pages.
-``app``
-    All pages: a list of rooms. A room is a way in the frame, and routes below it.
-``serving``
-    The process: the pages, and the supervisor beside them.
+``visits`` and ``gate`` let one visitor in and check every request, ``responses`` has the
+frame and the forms of pages, ``form_answers`` redirects from a form to its page, and
+``server`` is the process, with the list of all sections of pages.
 
-This is the only place of the SDK that imports a web server (extra ``ui``).
+This is the only package of the SDK that imports a web server (extra ``ui``).
 """

@@ -1,4 +1,4 @@
-"""A dictionary drafted from a table, or typed: rows of variables in a form."""
+"""A dictionary in a form, drafted from a table or typed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from party_sdk.tables.variables import DictionaryDraft
 
 MOST_VARIABLES: Final = 150
-"""More do not fit a form: they are written in a file."""
+"""Most variables of a form; more are written in a file."""
 
 ROLES: Final = (
     Option(value="cluster", text="cluster"),
@@ -44,13 +44,13 @@ _CELLS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDraft:
-    """What a form says of the variables of a column group.
+    """The variables of a column group in a form.
 
-    path: the table from which they are drafted; None where they are typed.
-    ids: columns that name rows.
+    path: the table from which they are drafted; None if they are typed.
+    ids: id columns.
     levels: whether the words of all columns become levels.
-    listed: the table whose variables were shown, as ``key`` names it.
-    rows: the cells of each variable, as they stand in the form.
+    listed: the ``key`` of the table whose variables the form shows.
+    rows: the fields of each variable.
     """
 
     path: Path | None
@@ -61,10 +61,10 @@ class TableDraft:
 
     @classmethod
     def of(cls, form: Form, number: int, folder: Path) -> Self:
-        """Return what stands in the fields of a column group, counted from 1."""
-        table = form.one(f"elsewhere.{number}").strip() or form.one(f"table.{number}")
-        ids = (name.strip() for name in form.one(f"ids.{number}").split(","))
-        columns = [form.all(f"variable.{cell}.{number}") for cell in _CELLS]
+        """Read the fields of a column group, counted from 1."""
+        table = form.get(f"elsewhere.{number}").strip() or form.get(f"table.{number}")
+        ids = (name.strip() for name in form.get(f"ids.{number}").split(","))
+        columns = [form.get_all(f"variable.{cell}.{number}") for cell in _CELLS]
         rows = (
             dict(zip(_CELLS, map(str.strip, cells), strict=True))
             for cells in zip(*columns, strict=False)
@@ -72,41 +72,41 @@ class TableDraft:
         return cls(
             path=folder / Path(table).expanduser() if table else None,
             ids=tuple(name for name in ids if name),
-            levels=bool(form.one(f"levels.{number}")),
-            listed=form.one(f"listed.{number}"),
+            levels=bool(form.get(f"levels.{number}")),
+            listed=form.get(f"listed.{number}"),
             rows=tuple(row for row in rows if row["name"]),
         )
 
     @property
     def key(self) -> str:
-        """Return what the variables depend on: the table, its ids, whether levels count."""
+        """Return what the variables depend on: the table, its ids, the levels."""
         if self.path is None:
             return ""
         return " | ".join([str(self.path), *self.ids, *["levels"] * self.levels])
 
     @property
     def is_listed(self) -> bool:
-        """Return whether the rows are those of the table, or typed."""
+        """Return whether the form's rows are those of the table, or typed."""
         return self.path is None or self.listed == self.key
 
     def with_ids(self) -> Self:
-        """Return the draft with the column that names the rows of a newly chosen table."""
+        """Return the draft with the id column of a newly chosen table."""
         from party_sdk.tables import ReadOptions, examine
         from party_sdk.tables.drafts import find_id_column
 
         if self.path is None or self.listed.partition(" | ")[0] == str(self.path):
             return self
         if self.ids and not self.listed:
-            return self  # somebody named them with the table
+            return self  # the form names them together with the table
         options = ReadOptions(allow=("running-number",))
-        found = find_id_column(self.path, options, examine(self.path, options)[0])
-        return replace(self, ids=() if found is None else (found,))
+        id_column = find_id_column(self.path, options, examine(self.path, options)[0])
+        return replace(self, ids=() if id_column is None else (id_column,))
 
     def dictionary(self) -> tuple[Schema, list[str]]:
-        """Return the dictionary of the rows, and the names that it leaves out.
+        """Return the dictionary, and the names that it leaves out.
 
-        Raises InvalidParameters if the variables of the table were not shown yet.
-        Raises InvalidData if the table cannot be read, or a row describes nothing.
+        Raises InvalidParameters if the form did not show the table's variables yet.
+        Raises InvalidData if the table cannot be read, or a row is empty.
         """
         draft = self.draft()
         if not self.is_listed:
@@ -119,7 +119,7 @@ class TableDraft:
         return schema.used, [name for name in schema.names if name not in used]
 
     def draft(self) -> DictionaryDraft:
-        """Return the draft of the form's rows, or of the table where they are of another.
+        """Return the draft of the form's rows or, if they are outdated, of the table.
 
         Raises InvalidParameters if the table has more variables than fit a form.
         Raises InvalidData if it cannot be read.

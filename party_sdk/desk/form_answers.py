@@ -1,4 +1,4 @@
-"""Pages that answer forms: kept for the visit, and shown at an address of their own."""
+"""Responses to forms, which are stored for the visit and shown at an address of a page."""
 
 from __future__ import annotations
 
@@ -16,32 +16,28 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from coterie_pages.served_pages import HEADERS
 
 SEE_OTHER: Final = 303
-"""The status that leads from a form to a page, which is asked for by GET."""
+"""The status that redirects from a form to a page."""
 
-ANSWERED: Final = "answered"
-"""The parameter of an address that names a kept answer."""
-MOST: Final = 16
-MOST_BYTES: Final = 32 * 2**20
+ANSWER_PARAMETER: Final = "answered"
+"""The query parameter with the name of a stored response."""
+MAX_ANSWERS: Final = 16
+MAX_BYTES: Final = 32 * 2**20
 _NAME_BYTES: Final = 12
 
 AddressOf = Callable[[Request], str]
 
 
 def page_above(path: str, is_page: Callable[[str], bool]) -> str:
-    """Return the page on which an answer is shown: the nearest one from a form's path up.
-
-    path: where the form was sent, without a query.
-    is_page: whether a path is one that people look at.
-    """
+    """Return the page that shows a form's response: the nearest one above its path."""
     while path.strip("/") and not is_page(path):
         path = path.rpartition("/")[0]
     return path or "/"
 
 
 def is_page(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether an answer would be shown as a page: no way elsewhere, and no file.
+    """Return whether a response is a page, neither a redirect nor a download.
 
-    headers: with names in small letters.
+    headers: with names in lower case.
     """
     return (
         not 300 <= status < 400
@@ -51,46 +47,45 @@ def is_page(status: int, headers: Mapping[str, str]) -> bool:
 
 
 class FormAnswers:
-    """The last answers to forms of one visit, in this process's memory alone.
-
-    At most 16 pages and 32 MiB are kept; the oldest goes first.
-    """
+    """The last responses to forms of one visit, in memory: at most 16 and 32 MiB."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Response] = OrderedDict()
         self._lock = Lock()
 
     def keep(self, answer: Response) -> str:
-        """Return a drawn name, under which an answer is found from now on."""
+        """Store a response, and return its random name."""
         name = secrets.token_urlsafe(_NAME_BYTES)
         with self._lock:
             self._kept[name] = answer
-            while len(self._kept) > 1 and self._is_full():
+            while len(self._kept) > 1 and (
+                len(self._kept) > MAX_ANSWERS
+                or sum(len(response.body) for response in self._kept.values())
+                > MAX_BYTES
+            ):
                 self._kept.popitem(last=False)
         return name
 
     def find(self, name: str) -> Response | None:
-        """Return the answer of a name; None if it is kept no longer."""
+        """Return the response of a name, or None if it is gone."""
         return self._kept.get(name)
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all responses."""
         with self._lock:
             self._kept.clear()
 
-    def _is_full(self) -> bool:
-        size = sum(len(each.body) for each in self._kept.values())
-        return len(self._kept) > MOST or size > MOST_BYTES
-
 
 class AnswersByGet:
-    """Pages, none of which is the answer to a form: each is shown by GET.
+    """Middleware that redirects from each form to a page which shows its response.
 
-    address_of: returns the address of the page on which the answer to a form is shown.
+    address_of: returns the address of that page.
     """
 
-    def __init__(self, app: ASGIApp, kept: FormAnswers, address_of: AddressOf) -> None:
-        self._app, self._kept, self._address_of = app, kept, address_of
+    def __init__(
+        self, app: ASGIApp, answers: FormAnswers, address_of: AddressOf
+    ) -> None:
+        self._app, self._kept, self._address_of = app, answers, address_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -99,48 +94,49 @@ class AnswersByGet:
             answer = self._find(request) or self._app
             await answer(scope, receive, send)
             return
-        answered: list[Message] = []
+        messages: list[Message] = []
 
         async def collect(message: Message) -> None:
-            answered.append(message)
+            messages.append(message)
 
         try:
             await self._app(scope, receive, collect)
-        finally:  # a page with a defect is answered before the defect is raised
-            if answered:
-                shown = self.show(request, _response_of(answered))
-                await shown(scope, receive, send)
+        finally:  # the page of a defect is sent before the defect is raised
+            if messages:
+                redirect = self.show(request, _response_of(messages))
+                await redirect(scope, receive, send)
 
     def show(self, request: Request, answer: Response) -> Response:
-        """Return the way to the page of an answer to a form; others as they are."""
+        """Return a redirect to the page of a form's response; others as they are."""
         if not is_page(answer.status_code, answer.headers):
             return answer
-        query = urlencode({ANSWERED: self._kept.keep(answer)})
+        query = urlencode({ANSWER_PARAMETER: self._kept.keep(answer)})
         return see_other(f"{self._address_of(request)}?{query}")
 
     def _find(self, request: Request) -> Response | None:
-        """Return the kept answer that an address names; None where it names none.
+        """Return the stored response that an address names, if it names one.
 
-        One that is kept no longer leads to the page of that address as it is now.
+        If the response is gone, this redirects to the same address without its name.
         """
         fields = parse_qsl(request.url.query, keep_blank_values=True)
-        named = [value for name, value in fields if name == ANSWERED]
-        if not named:
+        names = [value for name, value in fields if name == ANSWER_PARAMETER]
+        if not names:
             return None
-        left = urlencode([field for field in fields if field[0] != ANSWERED])
+        other_fields = urlencode(
+            [field for field in fields if field[0] != ANSWER_PARAMETER]
+        )
         path = request.url.path
-        return self._kept.find(named[0]) or see_other(
-            f"{path}?{left}" if left else path
+        return self._kept.find(names[0]) or see_other(
+            f"{path}?{other_fields}" if other_fields else path
         )
 
 
 def see_other(address: str) -> Response:
-    """Return the way to a page, which is asked for by GET."""
+    """Return a redirect by GET."""
     return RedirectResponse(address, SEE_OTHER, headers=dict(HEADERS))
 
 
 def _response_of(messages: list[Message]) -> Response:
-    """Return the whole answer that an application sent."""
     first, *pieces = messages
     answer = Response(
         b"".join(piece.get("body", b"") for piece in pieces), first["status"]

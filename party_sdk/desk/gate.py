@@ -1,4 +1,4 @@
-"""What every request is held against, before any page is made."""
+"""The checks of every request, before any page is made."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
 from party_sdk.home.process_exit import place_of
 
 COOKIE: Final = "coterie-desk"
-MOST_BYTES: Final = 65_536
-_MOST_FIELDS: Final = 2_000  # a tick for each column of a table
-LEFT: Final = "/left"
-"""Where somebody is who ended the visit: a page for everybody."""
+MAX_BYTES: Final = 65_536
+_MAX_FIELDS: Final = 2_000  # a tick for each column of a table
+GOODBYE_PATH: Final = "/left"
+"""The page after the end of a visit, open to everybody."""
 _OPEN: Final = "/open/"
 _STATIC: Final = "/static/"
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
 class RequestRefused(Exception):
-    """A request that gets no page but this one."""
+    """A request that is refused, with the page that says so."""
 
     def __init__(self, status: int, title: str, detail: str, remedy: str) -> None:
         super().__init__(title)
         self.status = status
-        self.told = Refusal(title=title, detail=detail, remedy=remedy)
+        self.refusal = Refusal(title=title, detail=detail, remedy=remedy)
 
 
 class Gate:
-    """Lets requests of the one visitor through, and answers all others itself.
+    """Passes requests of the visitor to the pages, and answers all others itself.
 
     app: all pages.
-    say: called with a line about a defect of a page: its kind and place, no value.
+    say: called with a line about a defect of a page: its kind and location, no value.
     """
 
     def __init__(self, app: ASGIApp, desk: Desk, say: Callable[[str], None]) -> None:
@@ -62,8 +62,8 @@ class Gate:
         request = Request(scope, receive)
         try:
             answer = await self._answer(request)
-        except RequestRefused as no:
-            answer = self._refuse(request, no)
+        except RequestRefused as denial:
+            answer = self._refuse(request, denial)
         except ClientDisconnect:
             return
         if answer is not None:
@@ -71,22 +71,22 @@ class Gate:
             return
         try:
             await self._pages(scope, receive, _add_headers(send))
-        except Exception as error:  # noqa: BLE001  the page of it is on its way
+        except Exception as error:  # noqa: BLE001  its page has been sent
             self._say(f"defect: {place_of(error)}")
 
-    def _refuse(self, request: Request, no: RequestRefused) -> Response:
-        """Return the page of a refusal; that of a form of a visit by its own address."""
-        page = render_in_frame(self._desk, no.told, None, status=no.status)
+    def _refuse(self, request: Request, denial: RequestRefused) -> Response:
+        """Return the page of a refusal; a visitor's form is redirected to it."""
+        page = render_in_frame(self._desk, denial.refusal, None, status=denial.status)
         if request.method != "POST":
             return page
-        if no.status == HTTPStatus.UNAUTHORIZED:
+        if denial.status == HTTPStatus.UNAUTHORIZED:
             return see_other(request.url.path)  # which says the same
         if not hasattr(request.state, "visitor"):
             return page
         return self._pages.show(request, page)
 
     async def _answer(self, request: Request) -> Response | None:
-        """Return the answer; None where it is a page that makes it."""
+        """Return a response, or None if a page makes it."""
         path = request.url.path
         self._check_host(request)
         if request.method not in {"GET", "POST"}:
@@ -95,10 +95,12 @@ class Gate:
             )
         if request.method == "GET" and path.startswith(_OPEN):
             return self._begin_visit(path.removeprefix(_OPEN))
-        if request.method == "GET" and path == LEFT:
+        if request.method == "GET" and path == GOODBYE_PATH:
             return render_in_frame(self._desk, _GOODBYE, None)
-        if request.method == "GET" and (found := _static(path, self._desk.root)):
-            return found
+        if request.method == "GET" and (
+            asset_response := _find_asset(path, self._desk.root)
+        ):
+            return asset_response
         if not path.startswith(f"{self._desk.root}/"):
             raise RequestRefused(
                 404,
@@ -106,13 +108,13 @@ class Gate:
                 "Pages of the desk are behind the link that the terminal shows.",
                 "Run 'coterie ui' again: it shows a new link.",
             )
-        await self._let_in(request)
+        await self._admit(request)
         return None
 
     def _check_host(self, request: Request) -> None:
-        """Refuse names that are made to lead here: a browser says which it asked for."""
-        named = request.headers.getlist("host")
-        if len(named) == 1 and named[0] in self._desk.hosts:
+        """Refuse other names of this address (DNS rebinding)."""
+        hosts = request.headers.getlist("host")
+        if len(hosts) == 1 and hosts[0] in self._desk.hosts:
             return
         raise RequestRefused(
             421,
@@ -143,7 +145,7 @@ class Gate:
         )
         return response
 
-    async def _let_in(self, request: Request) -> None:
+    async def _admit(self, request: Request) -> None:
         try:
             visitor = self._desk.visits.visitor(
                 request.cookies.get(COOKIE, ""),
@@ -163,7 +165,7 @@ class Gate:
             self._check_origin(request)
             fields = await _read(request)
             try:
-                visitor.check(fields.one("token"))
+                visitor.check(fields.get("token"))
             except (Forbidden, InvalidParameters) as error:
                 raise RequestRefused(
                     403, "This form is not sent", error.detail, _BACK
@@ -171,10 +173,10 @@ class Gate:
             request.state.form = fields
 
     def _check_origin(self, request: Request) -> None:
-        """Refuse what another site makes a browser send: browsers say whose page it was."""
+        """Refuse forms that another site makes a browser send."""
         origin = request.headers.get("origin", "")
-        here = f"http://{request.headers['host']}"
-        if not hmac.compare_digest(origin.encode(), here.encode()):
+        own_origin = f"http://{request.headers['host']}"
+        if not hmac.compare_digest(origin.encode(), own_origin.encode()):
             raise RequestRefused(
                 403,
                 "This form is not sent",
@@ -192,7 +194,7 @@ _BACK: Final = "Go back, and send the form from the page itself."
 
 
 async def _read(request: Request) -> Form:
-    """Return the form in a request of bounded size."""
+    """Read the form of a request, within limits of its size."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
         raise RequestRefused(
             415, "This form is not sent", "It has no form's type.", _BACK
@@ -200,11 +202,11 @@ async def _read(request: Request) -> Form:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > MOST_BYTES:
+        if len(body) > MAX_BYTES:
             raise RequestRefused(
                 413,
                 "This form is too large",
-                f"A form holds {MOST_BYTES // 1024} KiB at most.",
+                f"A form holds {MAX_BYTES // 1024} KiB at most.",
                 "Name a table by its path: files are not sent.",
             )
     try:
@@ -212,7 +214,7 @@ async def _read(request: Request) -> Form:
             body.decode(),
             keep_blank_values=True,
             strict_parsing=True,
-            max_num_fields=_MOST_FIELDS,
+            max_num_fields=_MAX_FIELDS,
             errors="strict",
         )
     except ValueError:
@@ -222,25 +224,28 @@ async def _read(request: Request) -> Form:
     return Form.of(pairs)
 
 
-def _static(path: str, root: str) -> Response | None:
-    """Return a script or a style, the same for everybody."""
+def _find_asset(path: str, root: str) -> Response | None:
     name = path.removeprefix(root).removeprefix(_STATIC)
-    found = asset(name) if path in {f"{root}{_STATIC}{name}", _STATIC + name} else None
-    return None if found is None else Response(found.content, headers=found.headers)
+    content = (
+        asset(name) if path in {f"{root}{_STATIC}{name}", _STATIC + name} else None
+    )
+    return (
+        None if content is None else Response(content.content, headers=content.headers)
+    )
 
 
 def _add_headers(send: Send) -> Send:
-    """Return what sends an answer with the headers of all pages, anyone who made it."""
+    """Add the headers of all pages to a response."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            said = {name.lower() for name, _ in message["headers"]}
+            names = {name.lower() for name, _ in message["headers"]}
             message["headers"] = [
                 *message["headers"],
                 *(
                     (name.lower().encode(), value.encode())
                     for name, value in HEADERS.items()
-                    if name.lower().encode() not in said
+                    if name.lower().encode() not in names
                 ),
             ]
         await send(message)

@@ -1,4 +1,4 @@
-"""What every page of the desk is made with: its frame, a form, a refusal."""
+"""The desk, its forms, and the responses that pages return."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from coterie_pages.models import Banner, Frame, Link, Refusal, Screen
 from coterie_pages.pages import Report, screen
@@ -34,9 +33,9 @@ _UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AnalystConnection:
-    """Where an analyst is, and the key that opens sessions there.
+    """The address of an analyst, and a coordinator's key.
 
-    environment: whether the environment of the process gave them.
+    environment: whether they come from the process's environment.
     """
 
     url: str
@@ -45,9 +44,9 @@ class AnalystConnection:
 
 
 class Connection:
-    """What is known so far: the environment's at first, then what a form says.
+    """The current analyst and key: the environment's at first, then those of a form.
 
-    It is written nowhere: it ends with the process.
+    They are stored nowhere, and end with the process.
     """
 
     def __init__(self, known: AnalystConnection | None = None) -> None:
@@ -55,9 +54,9 @@ class Connection:
 
     @classmethod
     def read_environment(cls) -> Self:
-        """Return what ``COTERIE_URL`` and ``COTERIE_KEY`` say, where both are set.
+        """Read ``COTERIE_URL`` and ``COTERIE_KEY``, if both are set.
 
-        Raises InvalidParameters if the file that ``COTERIE_KEY_FILE`` names is none.
+        Raises InvalidParameters if the file of ``COTERIE_KEY_FILE`` cannot be read.
         """
         url = os.environ.get("COTERIE_URL", "")
         key = read_secret_variable("COTERIE_KEY")
@@ -66,18 +65,18 @@ class Connection:
         )
 
     def keep(self, url: str, key: str) -> None:
-        """Know another analyst and key from now on."""
+        """Use another analyst and key from now on."""
         self.known = AnalystConnection(url, key)
 
     def forget(self) -> None:
-        """Know none."""
+        """Forget the analyst and the key."""
         self.known = None
 
 
 class Room(NamedTuple):
-    """Pages that belong together: a way to them in every frame, and their routes.
+    """A section of pages: its link in every frame, and its routes.
 
-    path: of the first one, below the root; routes are below the root, too.
+    path: of the first page, below the root, as the routes are.
     """
 
     path: str
@@ -87,12 +86,12 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """The desk of a home, as its pages know it.
+    """The desk of a home.
 
-    home, tables: ``tables``: the folder whose files are offered as tables.
-    root: the path of all pages. It is drawn: a browser sends a cookie to every program
-        that listens on 127.0.0.1, whatever its port, but to this path alone.
-    hosts: under which names pages are asked for; a browser says which.
+    tables: the folder whose files are offered as tables.
+    root: the random path of all pages. A browser sends a cookie to every program that
+        listens on 127.0.0.1, whatever its port, but only for this path.
+    hosts: accepted values of the header Host.
     """
 
     home: Path
@@ -107,16 +106,16 @@ class Desk:
     rooms: Sequence[Room] = ()
 
     def orders(self, session: str, slot: str) -> PartyOrder:
-        """Return the order of one party of this home."""
+        """Return the order of a party."""
         return PartyOrder(self.home, session, slot)
 
     @property
     def own_home(self) -> Home:
-        """Return this home, which asks analysts for no longer than a person waits."""
+        """Return this home, with the patience of a person who waits for a page."""
         return Home(path=self.home, patience=_PATIENCE)
 
     def has_page(self, path: str) -> bool:
-        """Return whether a path below the root is asked for by GET."""
+        """Return whether a path below the root has a page."""
         routes = (route for room in self.rooms for route in room.routes)
         return any(
             "GET" in (route.methods or ()) and route.path_regex.match(path)
@@ -124,53 +123,53 @@ class Desk:
         )
 
     def connect(self, url: str) -> CoordinatedAnalyst:
-        """Return an analyst that is asked for no longer than a person waits."""
+        """Return an analyst, with the patience of a person who waits for a page."""
         return connect(url, patience=_PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The fields of a form; a name may stand in it several times."""
+    """The fields of a form, in which a name may occur several times."""
 
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[str, str]]) -> Self:
-        """Return a form of fields in the order in which they were sent."""
+        """Return a form of name and value pairs."""
         fields: dict[str, list[str]] = {}
         for name, value in pairs:
             fields.setdefault(name, []).append(value)
         return cls(fields)
 
-    def one(self, name: str) -> str:
-        """Return the value of a field; empty where it is not there.
+    def get(self, name: str) -> str:
+        """Return the value of a field, or an empty text.
 
-        Raises InvalidParameters if it stands in the form twice.
+        Raises InvalidParameters if the field occurs twice.
         """
-        found = self.all(name)
-        if len(found) > 1:
+        values = self.get_all(name)
+        if len(values) > 1:
             raise InvalidParameters("it stands in the form twice.", field=name)
-        return found[0] if found else ""
+        return values[0] if values else ""
 
-    def all(self, name: str) -> Sequence[str]:
+    def get_all(self, name: str) -> Sequence[str]:
         """Return all values of a field, in their order."""
         return self.fields.get(name, ())
 
 
 def desk_of(request: Request) -> Desk:
-    """Return the desk whose page is asked for."""
-    found: Desk = request.app.state.desk
-    return found
+    """Return the desk of a request."""
+    desk: Desk = request.app.state.desk
+    return desk
 
 
 def form_of(request: Request) -> Form:
-    """Return the form that was sent; the gate has checked that it is one of ours."""
-    found: Form = request.state.form
-    return found
+    """Return the form of a request, whose token the gate has checked."""
+    form: Form = request.state.form
+    return form
 
 
 def query_of(request: Request) -> Form:
-    """Return what stands in the query of an address, as a form."""
+    """Return the query of an address as a form."""
     return Form.of(parse_qsl(request.url.query, keep_blank_values=True))
 
 
@@ -185,7 +184,7 @@ def render_page(
 ) -> HTMLResponse:
     """Return a model as a page with its frame.
 
-    seconds: after how long it is shown anew by itself; 0 for never.
+    seconds: interval in which the page refreshes itself; 0 for never.
     waits: whether it waits for the person.
     """
     return render_in_frame(
@@ -211,7 +210,7 @@ def render_in_frame(
     waits: bool = False,
     status: int = 200,
 ) -> HTMLResponse:
-    """Return the same where it is not known who asks: then the root is not told."""
+    """Return the same for a visitor, or for a stranger, who does not learn the root."""
     root = "" if visitor is None else desk.root
     links = () if visitor is None else tuple(_links(desk, address))
     frame = Frame(
@@ -228,10 +227,7 @@ def render_in_frame(
 
 
 def address_of(request: Request, desk: Desk) -> str:
-    """Return the address at which the page of a request is asked for.
-
-    That of a form is the nearest page above it.
-    """
+    """Return the address of the page of a request; for a form the nearest page above."""
     path, query = request.url.path, request.url.query
     if request.method == "POST":
         return desk.root + page_above(path.removeprefix(desk.root), desk.has_page)
@@ -251,32 +247,27 @@ def _links(desk: Desk, address: str) -> list[Link]:
     ]
 
 
-def to(request: Request, path: str) -> Response:
-    """Return the way to another page, named below the root, to be asked for by GET."""
+def redirect_to(request: Request, path: str) -> Response:
+    """Return a redirect to a page below the root."""
     return see_other(f"{desk_of(request).root}{path}")
 
 
 def render_error(request: Request, error: CoterieError) -> HTMLResponse:
     """Return the page of an error."""
     problem = error.problem
-    told = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
-    return render_page(request, told, status=problem.status)
-
-
-def refusal(request: Request, problem: Problem, detail: str) -> HTMLResponse:
-    """Return the page of a problem."""
-    return render_error(request, CoterieError.of(problem, detail))
+    model = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
+    return render_page(request, model, status=problem.status)
 
 
 def bad(error: CoterieError) -> Banner:
-    """Return an error to be shown above the form that it is about."""
+    """Return an error as a banner above its form."""
     return Banner(
         text=f"{error.problem.title}: {error.detail}", remedy=error.remedy, good=False
     )
 
 
 def file(content: bytes, name: str, media_type: str) -> Response:
-    """Return a file to keep; it is never shown among the pages of this address."""
-    kept = {"Content-Disposition": f'attachment; filename="{_UNNAMED.sub("-", name)}"'}
-    said: dict[str, Any] = {**HEADERS, **kept}
-    return Response(content, media_type=media_type, headers=said)
+    """Return a file as a download, which a browser never shows as a page."""
+    disposition = f'attachment; filename="{_UNNAMED.sub("-", name)}"'
+    headers: dict[str, Any] = {**HEADERS, "Content-Disposition": disposition}
+    return Response(content, media_type=media_type, headers=headers)

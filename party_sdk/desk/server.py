@@ -1,4 +1,4 @@
-"""The desk's process: pages on 127.0.0.1, and the supervisor beside them."""
+"""The process of the desk: pages on 127.0.0.1, with the supervisor in a thread."""
 
 from __future__ import annotations
 
@@ -23,21 +23,13 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotFound
 from coterie_pages.models import Refusal
 from party_sdk.desk.coordinator import coordination
 from party_sdk.desk.form_answers import see_other
-from party_sdk.desk.gate import LEFT, Gate
+from party_sdk.desk.gate import GOODBYE_PATH, Gate
 from party_sdk.desk.party import parties
-from party_sdk.desk.responses import (
-    Desk,
-    Room,
-    desk_of,
-    refusal,
-    render_error,
-    render_page,
-)
+from party_sdk.desk.responses import Desk, Room, desk_of, render_error, render_page
 from party_sdk.desk.tables import own_tables
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.store import store_of
@@ -58,12 +50,12 @@ _PAGE: Final = """<!DOCTYPE html>
 </html>
 """
 ROOMS: Final[tuple[Room, ...]] = (parties.room, own_tables.room, coordination.room)
-"""Ways in the frame, in their order; anyone who adds pages adds a room."""
+"""The sections of the desk, in the order of their links."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeskAddress:
-    """Where a desk is: its process, and the link that opens it once."""
+    """The address of a desk: its process, its port, and a link that opens it once."""
 
     process: int
     port: int
@@ -76,17 +68,17 @@ def serve(
     *,
     port: int,
     idle: timedelta,
-    opened: Callable[[DeskAddress], None],
+    on_open: Callable[[DeskAddress], None],
     say: Say,
 ) -> bool:
     """Serve the desk of a home until a signal ends it.
 
     port: 0 for any that is free.
-    opened: called with where the desk is, once it can be asked for. Where another
-        process has it, with where that one is, and a new link.
-    say: called with lines for the terminal; no secret, row or value is in them.
+    on_open: called with the address once the desk can be reached. If another process
+        serves it already, with that one's address and a new link.
+    say: called with lines for the terminal, which hold no secret, row or value.
 
-    Returns bool: whether it was this process that served.
+    Returns bool: whether this process served it.
 
     Raises InvalidParameters if the port is taken.
     Raises StorageFull if the home's disk has no room left.
@@ -94,7 +86,7 @@ def serve(
     openings, store = Openings(home), store_of(home)
     if (holder := store.holder(_LEASE)) is not None:
         process, port = map(int, holder.split())
-        opened(DeskAddress(process=process, port=port, link=_link(port, openings)))
+        on_open(DeskAddress(process=process, port=port, link=_link(port, openings)))
         return False
     with _open_listener(port) as listener:
         port = listener.getsockname()[1]
@@ -108,7 +100,7 @@ def serve(
                 openings=openings,
                 background=Supervisor(home, say),
             )
-            opened(
+            on_open(
                 DeskAddress(process=os.getpid(), port=port, link=_link(port, openings))
             )
             _run(desk, listener, say)
@@ -129,7 +121,7 @@ def _run(desk: Desk, listener: socket.socket, say: Say) -> None:
         h11_max_incomplete_event_size=65_536,
     )
     for number in (signal.SIGTERM, signal.SIGINT):
-        # the server listens to them itself, and gives them back when it has ended
+        # the server handles them itself, and raises them again when it has ended
         signal.signal(number, lambda *_: None)
     desk.background.start()
     try:
@@ -144,7 +136,7 @@ def _link(port: int, openings: Openings) -> str:
 
 @contextmanager
 def _open_listener(port: int) -> Iterator[socket.socket]:
-    """Lend a socket that this machine alone can reach."""
+    """Open a socket that only this machine can reach."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -160,10 +152,7 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
 
 
 def write_link_page(home: Path, link: str) -> Path:
-    """Write the page that leads to a desk's link; only its owner reads it.
-
-    home: the folder of parties and coordinator.
-    link: the address that opens the desk once.
+    """Write a page that redirects to a desk's link, readable by its owner alone.
 
     Returns the file, which the next link replaces.
     """
@@ -174,7 +163,7 @@ def write_link_page(home: Path, link: str) -> Path:
 def leave(request: Request) -> Response:
     """End the visit; what runs continues."""
     desk_of(request).visits.end()
-    return see_other(LEFT)
+    return see_other(GOODBYE_PATH)
 
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -197,8 +186,8 @@ def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
             Exception: _broken,
         },
     )
-    app.state.desk = full = replace(desk, rooms=ROOMS)
-    return Gate(app, full, say)
+    app.state.desk = complete = replace(desk, rooms=ROOMS)
+    return Gate(app, complete, say)
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:
@@ -209,14 +198,14 @@ async def _handle_error(request: Request, error: Exception) -> Response:
 
 async def _handle_not_found(request: Request, error: Exception) -> Response:
     del error
-    return refusal(request, Problem.NOT_FOUND, "Nothing has this address.")
+    return render_error(request, NotFound("Nothing has this address."))
 
 
 async def _broken(request: Request, error: Exception) -> Response:
     del error
-    told = Refusal(
+    model = Refusal(
         title="This page has a defect",
         detail="What runs continues.",
         remedy="The terminal says where it is: tell it to anyone who gave you the program.",
     )
-    return render_page(request, told, status=500)
+    return render_page(request, model, status=500)

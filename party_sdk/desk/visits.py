@@ -1,4 +1,4 @@
-"""One person at a time: a link that opens once, and the visit that it begins."""
+"""Visits of the desk, one at a time, each begun by a link that opens once."""
 
 from __future__ import annotations
 
@@ -23,19 +23,17 @@ Clock = Callable[[], datetime]
 
 
 class Openings:
-    """Links that open the desk of a home: each once, and for minutes.
+    """Links that open the desk of a home, each once and within five minutes.
 
-    The home holds the digest of the last one, so that another process of the owner can
+    The home stores the digest of the last one, so that another process of the owner can
     make a link.
-
-    clock: returns the time.
     """
 
     def __init__(self, home: Path, clock: Clock = now) -> None:
         self._store, self._clock = store_of(home), clock
 
     def make(self) -> str:
-        """Return a new token; the one before it opens nothing any more."""
+        """Return a new token; the earlier one becomes invalid."""
         token = secrets.token_urlsafe(32)
         until = self._clock() + OPENS_FOR
         with self._store.transaction() as database:
@@ -45,39 +43,36 @@ class Openings:
         return token
 
     def take(self, token: str) -> None:
-        """Use a token up; :class:`Unauthenticated` if it opens nothing."""
+        """Use a token up; :class:`Unauthenticated` if it is invalid."""
         with self._store.transaction() as database:
             statement = "DELETE FROM desk_links WHERE digest = ? RETURNING until"
-            found = database.execute(statement, (_digest(token),)).fetchall()
-        if not found:
+            rows = database.execute(statement, (_digest(token),)).fetchall()
+        if not rows:
             raise Unauthenticated("It was used already, or there is a newer one.")
-        if self._clock() > datetime.fromisoformat(found[0]["until"]):
+        if self._clock() > datetime.fromisoformat(rows[0]["until"]):
             raise Unauthenticated("It is older than five minutes.")
 
 
 @dataclass(frozen=True, slots=True)
 class DeskVisitor:
-    """Who looks.
+    """The visitor of a request.
 
-    token: what the forms of this visit send back; it follows from the cookie, and the
-        cookie does not follow from it.
+    token: of this visit's forms; it is derived from the cookie, one way.
     """
 
     token: str = field(repr=False)
 
     def check(self, token: str) -> None:
-        """Raise :class:`Forbidden` unless a form is one of this visit's own."""
+        """Raise :class:`Forbidden` unless a form belongs to this visit."""
         if not compare_digest(token.encode(), self.token.encode()):
             raise Forbidden("The form is not one of this visit.")
 
 
 class Visits:
-    """The visit that continues, if any: a new one ends the one before.
+    """The current visit, if any: a new one ends the one before.
 
-    What its forms came to (``answers``) is forgotten with it.
-
-    idle: after how long without anybody a visit ends.
-    clock: returns the time.
+    answers: the responses to its forms, which end with it.
+    idle: time without requests after which a visit ends.
     """
 
     def __init__(self, idle: timedelta, clock: Clock = now) -> None:
@@ -94,21 +89,20 @@ class Visits:
         return secret
 
     def visitor(self, secret: str, *, by_itself: bool = False) -> DeskVisitor:
-        """Return who looks.
+        """Return the visitor with a cookie's secret.
 
-        by_itself: whether a page asks again that nobody touched: no sign of a person.
+        by_itself: whether the page refreshes itself, which is no sign of a person.
 
-        Raises Unauthenticated if the visit is not the one that continues, or nobody was
-            there for too long.
+        Raises Unauthenticated if it is not the current visit, or was idle for too long.
         """
         if not self._digest or not compare_digest(self._digest, _digest(secret)):
             raise Unauthenticated("This is no visit that continues.")
-        at = self._clock()
-        if at - self._last > self._idle:
+        time = self._clock()
+        if time - self._last > self._idle:
             self.end()
             raise Unauthenticated("Nobody was here for too long.")
         if not by_itself:
-            self._last = at
+            self._last = time
         return DeskVisitor(hmac_digest(secret.encode(), _FORMS, sha256).hex())
 
     def end(self) -> None:

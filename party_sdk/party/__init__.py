@@ -1,4 +1,4 @@
-"""A party in a session: joining, rounds, and what is kept of them on its own disk.
+"""A party in a session: joining, rounds, and their state on its own disk.
 
-A party stops where :mod:`party_sdk.home.policy` refuses, and says so by ``leave``.
+A party stops where :mod:`party_sdk.home.policy` refuses, and reports that by ``leave``.
 """

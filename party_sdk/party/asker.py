@@ -1,4 +1,4 @@
-"""The person at a home, who is asked before risks are accepted and contributions leave."""
+"""The person at a home, who accepts risks and approves contributions."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from clustering_protocols.common.errors import RiskNotAccepted
 if TYPE_CHECKING:
     from clustering_protocols.engine.inspection import Inspection
     from coterie_pages.models import TermsSheet
-    from party_sdk.party.kept_mappings import MappingChange
     from party_sdk.party.roster import Roster
+    from party_sdk.party.stored_mappings import MappingChange
 
 
 class Asker:
-    """Asks a person, who says no by default; each face of a home has its own.
+    """Asks a person, who says no by default; commands and supervisor have subclasses.
 
-    A call may raise instead of an answer, where nobody answers now.
+    A call may raise an exception if nobody can answer now.
     """
 
     @property
     def is_present(self) -> bool:
-        """Return whether somebody is there to be asked."""
+        """Return whether somebody can be asked."""
         return True
 
     def note(self, notes: Mapping[str, Any]) -> None:
-        """Show what a protocol wants to be read before an answer is sent."""
+        """Show a protocol's notes before an answer is sent."""
 
     def accept(self, sheet: TermsSheet) -> None:
-        """Ask once for all that a sheet lists; raise RiskNotAccepted after a no."""
+        """Ask for consent to a whole sheet; raise RiskNotAccepted after a no."""
         raise RiskNotAccepted(f"Nobody accepted the sheet {sheet.consent}.")
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
-        """Show who takes part; return whether all have read the safety number.
+        """Show the members; return whether all of them read the same safety number.
 
-        is_known: whether enough of them are known; nothing is asked then.
+        is_known: whether enough of them are known, so that nothing has to be asked.
         """
         del roster, is_known
         return False
 
     def change_mapping(self, change: MappingChange) -> bool:
-        """Ask whether another mapping of the table counts than the one that is kept."""
+        """Ask whether a new mapping of the table replaces the stored one."""
         del change
         return False
 
-    def let_go(self, found: Inspection) -> bool:
-        """Ask whether a contribution may leave.
+    def approve(self, inspection: Inspection) -> bool:
+        """Ask whether a contribution may be sent.
 
-        Its protocol asks about it (``found.asks``), or consent was withdrawn: then a yes
-        is to the rest of the session too.
+        Either its protocol asks (``inspection.asks``), or consent was withdrawn; in the
+        latter case a yes covers the rest of the session too.
         """
-        del found
+        del inspection
         return False

@@ -1,8 +1,8 @@
-"""What left a party, under which context, and what the analyst said it got.
+"""The log of everything that a party sent, with the analyst's receipts.
 
-A chain of lines (:mod:`clustering_protocols.records.hash_chain`). What is to leave is
-stored in the transaction of the answer, before its first byte leaves; the receipt follows
-when it comes. So the log tells everything that may have left, even after a crash.
+A chain of lines (:mod:`clustering_protocols.records.hash_chain`). A contribution is
+logged in the transaction that stores it, before its first byte leaves; the receipt is
+added when it comes. So the log names everything that may have left, even after a crash.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from clustering_protocols.wire.answers import Receipt
 if TYPE_CHECKING:
     from party_sdk.party.party_session import PartySession
 
-Place: TypeAlias = tuple[int, int]
-_RECEIPT = {"digest", "size", "sequence", "entry", "received_at", "signature"}
-_NOWHERE: Place = (0, 0)
+RoundKey: TypeAlias = tuple[int, int]
+_RECEIPT_FIELDS = {"digest", "size", "sequence", "entry", "received_at", "signature"}
+_NO_ROUND: RoundKey = (0, 0)
 
 
 class Ledger:
@@ -34,7 +34,7 @@ class Ledger:
     def lines(self) -> tuple[str, ...]:
         """Return the exact text of all lines, after checking them.
 
-        Raises what :meth:`read` raises.
+        Raises as :meth:`read` does.
         """
         self.read()
         return self._lines()
@@ -51,66 +51,67 @@ class Ledger:
     def read(self) -> list[dict[str, Any]]:
         """Return all entries, the oldest first.
 
-        Raises AuditBroken if a line is not the one that was written, or a receipt is
-            for other bytes than those that were sent.
+        Raises AuditBroken if a line was changed, or a receipt is for other bytes than
+            those that were sent.
         """
         entries = list(hash_chain.read(self._lines()))
-        sent = {_place(e): e["digest"] for e in entries if e["event"] == "sending"}
+        digests = {
+            _round_key(e): e["digest"] for e in entries if e["event"] == "sending"
+        }
         for entry in entries:
             is_receipt = entry["event"] == "receipt"
-            if is_receipt and sent.get(_place(entry)) != entry["digest"]:
+            if is_receipt and digests.get(_round_key(entry)) != entry["digest"]:
                 raise AuditBroken(f"Line {entry['number']}: these bytes never left.")
         return entries
 
     def note_joining(self, digest: str) -> None:
-        """Note that the party's line of the roster is about to leave."""
+        """Log that the party's roster entry is about to leave."""
         self._append("joining", {"digest": digest})
 
     def note_mapping(self, version: int, digest: str) -> None:
-        """Note which mapping of the table counts from now on.
+        """Log which mapping of the table is in force from now on.
 
-        digest: keyed: it shows nobody what the mapping says.
+        digest: keyed, so that nobody can guess the mapping.
         """
         self._append("mapping", {"version": version, "digest": digest})
 
     @property
     def mapping_digest(self) -> str:
-        """Return the digest of the mapping that counts; empty where there is none."""
-        noted = self._entry("event = 'mapping'")
-        return str(noted["digest"]) if noted else ""
+        """Return the digest of the mapping in force, or an empty text."""
+        entry = self._entry("event = 'mapping'")
+        return str(entry["digest"]) if entry else ""
 
     def note_sending(
         self,
-        place: Place,
+        round_key: RoundKey,
         task: str,
         digest: str,
         size: int,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Note that an answer is about to leave.
+        """Log that an answer is about to leave.
 
-        place: round and attempt.
-        task, digest: SHA-256 (hex) of what was asked and of the answer.
+        round_key: round and attempt.
+        task, digest: SHA-256 (hex) of the task and of the answer.
         size: bytes of the answer.
-        notes: what the operator was told of the answer, for example its privacy cost.
+        notes: shown to the operator with the answer, for example its privacy cost.
         """
         with self._store.transaction():
             if notes:
-                self._append("noting", {"notes": dict(notes)}, place)
-            sent = {"task": task, "digest": digest, "size": size}
-            self._append("sending", sent, place)
+                self._append("noting", {"notes": dict(notes)}, round_key)
+            fields = {"task": task, "digest": digest, "size": size}
+            self._append("sending", fields, round_key)
 
-    def note_receipt(self, place: Place, receipt: Receipt) -> None:
-        """Note the analyst's receipt for the last answer.
+    def note_receipt(self, round_key: RoundKey, receipt: Receipt) -> None:
+        """Log the analyst's receipt for the last answer.
 
-        Raises Equivocation if an earlier receipt for the same bytes says something
-            else, or if its number is not above those before: the analyst has lost or
-            changed its log.
+        Raises Equivocation if it differs from an earlier receipt for the same bytes, or
+            its number does not rise: the analyst has lost or changed its log.
         """
-        fields = receipt.model_dump(mode="json", include=_RECEIPT)
-        where = f"round {place[0]}, attempt {place[1]}"
+        fields = receipt.model_dump(mode="json", include=_RECEIPT_FIELDS)
+        where = f"round {round_key[0]}, attempt {round_key[1]}"
         last = self._entry("event = 'receipt'") or {}
-        if _place(last) == place:
+        if _round_key(last) == round_key:
             if any(last[name] != value for name, value in fields.items()):
                 raise Equivocation(f"Two receipts for {where} differ.")
             return
@@ -119,40 +120,49 @@ class Ledger:
             raise Equivocation(
                 f"The receipt for {where} has a number that was given before."
             )
-        # one that a power cut takes is asked for again
-        self._append("receipt", fields, place, durable=False)
+        # not durable: a lost receipt is requested again
+        self._append("receipt", fields, round_key, durable=False)
 
-    def has_receipt(self, place: Place) -> bool:
-        """Return whether the analyst has acknowledged what left."""
-        return self._at("receipt", place) is not None
+    def has_receipt(self, round_key: RoundKey) -> bool:
+        """Return whether the analyst acknowledged an answer."""
+        return self._entry_at("receipt", round_key) is not None
 
-    def awaits_receipt(self, place: Place) -> bool:
-        """Return whether something was about to leave that nobody acknowledged."""
-        is_sent = self._at("sending", place) is not None
-        return is_sent and not self.has_receipt(place)
+    def awaits_receipt(self, round_key: RoundKey) -> bool:
+        """Return whether an answer was about to leave and has no receipt."""
+        is_sent = self._entry_at("sending", round_key) is not None
+        return is_sent and not self.has_receipt(round_key)
 
-    def _at(self, event: str, place: Place) -> dict[str, Any] | None:
-        return self._entry("event = ? AND round = ? AND attempt = ?", event, *place)
+    def _entry_at(self, event: str, round_key: RoundKey) -> dict[str, Any] | None:
+        return self._entry("event = ? AND round = ? AND attempt = ?", event, *round_key)
 
     def _entry(self, condition: str, *values: Any) -> dict[str, Any] | None:
-        found = self._store.row(
+        row = self._store.row(
             f"SELECT line FROM ledger WHERE party = ? AND {condition} "  # noqa: S608  our words
             "ORDER BY number DESC LIMIT 1",
             self._party.id,
             *values,
         )
-        return json.loads(found[0]) if found else None
+        return json.loads(row[0]) if row else None
 
     def _append(
         self,
         event: str,
-        said: Mapping[str, Any],
-        place: Place = _NOWHERE,
+        fields: Mapping[str, Any],
+        round_key: RoundKey = _NO_ROUND,
         *,
         durable: bool = True,
     ) -> None:
-        where = {} if place == _NOWHERE else {"round": place[0], "attempt": place[1]}
-        entry = {"event": event, "at": datetime.now(UTC).isoformat(), **where, **said}
+        round_fields = (
+            {}
+            if round_key == _NO_ROUND
+            else {"round": round_key[0], "attempt": round_key[1]}
+        )
+        entry = {
+            "event": event,
+            "at": datetime.now(UTC).isoformat(),
+            **round_fields,
+            **fields,
+        }
         with self._store.transaction(durable=durable) as database:
             party = self._party.id_in(database)
             number, last = self._store.row(
@@ -163,9 +173,9 @@ class Ledger:
             line = hash_chain.write(last, number + 1, entry)
             database.execute(
                 "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)",
-                (party, number + 1, event, *place, line),
+                (party, number + 1, event, *round_key, line),
             )
 
 
-def _place(entry: Mapping[str, Any]) -> Place:
+def _round_key(entry: Mapping[str, Any]) -> RoundKey:
     return entry.get("round", 0), entry.get("attempt", 0)

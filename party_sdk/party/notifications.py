@@ -1,7 +1,7 @@
-"""Addresses that the analyst sends mail to, of a caller, and those that wait for it.
+"""Mail addresses for notifications of a session, at the analyst and in a party's row.
 
-A party that has not joined is known to no analyst: the addresses that were named stay in
-its row until it has a token, with what came of each.
+A party that has not joined has no token, so its addresses wait in its row, where the
+outcome of each is stored too.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from party_sdk.party.party_session import NotificationRequest, PartySession
 
 
 class OwnReceivers:
-    """Whom the analyst tells about a session, of one caller.
+    """One caller's addresses for the notifications of a session.
 
-    Every method raises :class:`VersionMismatch` where the analyst is of a release that
-    tells nobody.
+    Every method raises :class:`VersionMismatch` if the analyst's release has no
+    notifications.
     """
 
     def __init__(self, analyst: Analyst, session: str) -> None:
@@ -32,77 +32,71 @@ class OwnReceivers:
 
     @classmethod
     def of_party(cls, stored: PartySession, analyst: Analyst) -> OwnReceivers:
-        """Return those of a party that is kept on this disk.
+        """Return those of a stored party.
 
-        Raises NotReady if nothing is kept.
+        Raises NotReady if nothing is stored.
         """
         token = stored.load_identity().token
         return cls(analyst.as_party(token or ""), stored.session)
 
     def add(self, address: str) -> ReceiverAdded:
-        """Let an address of mail be told.
+        """Register a mail address.
 
         Raises NotOffered if the analyst sends no mail.
         """
         return self._analyst.add_receiver(self._session, address)
 
     def list(self) -> Receivers:
-        """Return who is told, and how that went."""
+        """Return the addresses, and the last delivery to each."""
         return self._analyst.receivers(self._session)
 
     def remove(self, receiver_id: str) -> None:
-        """Have an address told no more, and forgotten."""
+        """Remove an address from the analyst."""
         self._analyst.remove_receiver(self._session, receiver_id)
 
 
 def check_address(address: str) -> None:
-    """Raise :class:`InvalidParameters` if nobody could be told at an address."""
+    """Raise :class:`InvalidParameters` if an address is not one of mail."""
     if "@" not in address or "://" in address:
         raise InvalidParameters(f"{address!r} is no address of mail.")
 
 
-def read_told(stored: PartySession) -> tuple[NotificationRequest, ...]:
-    """Return the addresses that a party named."""
-    return stored.load_identity().told
+def missing_addresses(stored: PartySession, addresses: Iterable[str]) -> list[str]:
+    """Return the addresses that the party has not requested yet."""
+    requested = {request.address for request in stored.load_identity().told}
+    return [address for address in addresses if address not in requested]
 
 
-def not_named(stored: PartySession, addresses: Iterable[str]) -> list[str]:
-    """Return those of some addresses that the party has not named yet."""
-    named = {each.address for each in read_told(stored)}
-    return [address for address in addresses if address not in named]
+def request_notifications(stored: PartySession, addresses: Iterable[str]) -> None:
+    """Store addresses; one that was requested before is registered again."""
+    _save(stored, [NotificationRequest(address=address) for address in addresses])
 
 
-def name_addresses(stored: PartySession, addresses: Iterable[str]) -> None:
-    """Remember addresses; one that was named before is given to the analyst anew."""
-    named = dict.fromkeys(addresses)
-    before = [each for each in read_told(stored) if each.address not in named]
-    _save(
-        stored, [*before, *(NotificationRequest(address=address) for address in named)]
-    )
+def register_notifications(
+    stored: PartySession, receivers: OwnReceivers
+) -> Mapping[str, str]:
+    """Register the waiting addresses; return the problem of each that was refused.
 
-
-def leave_addresses(stored: PartySession, receivers: OwnReceivers) -> Mapping[str, str]:
-    """Give the analyst what waits; return what it did not take, and why.
-
-    Raises Unavailable, Unauthenticated if it cannot be reached, or the token has
-        expired: the rest waits on.
+    Raises Unavailable, Unauthenticated if the analyst cannot be reached, or the token has
+        expired: the other addresses keep waiting.
     """
-    refused = {}
-    for each in read_told(stored):
-        if not each.waits:
+    problems = {}
+    for request in stored.load_identity().told:
+        if not request.waits:
             continue
         try:
-            settled = {"id": receivers.add(each.address).id}
-        except (Unavailable, Unauthenticated):  # the next time
+            outcome = {"id": receivers.add(request.address).id}
+        except (Unavailable, Unauthenticated):
             raise
-        except CoterieError as error:  # a session does not wait for a notice
-            settled = {"problem": str(error)}
-            refused[each.address] = str(error)
-        rest = [old for old in read_told(stored) if old.address != each.address]
-        _save(stored, [*rest, each.model_copy(update=settled)])
-    return refused
+        except CoterieError as error:  # the session runs without the notification
+            outcome = {"problem": str(error)}
+            problems[request.address] = str(error)
+        _save(stored, [request.model_copy(update=outcome)])
+    return problems
 
 
-def _save(stored: PartySession, told: Iterable[NotificationRequest]) -> None:
+def _save(stored: PartySession, requests: Iterable[NotificationRequest]) -> None:
+    """Store requests in place of earlier ones of the same addresses."""
     identity = stored.load_identity()
-    stored.save_identity(identity.model_copy(update={"told": tuple(told)}))
+    merged = {request.address: request for request in (*identity.told, *requests)}
+    stored.save_identity(identity.model_copy(update={"told": tuple(merged.values())}))

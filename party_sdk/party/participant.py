@@ -1,7 +1,7 @@
 """A party in a session: the loop from invitation to labels.
 
-Killed anywhere, it continues where it was: what it sent is on its disk, byte for byte,
-and everything that it asks of the analyst may be asked again.
+A party that is killed continues where it was: what it sent is on its disk, byte for byte,
+and every request to the analyst may be repeated.
 """
 
 from __future__ import annotations
@@ -65,21 +65,30 @@ from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.asker import Asker
-from party_sdk.party.leave import check_staying, go_on, telling_refusals, telling_stops
-from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
+from party_sdk.party.leave import (
+    announce_refusals,
+    announce_resumed,
+    announce_stops,
+    check_staying,
+)
+from party_sdk.party.notifications import (
+    OwnReceivers,
+    register_notifications,
+    request_notifications,
+)
 from party_sdk.party.party_session import Document, Identity, PartySession
 from party_sdk.party.roster import Meeting
 from party_sdk.party.rounds import OnProgress, Responder, SessionWatch
 
-# Libraries of tables are imported when rows are read: who joins has not come to that
+# Libraries of tables are imported when rows are read, which is after joining
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables import IdColumns
     from party_sdk.tables.mapping import TableMapping
 
-_ATTEMPTS: Final = 5
-_OBJECT: Final = "an object"
+_JOIN_ATTEMPTS: Final = 5
+_OBJECT_MARK: Final = "an object"
 
 
 class Party:
@@ -121,34 +130,31 @@ class Party:
         confirmed_with: Collection[str] = (),
         accept_moved: bool = False,
     ) -> Party:
-        """Read what an invitation is for, check it, and remember it.
+        """Preview the terms of an invitation, check them, and store the party.
 
-        policy: what this party accepts; by default what ``policy.toml`` of the home
-            says.
-        home: where to keep memory and the institution's identity; ``$COTERIE_HOME`` or
-            ``~/.coterie`` by default.
-        entropy: 32 bytes from which all of this party's chance follows, and its
-            identity; from the operating system by default, and the identity of the
-            home.
-        choices: what this party decides alone; the protocol's README lists what it
-            knows, for `dc` a fitted ``transformer`` and a ``rebuild_limit``.
-        asker: the operator, who reads who takes part, and what a protocol asks about
-            before a contribution leaves; nobody is asked by default: see
-            :class:`~party_sdk.party.asker.Asker`.
-        safety_number: what the others read: another number stops this party.
+        policy: what this party accepts; by default ``policy.toml`` of the home.
+        home: folder of the stored state and the institution's identity;
+            ``$COTERIE_HOME`` or ``~/.coterie`` by default.
+        entropy: 32 bytes from which this party's random numbers and its identity follow;
+            by default the operating system's, with the identity of the home.
+        choices: this party's own decisions; the protocol's README lists them, for `dc` a
+            fitted ``transformer`` and a ``rebuild_limit``.
+        asker: the operator, who reads the members and approves contributions; nobody is
+            asked by default: see :class:`~party_sdk.party.asker.Asker`.
+        safety_number: the number that the others read: another one stops this party.
         confirmed_with: the names of the members that read it themselves; they count as
             known.
         accept_moved: whether a later invitation to the same slot may name another
-            address of the analyst, who is sent this party's token there.
+            address of the analyst, to which this party's token is then sent.
 
-        Raises RiskNotAccepted, GuardRefused, VersionMismatch, InvalidParameters: before
-            anything of the data is known to the analyst.
+        Raises RiskNotAccepted, GuardRefused, VersionMismatch, InvalidParameters before
+            the analyst learns anything of the data.
         """
         parsed = Invitation.parse(invitation)
         home = home or default_home()
         stored = PartySession(home, parsed.session, parsed.slot)
         if stored.exists:
-            check_again(parsed, stored, accept_moved=accept_moved)
+            check_second_invitation(parsed, stored, accept_moved=accept_moved)
         analyst = analyst or connect(parsed.url)
         if policy is None:
             use_home(home)
@@ -156,7 +162,7 @@ class Party:
         meeting = Meeting(home, entropy, asker, safety_number, confirmed_with)
         preview = None
         if not stored.exists:
-            preview = first_time(parsed, stored, analyst, policy, meeting)
+            preview = accept_invitation(parsed, stored, analyst, policy, meeting)
         choices = choices or {}
         return cls(parsed, stored, analyst, policy, preview, choices, meeting)
 
@@ -168,7 +174,7 @@ class Party:
 
     @property
     def identity(self) -> Institution:
-        """Return who this party is: its institution's name and key."""
+        """Return this party's institution."""
         return self._meeting.institution
 
     @property
@@ -178,26 +184,26 @@ class Party:
         return None if agreement is None else number_of(agreement)
 
     def enrol(self, data: DataSource) -> Arrival:
-        """Take the slot: tell the analyst sizes and public keys; return what arrives.
+        """Take the slot by sending sizes and public keys; return the admitted rows.
 
-        The keys follow from entropy that is on disk already, so that a join whose
-        response was lost is repeated with the same keys.
+        The keys follow from stored entropy, so a join whose response was lost is repeated
+        with the same keys.
         """
-        known = self.stored.load_identity()
-        if known.token is None:  # what was accepted then is accepted
+        identity = self.stored.load_identity()
+        if identity.token is None:  # after joining, the accepted terms stay accepted
             self._policy.check_terms(self.terms)
         terms, rows_digest = self.terms, data_digest(data)
         arrival = arrival_of(terms, self.invitation.slot, data)
         self._policy.check_rows(terms, arrival.data.n_rows)
         check_choices(terms.protocol.name, self._choices)
-        check_same_rows(known.data_digest, rows_digest)
+        check_same_rows(identity.data_digest, rows_digest)
         self._check_history(arrival.data)
-        if known.token is not None:
-            self._identity = known
+        if identity.token is not None:
+            self._identity = identity
             limits = limits_of(terms.protocol.name)
-            self._choices = same_choices(self._identity.choices, self._choices, limits)
+            self._choices = merge_choices(self._identity.choices, self._choices, limits)
             return arrival
-        member = known.member or roster_entries.enrol(
+        member = identity.member or roster_entries.enrol(
             self.invitation.secret,
             self._identity.terms.encode(),
             self.stored.slot,
@@ -210,26 +216,26 @@ class Party:
             "member": member,
             "data_digest": rows_digest,
             "columns": tuple(data.columns),
-            "choices": fingerprint(self._choices),
+            "choices": describe_choices(self._choices),
         }
         line = member.model_dump_json().encode()
         with self.stored.store.transaction():
             rows = arrival.arrived
             content = None if rows is None else rows.encode()
             self.stored.save(Document.ADMITTED_ROWS, content)
-            self._remember(known.model_copy(update=update))
+            self._remember(identity.model_copy(update=update))
             self.stored.ledger.note_joining(sha256(line).hexdigest())
         try:
             token = take_slot(self._analyst, self.invitation, self._entropy, member)
         except (GuardRefused, ShapeConflict):
-            # the slot is free still: other data may come
-            self._remember(known)
+            # the slot is still free, so other data may join
+            self._remember(identity)
             raise
         self._remember(self._identity.model_copy(update={"token": token}))
         return arrival
 
     def _check_history(self, data: DataSource) -> None:
-        """Refuse rows that earlier sessions have shown too much of; linked ones later."""
+        """Refuse rows of which earlier sessions disclosed too much."""
         terms, stored, history = self.terms, self.stored, self.stored.history
         use = Use.from_terms(terms, stored.attempt, stored.slot, data.columns)
         if not use.shows:
@@ -238,20 +244,19 @@ class Party:
         update: dict[str, Any] = {"epsilon": cost}
         if self._intersection is not None:
             history.check(self._intersection, rows, self._policy)
-            update["sums"] = False  # who is in them follows from the ids
-        use, allowed = use.model_copy(update=update), self._allows_shown_together
-        history.check(use, rows, self._policy, is_agreed=allowed)
+            update["sums"] = False  # the rows of the sums follow from the ids
+        use, is_allowed = use.model_copy(update=update), self._allows_shown_together
+        history.check(use, rows, self._policy, is_agreed=is_allowed)
 
     @property
     def _intersection(self) -> Use | None:
-        """Return what blinded ids show of the rows; None where none leave."""
+        """Return what blinded ids disclose about the rows; None if none are sent."""
         return Use.intersection(self.terms, self.stored.attempt, self.stored.slot)
 
     @property
     def _allows_shown_together(self) -> bool:
-        """Return whether the party allows what sessions show together."""
-        given = (self._choices, self.stored.load_identity().choices)
-        return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
+        sources = (self._choices, self.stored.load_identity().choices)
+        return any(bool(choices.get(SHOWN_TOGETHER)) for choices in sources)
 
     def run(
         self,
@@ -265,57 +270,56 @@ class Party:
         """Take part until there are labels.
 
         table: as for :func:`party_sdk.tables.open_table`, or what that returns.
-        id_column: the column, or columns together, that name the rows; they never
-            leave.
-        columns: the columns to cluster; all but the id by default.
-        mapping: how the table becomes what the terms describe; by default the one that
-            is kept of this session. It is kept from then on.
-        on_progress: called with the session's status whenever something moved.
+        id_column: the column or columns of row ids, which never leave.
+        columns: the columns to cluster; all but the ids by default.
+        mapping: from the table to the dictionary of the terms; stored from then on. By
+            default the stored one.
+        on_progress: called with the session's status whenever it changes.
 
-        Raises CoterieError: with what is wrong and what to do.
+        Raises CoterieError with the problem and its remedy.
         """
-        with self.stored.lock(), self._noting_the_end():
-            with telling_stops(self.stored, self._analyst):
+        with self.stored.lock(), self._record_end():
+            with announce_stops(self.stored, self._analyst):
                 check_staying(self.stored)
             with self.tell_refusals():
                 data = self._open(table, id_column, columns, mapping)
                 arrival = self.enrol(data)
             try:
-                with telling_stops(self.stored, self._analyst):
-                    outcome = self._to_the_end(arrival, on_progress)
+                with announce_stops(self.stored, self._analyst):
+                    outcome = self._run_rounds(arrival, on_progress)
             except Unauthenticated:
-                # the token has expired, and the key gets a new one; where it was
-                # revoked, so was the invitation, and the analyst says so
+                # the token expired, and the party's key gets a new one; if it was
+                # revoked, so was the invitation, and the analyst refuses
                 self._remember(self._identity.model_copy(update={"token": None}))
                 arrival = self.enrol(data)
-                with telling_stops(self.stored, self._analyst):
-                    outcome = self._to_the_end(arrival, on_progress)
+                with announce_stops(self.stored, self._analyst):
+                    outcome = self._run_rounds(arrival, on_progress)
         return self._result_of(outcome, data)
 
     def tell_refusals(self) -> AbstractContextManager[None]:
-        """Tell the others which check refuses the table, as long as the slot is free."""
+        """Tell the others which check refuses the table, while the slot is free."""
         if self._identity.token is not None:
             return nullcontext()
-        return telling_refusals(self._analyst, self.invitation.code)
+        return announce_refusals(self._analyst, self.invitation.code)
 
-    def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
-        kept = self.stored.result
-        if kept is not None:
-            return self._conclude(kept, arrival.data)
+    def _run_rounds(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
+        result = self.stored.result
+        if result is not None:
+            return self._conclude(result, arrival.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
-        go_on(self.stored, self._analyst, watch.look())
+        announce_resumed(self.stored, self._analyst, watch.look())
         receivers = OwnReceivers(analyst, self.invitation.session)
-        refused = leave_addresses(self.stored, receivers)
+        problems = register_notifications(self.stored, receivers)
         self._identity = self.stored.load_identity()
-        for address, reason in refused.items():
+        for address, reason in problems.items():
             if self._meeting.asker is not None:
                 self._meeting.asker.note({f"{address} is not told": reason})
         agreement = self._agreement(analyst, watch)
         party = self._engine(agreement)
-        if (shown := self._intersection) is not None:
+        if (use := self._intersection) is not None:
             history = self.stored.history
-            history.record(shown, history.rows_of(arrival.data), self._policy)
+            history.record(use, history.rows_of(arrival.data), self._policy)
         rounds = Responder(
             stored=self.stored,
             analyst=analyst,
@@ -335,21 +339,20 @@ class Party:
                 break
         result = analyst.result(self.invitation.session)
         outcome = self._conclude(result, arrival.data)
-        if outcome.predict is not None:  # before the result, behind which nothing comes
+        if outcome.predict is not None:  # before the result, which is stored last
             self._keep_moments(arrival.data)
         with self.stored.store.transaction():
-            self.stored.save(Document.RESULT, result)  # not before it has been checked
-            # what was sent and got can no longer be opened; reading the result takes no
-            # key
+            self.stored.save(Document.RESULT, result)  # it has been checked
+            # without entropy no message can be opened; reading the result takes no key
             self._remember(self._identity.model_copy(update={"entropy": ""}))
         self.stored.store.erase_log()
         return outcome
 
     @contextmanager
-    def _noting_the_end(self) -> Iterator[None]:
-        """Remember how the session ended, if it does meanwhile, and raise why.
+    def _record_end(self) -> Iterator[None]:
+        """Store how the session ended, if it does meanwhile, and raise the reason.
 
-        That is the analyst's word: anyone who continues all the same asks again.
+        Only the analyst says so, hence a party that is run again asks it again.
         """
         if self._identity.ended:
             self._remember(self._identity.model_copy(update={"ended": ""}))
@@ -360,16 +363,13 @@ class Party:
             raise end_of(over.state, over.reason, over.detail) from None
 
     def notify(self, addresses: Iterable[str]) -> None:
-        """Have the analyst send mail to addresses, once it has a token.
-
-        It is given them by :meth:`run`, after this party has joined with its data.
-        """
+        """Request mail to addresses; :meth:`run` registers them once the party joined."""
         with self.stored.lock():
-            name_addresses(self.stored, addresses)
+            request_notifications(self.stored, addresses)
             self._identity = self.stored.load_identity()
 
     def _agreement(self, analyst: Analyst, watch: SessionWatch) -> bytes:
-        """Return the agreement, once all have joined, after checking it."""
+        """Wait until all have joined; return the checked agreement."""
         agreement = self.stored.agreement
         if agreement is not None:
             self._meeting.compare(agreement)
@@ -395,7 +395,7 @@ class Party:
         self.stored.save_identity(identity)
         self._identity = identity
 
-    # As it stands on this disk: the analyst is asked nothing
+    # From this disk, without the analyst
 
     @property
     def terms(self) -> Terms:
@@ -409,60 +409,60 @@ class Party:
         columns: list[str] | None,
         mapping: TableMapping | None,
         *,
-        keeps: bool = True,
+        store: bool = True,
     ) -> DataSource:
-        """Return a table as rows, by the mapping that counts; keep that if it is new."""
+        """Open a table with the mapping in force, which is stored if it is new."""
         if isinstance(table, DataSource):
             return table
-        counts = self.stored.mappings.choose(mapping, lambda _: False)
-        from party_sdk.tables import (
-            ReadOptions,  # not above: pages of help need no tables
-        )
+        chosen_mapping = self.stored.mappings.choose(mapping, lambda _: False)
+        from party_sdk.tables import ReadOptions  # pages of help need no tables
 
-        options = ReadOptions(id_column=id_column, columns=columns, mapping=counts)
+        options = ReadOptions(
+            id_column=id_column, columns=columns, mapping=chosen_mapping
+        )
         data = TableSpec(path=table, options=options).open(self.slot_fields)
-        if keeps:
-            self.keep_mapping(counts, data)
+        if store:
+            self.keep_mapping(chosen_mapping, data)
         return data
 
     def keep_mapping(
         self, mapping: TableMapping | None, data: DataSource | None = None
     ) -> None:
-        """Keep a mapping of this party's table: from now on it counts.
+        """Store a mapping of this party's table, which is in force from now on.
 
-        data: the table as it makes it.
+        data: the mapped table.
 
         Raises GuardRefused if the party joined with other data.
         """
         if mapping is None:
             return
-        kept, ledger = self.stored.mappings, self.stored.ledger
-        if mapping != kept.last():
+        mappings, ledger = self.stored.mappings, self.stored.ledger
+        if mapping != mappings.last():
             if data is not None and self._identity.data_digest is not None:
                 check_same_rows(self._identity.data_digest, data_digest(data))
-            kept.keep(mapping)
-        digest = kept.digest(mapping)
-        # a process that was killed in between wrote none
+            mappings.keep(mapping)
+        digest = mappings.digest(mapping)
+        # a process may have been killed before it logged the mapping
         if ledger.mapping_digest != digest:
-            ledger.note_mapping(kept.version, digest)
+            ledger.note_mapping(mappings.version, digest)
 
     @property
     def slot_fields(self) -> SlotFields:
-        """Return what the terms say of the fields of this party's table, if they do."""
+        """Return the terms' fields of this party's table."""
         return agreed_in(self.terms, self.invitation.slot)
 
     def select_clustered(
         self, data: DataSource, labels: IntArray
     ) -> tuple[DataSource, IntArray]:
-        """Return rows as the columns that were clustered, and their labels.
+        """Return the clustered columns of rows, and their labels, after the session.
 
-        Once the session is over. Rows without a value that they need are left out.
+        Rows that lack a required value are left out.
         """
         memory = self.stored.load_state().answered.after
         return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
 
     def units(self, data: DataSource) -> FloatArray:
-        """Return by what the session divided each column (m,) of clustered rows."""
+        """Return the divisor (m,) of each column of clustered rows."""
         memory = self.stored.load_state().answered.after
         return units_of(self.terms, self.invitation.slot, memory, data)
 
@@ -474,28 +474,28 @@ class Party:
         columns: list[str] | None = None,
         mapping: TableMapping | None = None,
     ) -> Result:
-        """Return the result of a completed session, from what is kept on this disk.
+        """Return the stored result of a completed session.
 
-        table, id_column, columns, mapping: as for :meth:`run`: what the party joined
-            with, whose ids then stand beside the labels. No id is kept: without the
-            table rows are numbered, in its order.
+        table, id_column, columns, mapping: as for :meth:`run`: the table that the party
+            joined with, for its ids. No ids are stored, so without the table the rows are
+            numbered in its order.
 
         Raises NotReady if there is no result yet.
         Raises GuardRefused if it is another table, or its rows are in another order.
         """
-        kept = self.stored.result
-        if kept is None:
+        stored_result = self.stored.result
+        if stored_result is None:
             raise NotReady("This party has no result yet: run it to the end.")
         data = None
         if table is not None:
-            data = self._open(table, id_column, columns, mapping, keeps=False)
+            data = self._open(table, id_column, columns, mapping, store=False)
             check_same_rows(self._identity.data_digest, data_digest(data))
-        return self._result_of(self._conclude(kept, None), data)
+        return self._result_of(self._conclude(stored_result, None), data)
 
     def _result_of(self, outcome: Outcome, data: DataSource | None) -> Result:
-        """Return an outcome with the ids of this party's rows beside it.
+        """Return an outcome with the ids of this party's rows.
 
-        It reads other tables as this party's own was read.
+        The result reads new tables in the same way as this party's own.
         """
         from party_sdk.results.results import Result
 
@@ -512,16 +512,15 @@ class Party:
         id_column: IdColumns = None,
         agree: Callable[[str], bool] | None = None,
     ) -> NewRows:
-        """Label new rows with the result that is kept here; nothing is sent.
+        """Label new rows with the stored result; nothing is sent.
 
         table, id_column, agree: as for :meth:`Result.predict`.
 
-        Raises CoterieError: as of :meth:`result` and :meth:`Result.predict`.
+        Raises CoterieError as :meth:`result` and :meth:`Result.predict` do.
         """
         return self.result().predict(table, id_column=id_column, agree=agree)
 
     def _keep_moments(self, data: DataSource) -> None:
-        """Store moments of clustered rows, to compare new rows with them."""
         if check_terms(self.terms).describes:
             return
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
@@ -535,14 +534,13 @@ class Party:
             self.stored.save(Document.VARIABLES, measure_variables(data).encode())
 
     def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
-        """Return new rows beside the trained ones.
+        """Compare new rows with the trained ones.
 
         sizes: int64 (k,); own trained rows in each cluster.
 
-        Raises NotReady if nothing of the trained rows is stored here.
-        Raises InvalidData if no row has the values that it needs.
+        Raises NotReady if no summary of the trained rows is stored.
+        Raises InvalidData if every row lacks a required value.
         """
-        # only for new rows
         from party_sdk.results.new_rows import Comparison, VariableMoments
 
         trained = self.stored.load(Document.MOMENTS)
@@ -563,7 +561,7 @@ class Party:
         )
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
-        """Return what a result says, in the order of the table; data as they arrived."""
+        """Return the outcome of a result, in the order of the table; data: as admitted."""
         party = self._engine(self.stored.agreement or b"")
         last = self.stored.load_state()
         outcome = party.conclude(
@@ -581,24 +579,26 @@ class Party:
 
     @property
     def _admitted_rows(self) -> AdmittedRows | None:
-        """Return which rows of the table the session sees; None for all, as they are.
+        """Return which rows of the table the session sees; None for all in their order.
 
-        By these labels go back to the rows without the table.
+        They put labels back in the table's order when the table is not at hand.
         """
         stored = self.stored.load(Document.ADMITTED_ROWS)
         return None if stored is None else AdmittedRows.decode(stored)
 
     def foresee(self) -> list[Outcome | None]:
-        """Return what this party knows of each run by itself, in the order of its table.
+        """Return each run's outcome as far as this party computes it, in table order.
 
-        None of a run that is not done, or whose labels come with the result.
+        None for a run that is not finished, or whose labels come with the result.
         """
         party = self._engine(self.stored.agreement or b"")
         last = self.stored.load_state()
         admitted = self._admitted_rows
         return [
-            each if each is None or admitted is None else admitted.put_back(each)
-            for each in party.foresee(last.journal, last.answered.after)
+            outcome
+            if outcome is None or admitted is None
+            else admitted.put_back(outcome)
+            for outcome in party.foresee(last.journal, last.answered.after)
         ]
 
     def _engine(self, agreement: bytes) -> engine.PartyEngine:
@@ -612,9 +612,8 @@ class Party:
 
     @property
     def _sums_limit(self) -> float:
-        """Return the share of rows that may follow: as chosen, or as the policy says."""
-        limit: float = self._choices.get(SUMS_LIMIT, self._policy.sums_limit)
-        return limit
+        """Return the share of rows that sums may disclose: own choice, or the policy's."""
+        return float(self._choices.get(SUMS_LIMIT, self._policy.sums_limit))
 
     @property
     def _entropy(self) -> bytes:
@@ -624,14 +623,14 @@ class Party:
 # Joining
 
 
-def first_time(
+def accept_invitation(
     parsed: Invitation,
     stored: PartySession,
     analyst: Analyst,
     policy: Policy,
     meeting: Meeting,
 ) -> Preview:
-    """Return the preview of an invitation that the policy covers; remember it."""
+    """Preview an invitation, check it against the policy, and store the party."""
     try:
         policy.check_inviter(parsed.url, parsed.coordinator, meeting.trusted_keys)
         preview, terms = preview_terms(analyst, parsed)
@@ -640,56 +639,60 @@ def first_time(
     except CoterieError:
         analyst.close()
         raise
-    drawn = meeting.entropy or secrets.token_bytes(32)
+    drawn_entropy = meeting.entropy or secrets.token_bytes(32)
     identity = Identity(
         invitation=str(parsed),
-        entropy=drawn.hex(),
+        entropy=drawn_entropy.hex(),
         terms=preview.terms,
-        accepted_risks=tuple(sorted(terms.risks)),  # the policy covers all of them
+        accepted_risks=tuple(sorted(terms.risks)),  # all of them are in the policy
     )
     with stored.lock():
-        if not stored.exists:  # of two that join at once the first one's draw counts
+        if not stored.exists:  # of two processes, the first one's entropy counts
             stored.save_identity(identity)
     return preview
 
 
-def check_again(later: Invitation, stored: PartySession, *, accept_moved: bool) -> None:
-    """Refuse a second invitation that would lead this party to somebody else."""
+def check_second_invitation(
+    invitation: Invitation, stored: PartySession, *, accept_moved: bool
+) -> None:
+    """Refuse a second invitation that is for another session or analyst."""
     identity = stored.load_identity()
     first = Invitation.parse(identity.invitation)
-    if later.secret != first.secret:
+    if invitation.secret != first.secret:
         raise GuardRefused(
             "This party joined with another invitation of this session and slot, which "
             "has another session secret: this one is not from the same coordinator. If it "
             "is meant for another session of this id, take part from another home "
             "(--home), or 'coterie party forget' the earlier one."
         )
-    if (later.terms, later.coordinator) != (first.terms, first.coordinator):
+    if (invitation.terms, invitation.coordinator) != (first.terms, first.coordinator):
         raise GuardRefused("This invitation is for other terms than were accepted.")
-    if later.is_of_same_analyst(first):
+    if invitation.is_of_same_analyst(first):
         return
     if not accept_moved:
         raise GuardRefused(
-            f"This party joined at {first.url}; this invitation names {later.url}. Its "
+            f"This party joined at {first.url}; this invitation names {invitation.url}. Its "
             "token is not sent there. If the coordinator confirms that the analyst has "
             "moved, say so to 'coterie party join': --moved, or accept_moved=True."
         )
     with stored.lock():
-        stored.save_identity(identity.model_copy(update={"invitation": str(later)}))
+        stored.save_identity(
+            identity.model_copy(update={"invitation": str(invitation)})
+        )
 
 
 def take_slot(
     analyst: Analyst, parsed: Invitation, entropy: bytes, member: Member
 ) -> str:
-    """Join with a line of the roster, and return the token.
+    """Join with a roster entry, and return the token.
 
-    The proof covers how often the slot was joined before: a repeat after a lost answer
-    comes too late for its proof, and needs another.
+    The proof covers how often the slot was joined before, so a repeat after a lost answer
+    needs a new one.
 
-    Raises KeyNotAuthentic if the analyst takes a proof of the right number for false.
+    Raises KeyNotAuthentic if the analyst rejects a proof of the right number.
     Raises Unavailable if others join the slot all the time.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(_JOIN_ATTEMPTS):
         joins = analyst.preview(parsed.code).joins
         proof = roster_entries.prove(
             entropy, parsed.session, member, parsed.code, joins
@@ -706,9 +709,9 @@ def take_slot(
 
 
 def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]:
-    """Return what the analyst previews of an invitation, and its terms.
+    """Return the analyst's preview of an invitation, and its terms.
 
-    Raises AgreementMismatch if they are not those that the coordinator signed, for this
+    Raises AgreementMismatch if they are not those that the coordinator signed for this
         session and slot.
     """
     preview = analyst.preview(parsed.code)
@@ -726,7 +729,7 @@ def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]
     return preview, terms
 
 
-# What must be unchanged when a party resumes: its data and its choices
+# Data and choices, which must not change when a party resumes
 
 
 def data_digest(data: DataSource) -> str:
@@ -734,46 +737,49 @@ def data_digest(data: DataSource) -> str:
     digest = sha256(length_prefixed(*data.columns))
     digest.update(length_prefixed(*(data.ids or ())))
     for batch in data.batches():
-        # one form of no value: readers write it with different bits
+        # readers write a missing value with different bits
         rows = np.where(np.isnan(batch), np.nan, batch)
         digest.update(np.ascontiguousarray(rows).reshape(-1).data)
     return digest.hexdigest()
 
 
-def check_same_rows(kept: str | None, digest: str) -> None:
+def check_same_rows(joined_digest: str | None, digest: str) -> None:
     """Refuse other data than a party joined with.
 
-    kept: the digest of these; None where it has not joined.
+    joined_digest: of that data; None before joining.
     """
-    if kept not in {None, digest}:
+    if joined_digest not in {None, digest}:
         raise GuardRefused(
             "This party joined with other data: rows, ids, columns or their order have "
             "changed since. Name the table as at first, --id-column and --columns too."
         )
 
 
-def fingerprint(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept of choices: values, and of objects that there was one."""
+def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return choices as they are stored: values, and a mark for an object."""
     plain = bool | int | float | str | None
-    return {n: v if isinstance(v, plain) else _OBJECT for n, v in choices.items()}
+    return {n: v if isinstance(v, plain) else _OBJECT_MARK for n, v in choices.items()}
 
 
-def same_choices(
-    kept: Mapping[str, Any], given: Mapping[str, Any], limits: Collection[str] = ()
+def merge_choices(
+    stored: Mapping[str, Any], choices: Mapping[str, Any], limits: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the choices of a party that continues: those that it began with.
+    """Return the choices of a party that continues: those with which it began.
 
-    Values need not be given again; an object (a fitted transformer) must be. ``limits``
-    are the names of those that say no more than whether an answer may leave: who was
-    stopped by one may lift it.
+    Values need not be given again; an object (a fitted transformer) must be.
+
+    limits: names of choices that only decide whether an answer may leave; they may
+        change.
 
     Raises GuardRefused if another value is given, or an object is missing.
     """
-    again = {**kept, **fingerprint(given)}
-    changed = {name for name, mark in again.items() if kept.get(name) != mark}
+    marks = {**stored, **describe_choices(choices)}
+    changed = {name for name, mark in marks.items() if stored.get(name) != mark}
     changed.difference_update(limits)
-    absent = {n for n, mark in kept.items() if mark == _OBJECT and n not in given}
+    absent = {
+        n for n, mark in stored.items() if mark == _OBJECT_MARK and n not in choices
+    }
     if changed | absent:
-        named = ", ".join(sorted(changed | absent))
-        raise GuardRefused(f"This party chose otherwise when it joined: {named}.")
-    return {**kept, **given}
+        names = ", ".join(sorted(changed | absent))
+        raise GuardRefused(f"This party chose otherwise when it joined: {names}.")
+    return {**stored, **choices}

@@ -1,4 +1,4 @@
-"""The sessions of a home: where each stands, as this disk tells, and what is next."""
+"""The sessions of a home: the state of each on this disk, and the next command."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ ORDER BY session, slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptParty:
-    """A party that was in a session from this home.
+class PartySummary:
+    """A party of this home, for lists.
 
-    session, slot, title: the title is empty where the terms were forgotten.
+    title: empty if the terms were forgotten.
     state: in a few words.
-    following: the command that continues, or what else to do; empty where nothing is left
-        to do.
+    following: the next command, or what else to do; empty if there is nothing to do.
     """
 
     session: str
@@ -48,24 +47,24 @@ class KeptParty:
 
 
 def sessions_in(home: Path) -> list[str]:
-    """Return the sessions in which parties of a home were, in order."""
-    found = store_of(home).rows("SELECT DISTINCT session FROM parties ORDER BY session")
-    return [session for [session] in found]
+    """Return the sessions of a home's parties, in order."""
+    rows = store_of(home).rows("SELECT DISTINCT session FROM parties ORDER BY session")
+    return [session for [session] in rows]
 
 
 def slots_of(home: Path, session: str) -> list[str]:
-    """Return at which slots of a session parties of a home were, in order."""
-    found = store_of(home).rows(
+    """Return the slots of a home's parties in a session, in order."""
+    rows = store_of(home).rows(
         "SELECT DISTINCT slot FROM parties WHERE session = ? ORDER BY slot", session
     )
-    return [slot for [slot] in found]
+    return [slot for [slot] in rows]
 
 
-def kept_parties(home: Path) -> Iterator[KeptParty]:
+def stored_parties(home: Path) -> Iterator[PartySummary]:
     """Yield the parties of a home by session and slot; the analyst is not asked."""
     for party in store_of(home).rows(_PARTIES):
         state, following = _describe_state(party)
-        yield KeptParty(
+        yield PartySummary(
             session=party["session"],
             slot=party["slot"],
             title=party["title"],
@@ -74,41 +73,37 @@ def kept_parties(home: Path) -> Iterator[KeptParty]:
         )
 
 
-def all_parties(home: Path) -> Iterator[KeptParty]:
-    """Yield each party by session and slot; of an order of the desk, where that stands."""
-    parties = {(party.session, party.slot): party for party in kept_parties(home)}
+def all_parties(home: Path) -> Iterator[PartySummary]:
+    """Yield each party by session and slot, with the state of its order if it has one."""
+    parties = {(party.session, party.slot): party for party in stored_parties(home)}
     for [stored] in store_of(home).rows("SELECT status FROM orders"):
         status = json.loads(stored)
         key, state = (status["session"], status["slot"]), status["state"]
-        party, described = parties.get(key), _describe_order(status)
+        party, description = parties.get(key), _describe_order(status)
         if party and party.state in OVER and state == SessionState.FAILED:
-            parties[key] = replace(party, state=described)
+            parties[key] = replace(party, state=description)
             continue
-        is_done = state == SessionState.COMPLETED
-        parties[key] = KeptParty(
+        report = f"coterie party report {' '.join(key)}"
+        parties[key] = PartySummary(
             session=key[0],
             slot=key[1],
             title=status["title"] if party is None else party.title,
-            state=described,
-            following=f"coterie party report {' '.join(key)}"
-            if is_done
-            else "coterie ui",
+            state=description,
+            following=report if state == SessionState.COMPLETED else "coterie ui",
         )
     yield from (parties[key] for key in sorted(parties))
 
 
 def _describe_order(status: Mapping[str, Any]) -> str:
-    """Return where an order stands, in a few words."""
     is_over = status["ended_at"] is not None
-    place = f", round {status['round']}" if status["round"] and not is_over else ""
-    out = ", the analyst cannot be reached" if status["outage_since"] else ""
+    round_text = f", round {status['round']}" if status["round"] and not is_over else ""
+    outage = ", the analyst cannot be reached" if status["outage_since"] else ""
     trouble = status["trouble"]
-    why = f": {trouble['headline']}" if trouble else ""
-    return f"{status['state']}{place}{out}{why}"
+    reason = f": {trouble['headline']}" if trouble else ""
+    return f"{status['state']}{round_text}{outage}{reason}"
 
 
 def _describe_state(party: Row) -> tuple[str, str]:
-    """Return where a party stands, and what comes next."""
     where = f"{party['session']} {party['slot']}"
     resume = f"coterie party run {where} --data FILE"
     if party["is_forgotten"]:
@@ -117,7 +112,7 @@ def _describe_state(party: Row) -> tuple[str, str]:
         return SessionState.COMPLETED.value, f"coterie party report {where}"
     if party["ended"]:
         return party["ended"], f"coterie party forget {where}"
-    # not above: lists of parties that are not under way need no arrays
+    # only lists with running parties need arrays
     from clustering_protocols.engine import Journal
 
     journal = Journal.decode(party["journal"]) if party["journal"] else Journal()

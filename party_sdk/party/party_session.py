@@ -1,4 +1,4 @@
-"""What a home stores of one party in one session: a row, and what hangs on it."""
+"""A party's stored session: one row of the home's database, and rows that refer to it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.terms.agreements import Member, read_agreement
 from clustering_protocols.terms.terms import read_terms
-from clustering_protocols.wire.states import StopReason
 from party_sdk.disclosures.history import History
 from party_sdk.home.clock import now
 from party_sdk.home.store import store_of
-from party_sdk.party.kept_mappings import KeptMappings
 from party_sdk.party.ledger import Ledger
+from party_sdk.party.stored_mappings import StoredMappings
 
-_LONGEST_NAME: Final = 40
-_FORGOTTEN: Final = (
+_MAX_NAME_LENGTH: Final = 40
+_ERASED_TABLES: Final = (
     "answers", "memory", "consents", "mappings", "outputs", "orders", "decisions",
 )  # fmt: skip
 
@@ -39,11 +38,11 @@ WITHDRAWN = (
     "are asked again and say yes. Until then the others wait for you, at most until the "
     "deadline of the round."
 )
-"""What follows once consent is withdrawn."""
+"""The consequences of a withdrawn consent."""
 
 
 class Document(StrEnum):
-    """What is stored of a session as bytes, each at most once.
+    """Names of the documents of a session, each stored at most once.
 
     The agreement and the report outlive the rest.
     """
@@ -57,7 +56,7 @@ class Document(StrEnum):
 
 
 class NotificationRequest(BaseModel):
-    """An address that was named; without ``id`` and ``problem`` it waits."""
+    """A requested address; without ``id`` and ``problem`` it waits."""
 
     address: str = Field(repr=False)
     id: str = ""
@@ -65,12 +64,12 @@ class NotificationRequest(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """Return whether the analyst has still to be given it."""
+        """Return whether it is not registered with the analyst yet."""
         return not self.id and not self.problem
 
     @property
     def line(self) -> str:
-        """Return what came of it, in a line."""
+        """Return its outcome in one line."""
         if self.waits:
             return f"{self.address} waits until this party runs with its data."
         if self.problem:
@@ -79,13 +78,13 @@ class NotificationRequest(BaseModel):
 
 
 class Identity(BaseModel):
-    """Who a party is in a session. Holds secrets: its ``repr`` does not show them.
+    """A party's identity in a session. Holds secrets, which ``repr`` does not show.
 
-    ``entropy`` is empty once the result is there: the session's keys go with it.
-    ``columns`` are those of the table with which it joined, in their order.
-    ``accepted_risks`` are those of the terms that it accepted when it joined.
-    ``told`` are the addresses that it named (:mod:`party_sdk.party.notifications`).
-    ``ended`` is how the session ended without a result, as far as the analyst said.
+    entropy: empty once the result is stored, so that the session's keys are gone.
+    columns: of the table with which it joined, in their order.
+    accepted_risks: those of the terms, when it joined.
+    told: requested addresses (:mod:`party_sdk.party.notifications`).
+    ended: the analyst's state of a session that ended without a result.
     """
 
     invitation: str = ""
@@ -108,7 +107,7 @@ class Identity(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredRound:
-    """The last round that was answered, and the memory before and after it."""
+    """The last answered round, and the memory before and after it."""
 
     round: int = 0
     attempt: int = 0
@@ -125,7 +124,7 @@ class AnsweredRound:
     def base(self, round_: int, attempt: int) -> Memory:
         """Return the memory from which a new round or attempt starts.
 
-        A round that is opened again starts from the memory before it.
+        A repeated round starts from the memory before it.
         """
         if round_ == self.round and attempt > self.attempt:
             return self.before
@@ -139,7 +138,7 @@ class AnsweredRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurableState:
-    """Where a party stands: stored before the next byte leaves.
+    """The state of a party, stored before the next byte leaves.
 
     contribution: of the last answer.
     """
@@ -159,8 +158,7 @@ class DurableState:
 class PartySession:
     """One party in one session of a home.
 
-    forgotten: the row of a party that was forgotten, of which little is left; by default
-        the party as it takes part now.
+    forgotten: the row of a forgotten party; by default the party that is not forgotten.
     """
 
     def __init__(
@@ -173,18 +171,18 @@ class PartySession:
 
     @property
     def id(self) -> int | None:
-        """Return the number of its row; None where nothing is stored."""
+        """Return the number of its row, or None if nothing is stored."""
         if self._id is not None:
             return self._id
-        found = self.store.row(
+        row = self.store.row(
             "SELECT id FROM parties WHERE session = ? AND slot = ? AND NOT is_forgotten",
             self.session,
             self.slot,
         )
-        return found and int(found[0])
+        return row and int(row[0])
 
     def id_in(self, database: Connection) -> int:
-        """Return the number of its row, within a transaction that may make it."""
+        """Return the number of its row, within a transaction that may insert it."""
         number = self.id
         if number is None:
             number = database.execute(
@@ -203,31 +201,31 @@ class PartySession:
             )
 
     def _get(self, column: str) -> Any:
-        found = self.store.row(
+        row = self.store.row(
             f"SELECT {column} FROM parties WHERE id = ?",  # noqa: S608  our names
             self.id,
         )
-        return found and found[0]
+        return row and row[0]
 
     @property
     def exists(self) -> bool:
-        """Return whether the party has accepted the terms from here."""
+        """Return whether the party has accepted the terms."""
         return bool(self._get("identity IS NOT NULL"))
 
     @property
     def has_joined(self) -> bool:
-        """Return whether the party takes part: the analyst has given it a token."""
+        """Return whether the party has joined and got a token."""
         return bool(self._get("identity ->> '$.token' IS NOT NULL"))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep a second process from running the same party; :class:`NotReady` for it."""
+        """Lock the party; raise :class:`NotReady` if another process runs it."""
         with self.store.lease(f"{self.session} {self.slot}"):
-            before, self._id = self._id, self.id
+            previous_id, self._id = self._id, self.id
             try:
                 yield
             finally:
-                self._id = before
+                self._id = previous_id
 
     @property
     def is_free(self) -> bool:
@@ -235,10 +233,10 @@ class PartySession:
         return self.store.holder(f"{self.session} {self.slot}") is None
 
     def load_identity(self) -> Identity:
-        """Return who the party is; :class:`NotReady` if it never joined from here."""
-        stored = self._get("identity")
-        if stored is not None:
-            return Identity.model_validate_json(stored)
+        """Return the party's identity; raise :class:`NotReady` if there is none."""
+        text = self._get("identity")
+        if text is not None:
+            return Identity.model_validate_json(text)
         if self.forgotten():
             raise NotReady(
                 f"This party was forgotten: of {self.session} {self.slot} only the "
@@ -249,75 +247,73 @@ class PartySession:
             "SELECT slot FROM parties WHERE session = ?", self.session
         )
         sessions = self.store.rows("SELECT session FROM parties")
-        named = (self.slot, slots) if slots else (self.session, sessions)
-        meant = did_you_mean(named[0], {found for [found] in named[1]})
+        name = (self.slot, slots) if slots else (self.session, sessions)
+        suggestion = did_you_mean(name[0], {candidate for [candidate] in name[1]})
         raise NotReady(
             f"{self.home} stores nothing of {self.session} {self.slot}: join first."
-            f"{meant}"
+            f"{suggestion}"
         )
 
     def save_identity(self, identity: Identity) -> None:
-        """Store who the party is."""
+        """Store the party's identity."""
         self._set("identity", identity.model_dump_json())
 
     def load(self, document: Document) -> bytes | None:
-        """Return a document, if there is one."""
-        found = self.store.row(
+        """Return a document, or None."""
+        row = self.store.row(
             "SELECT content FROM documents WHERE party = ? AND name = ?",
             self.id,
             document,
         )
-        return found and bytes(found[0])
+        return row and bytes(row[0])
 
     def save(self, document: Document, content: bytes | None) -> None:
         """Store a document; None erases it."""
         with self.store.transaction() as database:
-            place = self.id_in(database), document
-            database.execute(
-                "DELETE FROM documents WHERE party = ? AND name = ?", place
-            )
+            key = self.id_in(database), document
+            database.execute("DELETE FROM documents WHERE party = ? AND name = ?", key)
             if content is not None:
                 database.execute(
-                    "INSERT INTO documents VALUES (?, ?, ?)", (*place, content)
+                    "INSERT INTO documents VALUES (?, ?, ?)", (*key, content)
                 )
 
     @property
     def agreement(self) -> bytes | None:
-        """Return the exact bytes of the agreement, once it is known."""
+        """Return the exact bytes of the agreement, or None."""
         return self.load(Document.AGREEMENT)
 
     @property
     def result(self) -> bytes | None:
-        """Return the result, once it was fetched."""
+        """Return the result, or None."""
         return self.load(Document.RESULT)
 
     @property
     def report(self) -> bytes | None:
-        """Return the report that was written when the rest was forgotten."""
+        """Return the report that was stored when the session was forgotten."""
         return self.load(Document.REPORT)
 
     @property
     def attempt(self) -> str:
-        """Return what all slots of this session are at once: one agreement."""
+        """Return the session and its agreement, which all slots of the home share."""
         agreement = self.agreement
         digest = "" if agreement is None else sha256(agreement).hexdigest()
         return f"{self.session}/{digest}"
 
     def load_state(self) -> DurableState:
-        """Return where the party stands; at its beginning if nothing is stored."""
-        found = self.store.row(
+        """Return the party's state; the initial one if nothing is stored."""
+        row = self.store.row(
             "SELECT round, attempt, task_digest, contribution_digest, contribution, "
             "journal FROM answers WHERE party = ?",
             self.id,
         )
-        if found is None:
+        if row is None:
             return DurableState()
         entries: dict[str, dict[str, bytes]] = {"before": {}, "after": {}}
         for moment, kind, content in self.store.rows(
             "SELECT moment, kind, content FROM memory WHERE party = ?", self.id
         ):
             entries[moment][kind] = content
-        round_, attempt, task_digest, contribution_digest, contribution, journal = found
+        round_, attempt, task_digest, contribution_digest, contribution, journal = row
         return DurableState(
             answered=AnsweredRound(
                 round=round_,
@@ -333,16 +329,16 @@ class PartySession:
 
     @property
     def journal(self) -> Journal:
-        """Return which tasks were answered."""
-        found = self.store.row("SELECT journal FROM answers WHERE party = ?", self.id)
-        return Journal.decode(found[0]) if found else Journal()
+        """Return the journal of answered tasks."""
+        row = self.store.row("SELECT journal FROM answers WHERE party = ?", self.id)
+        return Journal.decode(row[0]) if row else Journal()
 
     def save_state(
         self, state: DurableState, before: DurableState | None = None
     ) -> None:
-        """Store where the party stands from now on, before anything is sent.
+        """Store the party's state, before anything is sent.
 
-        before: what is stored, if it is known: memory that is as it was is not written.
+        before: the stored state, if the caller has it; unchanged memory is not written.
         """
         before = before or self.load_state()
         answered = state.answered
@@ -381,7 +377,7 @@ class PartySession:
                     )
 
     def save_journal(self, journal: Journal) -> None:
-        """Store which tasks were answered, and whether any more will be."""
+        """Store the journal."""
         with self.store.transaction() as database:
             database.execute(
                 "INSERT INTO answers VALUES (?, 0, 0, '', '', x'', ?) ON CONFLICT DO "
@@ -389,64 +385,53 @@ class PartySession:
                 (self.id_in(database), journal.encode()),
             )
 
-    def leave(self, said: str, reason: StopReason) -> None:
-        """Let the party answer nothing any more, since its people left the session.
-
-        said: why, for its own people. reason: the word for others.
-        """
-        self.save_journal(self.journal.stop(said, reason, left=True))
-
-    def go_on(self) -> None:
-        """Take back that the party was stopped."""
-        self.save_journal(self.journal.go_on())
-
     @property
     def stop_announced(self) -> bool:
-        """Return whether the analyst was told that the party stopped for good."""
+        """Return whether the analyst knows that the party stopped for good."""
         return bool(self._get("stop_announced"))
 
     def note_stop_announced(self) -> None:
-        """Remember that the analyst was told that the party stopped for good."""
+        """Store that the analyst knows that the party stopped for good."""
         self._set("stop_announced", 1)
 
     @property
     def objections(self) -> tuple[bool, datetime | None]:
         """Return whether the operator refused an answer, and when consent was withdrawn.
 
-        The one ends with the next yes; since the other everything is asked about.
+        The next yes ends a refusal. After a withdrawal every contribution needs a yes.
 
         Raises NotReady if the party was forgotten meanwhile.
         """
-        found = self.store.row(
+        row = self.store.row(
             "SELECT is_held, consents_withdrawn_at FROM parties "
             "WHERE id = ? AND NOT is_forgotten",
             self.id,
         )
-        if found is None:
+        if row is None:
             raise NotReady(f"{self.session} {self.slot} was forgotten meanwhile.")
-        return bool(found[0]), found[1] and datetime.fromisoformat(found[1])
+        return bool(row[0]), row[1] and datetime.fromisoformat(row[1])
 
-    def hold(self, *, refused: bool) -> None:
-        """Remember that the operator refused an answer, or has agreed to one again."""
-        self._set("is_held", int(refused))
+    def hold(self, *, is_held: bool) -> None:
+        """Store that the operator refused an answer, or approved one again."""
+        self._set("is_held", int(is_held))
 
     @property
     def consents(self) -> Consents:
-        """Return to which kinds of contribution its people have said yes."""
+        """Return the consent to the terms sheet."""
         return Consents(self)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Return the log of what was sent this party."""
+        """Return the log of this party's contributions."""
         return Ledger(self)
 
     @property
-    def mappings(self) -> KeptMappings:
+    def mappings(self) -> StoredMappings:
         """Return the mappings of this party's table."""
-        return KeptMappings(self, lambda: self.history.key("mapping"))
+        return StoredMappings(self, lambda: self.history.key("mapping"))
 
     def keyed_table_digest(self) -> str:
-        """Return a keyed digest (hex) of the rows that took part; empty before."""
+        """Return a keyed digest (hex) of the joined rows, or an empty text."""
         digest = self.load_identity().data_digest
         if digest is None:
             return ""
@@ -455,7 +440,7 @@ class PartySession:
 
     @property
     def cluster_names(self) -> tuple[str, ...]:
-        """Return the name of each cluster, '' for none; empty before any is named."""
+        """Return the name of each cluster, '' for none; empty if no cluster has one."""
         stored = json.loads(self._get("cluster_names") or "{}")
         names = {int(cluster): name for cluster, name in stored.items()}
         return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))
@@ -463,10 +448,10 @@ class PartySession:
     def name_clusters(
         self, names: Mapping[int, str], n_clusters: int
     ) -> tuple[str, ...]:
-        """Store new names beside the others, and return all; '' takes a name back.
+        """Add names, and return all; '' removes a name.
 
-        Raises InvalidParameters if a cluster does not exist, a name is no line of 1 to
-            40 printable characters, or two clusters have the same.
+        Raises InvalidParameters if a cluster does not exist, a name is not one line of 1
+            to 40 printable characters, or two clusters have the same name.
         """
         remedy = "Name a cluster by its number: --name 3=SIDD; --name 3= takes it back."
         for cluster, name in names.items():
@@ -475,9 +460,9 @@ class PartySession:
                     f"There is no cluster {cluster}: they are 0 to {n_clusters - 1}.",
                     remedy=remedy,
                 )
-            if len(name) > _LONGEST_NAME or not name.isprintable():
+            if len(name) > _MAX_NAME_LENGTH or not name.isprintable():
                 raise InvalidParameters(
-                    f"A name has 1 to {_LONGEST_NAME} printable characters; that of "
+                    f"A name has 1 to {_MAX_NAME_LENGTH} printable characters; that of "
                     f"cluster {cluster} has others, or {len(name)}.",
                     remedy=remedy,
                 )
@@ -491,13 +476,13 @@ class PartySession:
 
     @property
     def written_files(self) -> dict[str, str]:
-        """Return the digest of each file that was written for this session, by path."""
+        """Return the digests of the files that this session wrote, by path."""
         return dict(
             self.store.rows("SELECT path, digest FROM outputs WHERE party = ?", self.id)
         )
 
     def note_written(self, digests: Mapping[str, str]) -> None:
-        """Remember files that were written for this session, or are about to be."""
+        """Store the digests of files that were or will be written for this session."""
         with self.store.transaction() as database:
             party = self.id_in(database)
             database.executemany(
@@ -507,24 +492,22 @@ class PartySession:
 
     @property
     def member(self) -> Member | None:
-        """Return this party's line of the roster, once it has said it."""
+        """Return this party's roster entry, once it has enrolled."""
         if self.exists:
             return self.load_identity().member
         agreement = self.agreement
-        return (
-            None
-            if agreement is None
-            else read_agreement(agreement)[0].member(self.slot)
-        )
+        if agreement is None:
+            return None
+        return read_agreement(agreement)[0].member(self.slot)
 
     def forget(self, report: bytes | None = None, *, everything: bool = False) -> None:
-        """Erase what is stored of the session, secrets included.
+        """Erase the stored session with its secrets.
 
-        The log of what was sent and the agreement stay, and ``report`` with them, unless
-        ``everything`` goes: see :meth:`forgotten`.
+        The log and the agreement stay, and a report with them, unless ``everything`` is
+        erased: see :meth:`forgotten`.
         """
-        own = self.home.resolve()
-        labels = [p for p in map(Path, self.written_files) if p.is_relative_to(own)]
+        home = self.home.resolve()
+        labels = [p for p in map(Path, self.written_files) if p.is_relative_to(home)]
         with self.store.transaction() as database:
             if everything:
                 database.execute(
@@ -532,38 +515,35 @@ class PartySession:
                     (self.session, self.slot),
                 )
             else:
-                self._forget(database, report)
+                party = self.id_in(database)
+                if report is not None:
+                    self.save(Document.REPORT, report)
+                database.execute(
+                    "DELETE FROM documents WHERE party = ? AND name NOT IN (?, ?)",
+                    (party, Document.AGREEMENT, Document.REPORT),
+                )
+                for table in _ERASED_TABLES:
+                    database.execute(f"DELETE FROM {table} WHERE party = ?", (party,))  # noqa: S608  our names
+                database.execute(
+                    "UPDATE parties SET is_forgotten = 1, identity = NULL, is_held = 0, "
+                    "stop_announced = 0, consents_withdrawn_at = NULL, "
+                    "cluster_names = '{}' WHERE id = ?",
+                    (party,),
+                )
         self.store.erase_log()
         for path in labels:
             path.unlink(missing_ok=True)
 
-    def _forget(self, database: Connection, report: bytes | None) -> None:
-        party = self.id_in(database)
-        if report is not None:
-            self.save(Document.REPORT, report)
-        database.execute(
-            "DELETE FROM documents WHERE party = ? AND name NOT IN (?, ?)",
-            (party, Document.AGREEMENT, Document.REPORT),
-        )
-        for table in _FORGOTTEN:
-            database.execute(f"DELETE FROM {table} WHERE party = ?", (party,))  # noqa: S608  our names
-        database.execute(
-            "UPDATE parties SET is_forgotten = 1, identity = NULL, is_held = 0, "
-            "stop_announced = 0, consents_withdrawn_at = NULL, cluster_names = '{}' "
-            "WHERE id = ?",
-            (party,),
-        )
-
     def forgotten(self) -> PartySession | None:
-        """Return what outlived the last time that this party was forgotten, if any."""
-        found = self.store.row(
+        """Return the remains of this party, as it was last forgotten, or None."""
+        row = self.store.row(
             "SELECT max(id) FROM parties WHERE session = ? AND slot = ? AND is_forgotten",
             self.session,
             self.slot,
         )
-        if found is None or found[0] is None:
+        if row is None or row[0] is None:
             return None
-        return PartySession(self.home, self.session, self.slot, found[0])
+        return PartySession(self.home, self.session, self.slot, row[0])
 
 
 class Consent(BaseModel):
@@ -576,29 +556,29 @@ class Consent(BaseModel):
 
 
 class Consents:
-    """The consent of one party; read anew each time."""
+    """The consent of one party, read from the database each time."""
 
     def __init__(self, party: PartySession) -> None:
         self._party, self._store = party, party.store
 
     @property
     def given(self) -> Consent | None:
-        """Return the yes that holds; None before the first and after a withdrawal."""
-        found = self._store.row(
+        """Return the consent in force, or None."""
+        row = self._store.row(
             "SELECT meaning, at FROM consents WHERE party = ? ORDER BY rowid DESC",
             self._party.id,
         )
-        if found is None:
+        if row is None:
             return None
-        return Consent(sheet=found[0], at=datetime.fromisoformat(found[1]))
+        return Consent(sheet=row[0], at=datetime.fromisoformat(row[1]))
 
     @property
     def withdrawn_at(self) -> datetime | None:
-        """Return when it was last withdrawn."""
+        """Return when consent was last withdrawn."""
         return self._party.objections[1]
 
     def give(self, sheet: str = "") -> None:
-        """Store a yes to a sheet, by its SHA-256; by default that of the terms."""
+        """Store consent to a sheet, by its SHA-256; by default to that of the terms."""
         if not sheet:
             from coterie_pages.views.terms_sheet import consent_digest
 
@@ -611,7 +591,7 @@ class Consents:
             )
 
     def withdraw(self) -> None:
-        """Take the yes back: the next contribution is asked about again."""
+        """Withdraw the consent, so that the next contribution needs a yes."""
         with self._store.transaction() as database:
             party = self._party.id_in(database)
             database.execute("DELETE FROM consents WHERE party = ?", (party,))

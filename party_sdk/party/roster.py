@@ -1,4 +1,4 @@
-"""Who takes part in a session, as an operator reads it before anything leaves."""
+"""The members of a session, whom an operator checks before anything leaves."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from party_sdk.party.asker import Asker
 
 @dataclass(frozen=True, kw_only=True)
 class Roster:
-    """All slots, and the number that the members compare."""
+    """All members, and the safety number that they compare."""
 
     seats: tuple[Seat, ...]
     safety_number: str
 
     @classmethod
     def of(
-        cls, agreement: bytes, known: TrustedInstitutions, own: str | None = None
+        cls, agreement: bytes, trusted: TrustedInstitutions, own: str | None = None
     ) -> Roster:
-        """Return who takes part in a checked agreement; ``own`` is the reader's slot.
+        """Return the members of a checked agreement; ``own`` is the reader's slot.
 
-        Raises GuardRefused if somebody gives the name of an institution that is known
-            with another key.
+        Raises GuardRefused if a member has the name of a trusted institution, but another
+            key.
         """
-        agreed, _ = read_agreement(agreement)
-        self_key = None if own is None else agreed.member(own).identity
+        content, _ = read_agreement(agreement)
+        self_key = None if own is None else content.member(own).identity
         seats = []
-        for member in agreed.roster:
-            known.check(member.institution, member.identity)
-            pinned = known.name_of(member.identity)
+        for member in content.roster:
+            trusted.check(member.institution, member.identity)
+            pinned = trusted.name_of(member.identity)
             seat = Seat(
                 slot=member.slot,
                 name=pinned or member.institution,
@@ -51,40 +51,39 @@ class Roster:
         return cls(seats=tuple(seats), safety_number=safety_number(agreement))
 
     def keys_of(self, agreement: bytes, names: Collection[str]) -> frozenset[str]:
-        """Return the public keys of the members that are called so.
+        """Return the public keys of the members with these names.
 
-        Raises GuardRefused if a name is that of no member, or of several: it tells
-            nobody apart.
+        Raises GuardRefused if a name belongs to no member, or to several.
         """
-        agreed, _ = read_agreement(agreement)
-        seats = zip(self.seats, agreed.roster, strict=True)
-        found = [(seat.name, member.identity) for seat, member in seats]
+        content, _ = read_agreement(agreement)
+        seats = zip(self.seats, content.roster, strict=True)
+        members = [(seat.name, member.identity) for seat, member in seats]
         for name in names:
-            keys = {key for called, key in found if called == name}
+            keys = {key for member_name, key in members if member_name == name}
             if len(keys) != 1:
                 raise GuardRefused(
                     f"{len(keys)} members are called {name!r} (--confirmed-with): the "
                     "members are "
-                    f"{', '.join(sorted({called for called, _ in found}))}."
+                    f"{', '.join(sorted({member_name for member_name, _ in members}))}."
                 )
-        return frozenset(key for called, key in found if called in names)
+        return frozenset(key for member_name, key in members if member_name in names)
 
-    def check_number(self, told: str) -> None:
-        """Refuse unless the others read the same safety number, however it is spaced."""
-        if "".join(told.split()) != "".join(self.safety_number.split()):
+    def check_number(self, number: str) -> None:
+        """Refuse a safety number that differs, apart from spaces."""
+        if "".join(number.split()) != "".join(self.safety_number.split()):
             raise KeyNotAuthentic(
-                f"The safety number is {self.safety_number} here, and {told} elsewhere: "
+                f"The safety number is {self.safety_number} here, and {number} elsewhere: "
                 "somebody has shown you other members than them."
             )
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """How one party knows who it is, and whom it sits with.
+    """A party's own identity, and its checks of the other members.
 
-    home: whose identity and trusted institutions count.
-    entropy: what the identity is drawn from instead, where a run is repeated.
-    asker: who reads who takes part, and may have compared the safety number.
+    home: folder of the identity and the trusted institutions.
+    entropy: source of the identity instead, for repeatable runs.
+    asker: the operator, who reads the members and may have compared the safety number.
     number: the safety number that the others read.
     confirmed_with: the names of the members that read it themselves: they count as
         known. A number alone shows that all see the same members, not that these exist.
@@ -98,18 +97,18 @@ class Meeting:
 
     @cached_property
     def institution(self) -> Institution:
-        """Return who this party is; on first use of a home a new identity."""
+        """Return this party's institution; on first use of a home a new one."""
         if self.entropy is not None:
             return Institution.derive(self.entropy)
         return OwnIdentity(self.home).load_or_make()
 
     @property
     def trusted_keys(self) -> Mapping[str, str]:
-        """Return the public key of each name whose card was trusted."""
+        """Return the public keys of the trusted institutions, by name."""
         return TrustedInstitutions(self.home).read()
 
     def check_seat(self, terms: Terms, slot: str) -> None:
-        """Refuse a slot at which the terms expect another institution than this one."""
+        """Refuse a slot for which the terms expect another institution."""
         own = self.institution.key
         expected = terms.identities.slots.get(slot, own)
         if own != expected:
@@ -119,37 +118,37 @@ class Meeting:
             )
 
     def meet(self, agreement: bytes, slot: str, policy: Policy) -> None:
-        """Refuse a checked agreement whose members are not known well enough.
+        """Refuse a checked agreement with too few known members.
+
+        A member is known by its card, or because it read the safety number.
 
         Raises KeyNotAuthentic if the others read another safety number.
-        Raises GuardRefused if a known name shows another key, or too few of the others
-            are known: by their cards, or because they read the safety number
-            themselves.
+        Raises GuardRefused if too few are known, or a known name has another key.
         """
         cards = TrustedInstitutions(self.home)
         roster = Roster.of(agreement, cards, slot)
-        known = set(cards.read().values())
+        known_keys = set(cards.read().values())
         if self.number is not None:
             roster.check_number(self.number)
-            known |= roster.keys_of(agreement, self.confirmed_with)
+            known_keys |= roster.keys_of(agreement, self.confirmed_with)
         elif self.confirmed_with:
             raise GuardRefused(
                 "--confirmed-with names who read the safety number: give the number too "
                 "(--confirm-safety-number)."
             )
-        refused = None
+        refusal = None
         try:
-            policy.check_members(agreement, slot, known)
+            policy.check_members(agreement, slot, known_keys)
         except GuardRefused as error:
-            refused = error
+            refusal = error
         is_compared = self.asker is not None and self.asker.meet(
-            roster, is_known=refused is None
+            roster, is_known=refusal is None
         )
-        if refused is not None and not is_compared:
-            raise refused
+        if refusal is not None and not is_compared:
+            raise refusal
 
     def compare(self, agreement: bytes) -> None:
-        """Hold an agreement that was accepted before against the number, if one is told."""
+        """Check the safety number of an agreement that was accepted before, if given."""
         if self.number is not None:
             Roster.of(agreement, TrustedInstitutions(self.home)).check_number(
                 self.number

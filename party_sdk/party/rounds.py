@@ -1,4 +1,4 @@
-"""Rounds of a party: every task answered once, the answer kept before it is sent."""
+"""Rounds of a party: each task is answered once, and its answer stored before it leaves."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from party_sdk.party.party_session import (
 )
 
 _LOOK_SECONDS: Final = 1.0
-_LEAST_SECONDS: Final = 0.2  # between two questions whether there is a task
+_MIN_POLL_SECONDS: Final = 0.2  # between two questions whether there is a task
 
 OnProgress = Callable[[SessionStatus], None]
 
 
 @dataclass(kw_only=True)
 class Responder:
-    """The rounds of one party in one session; the caller has locked its stored.
+    """Answers the tasks of one party in one session, which the caller has locked.
 
-    ``shown_together``: whether the operator lets rows be shown beside what other
-    sessions showed of them.
+    shown_together: whether the operator allows what this and other sessions disclose
+        together.
     """
 
     stored: PartySession
@@ -70,23 +70,22 @@ class Responder:
     def __post_init__(self) -> None:
         self._state = self.stored.load_state()
         self._attempt = self.stored.attempt
-        place = self._state.answered.place
-        self._acknowledged = self.stored.ledger.has_receipt(place)
+        round_key = self._state.answered.place
+        self._acknowledged = self.stored.ledger.has_receipt(round_key)
 
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        """Answer a task; one that was answered before gets the same bytes again.
+        """Answer a task; a repeated one gets the same bytes again.
 
-        Returns the next task, where the analyst has it soon enough.
+        Returns the next task, if the analyst has it soon enough.
 
-        A party that refuses an analyst which broke the rules stops for good.
+        A party stops for good once the analyst broke the rules.
 
         Raises CoterieError: one of :data:`~clustering_protocols.engine.FINAL` if the
-            analyst may not ask this, for example something else under the same round
-            and attempt.
-        Raises GuardRefused if the party's policy, or its operator, does not let the
-            answer go.
+            task is against the rules, for example a second one of the same round and
+            attempt.
+        Raises GuardRefused if the party's policy or its operator refuses the answer.
         """
         try:
             return self._answer(party, task, data)
@@ -95,7 +94,7 @@ class Responder:
                 journal = self._state.journal.refuse(error)
                 self.stored.save_journal(journal)
                 self._state = replace(self._state, journal=journal)
-            with suppress(Equivocation):  # the error is what the operator has to read
+            with suppress(Equivocation):  # the operator has to read the first error
                 self._store_receipt()
             raise
 
@@ -104,62 +103,64 @@ class Responder:
     ) -> bytes | None:
         last = self._state
         last.journal.check_going()
-        asked, digest = packets.read(task), sha256(task).hexdigest()
-        here = (asked.address.round, asked.address.attempt)
-        if here == last.answered.place:
+        packet, digest = packets.read(task), sha256(task).hexdigest()
+        round_key = (packet.address.round, packet.address.attempt)
+        if round_key == last.answered.place:
             if digest != last.answered.task_digest:
-                raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
+                raise Equivocation(f"Round {round_key[0]}, attempt {round_key[1]}.")
             self._store_receipt()
             return self._send(last.sent_contribution)
-        before = last.answered.base(*here)
+        before = last.answered.base(*round_key)
         answer = party.reply(
-            last.journal, before, asked, data, acknowledged=self._acknowledged
+            last.journal, before, packet, data, acknowledged=self._acknowledged
         )
-        fresh = AnsweredRound(
-            round=here[0],
-            attempt=here[1],
+        answered_round = AnsweredRound(
+            round=round_key[0],
+            attempt=round_key[1],
             task_digest=digest,
             contribution_digest=sha256(answer.contribution).hexdigest(),
             before=before,
             after=answer.memory,
         )
-        self._keep(fresh, answer, data, shows=party.shows_rows(asked))
+        self._store_answer(answered_round, answer, data, shows=party.shows_rows(packet))
         return self._send(answer.contribution)
 
     def send_again(self) -> None:
-        """Send what a crash, or a lost answer, has left without a receipt.
+        """Send an answer again that has no receipt, after a crash or a lost response.
 
-        Raises AuditBroken if the log of what was sent was changed.
+        Raises AuditBroken if the log was changed.
         """
         last, ledger = self._state, self.stored.ledger
         ledger.read()
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent_contribution)
 
-    def _keep(
+    def _store_answer(
         self,
-        fresh: AnsweredRound,
+        answered_round: AnsweredRound,
         answer: engine.TaskOutcome,
         data: DataSource,
         *,
         shows: bool,
     ) -> None:
-        """Keep a new answer, after the policy and the operator have let it go."""
+        """Store a new answer, after the policy and the operator have approved it."""
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
         self._require_approval(answer)  # before it counts as answered
         state = DurableState(
-            answered=fresh, journal=answer.journal, contribution=answer.contribution
+            answered=answered_round,
+            journal=answer.journal,
+            contribution=answer.contribution,
         )
         with self.stored.store.transaction():
             self._store_receipt()
             recorded = self._record(answer.memory, data, shows=shows)
             self.stored.save_state(state, self._state)
             self.stored.ledger.note_sending(
-                fresh.place,
-                fresh.task_digest,
-                fresh.contribution_digest,
+                answered_round.place,
+                answered_round.task_digest,
+                answered_round.contribution_digest,
                 len(answer.contribution),
                 answer.notes,
             )
@@ -167,9 +168,9 @@ class Responder:
         self._acknowledged = False
 
     def _require_approval(self, answer: engine.TaskOutcome) -> None:
-        """Ask the operator where the accepted sheet does not say enough.
+        """Ask the operator about an answer that the accepted sheet does not cover.
 
-        A no stands until they are asked again, and say yes.
+        A no stands until the operator is asked again and says yes.
         """
         stored, asker = self.stored, self.asker
         is_held, withdrawn_at = stored.objections
@@ -189,59 +190,61 @@ class Responder:
                 raise GuardRefused(answer.question)
             from clustering_protocols.engine.inspection import Inspection
 
-            found = Inspection.of(
+            inspection = Inspection.of(
                 answer.contribution, answer.notes, answer.question, answer.records
             )
-            if not asker.let_go(found):
-                stored.hold(refused=True)
+            if not asker.approve(inspection):
+                stored.hold(is_held=True)
                 raise GuardRefused("The operator did not let this contribution go.")
             if is_withdrawn:
                 stored.consents.give()
         if is_held:
-            stored.hold(refused=False)
+            stored.hold(is_held=False)
 
     def _record(
         self, memory: Memory, data: DataSource, *, shows: bool
     ) -> tuple[Use, int] | None:
-        """Keep what the session shows of the rows that take part, before it leaves.
+        """Record what the session discloses about the rows, before it leaves.
 
-        Returns what is kept once the transaction is: the use, and the number of sums.
+        Returns the use and the number of sums, for the caller to keep after the commit.
         """
         terms, slot = self.terms, self.stored.slot
-        selection, spent = memory.get(Selection), memory.get(PrivacySpending)
-        chosen = None if selection is None else selection.rows
-        n_rows = data.n_rows if chosen is None else len(chosen)
-        summed = history_of(memory, terms, slot, n_rows)
+        selection, spending = memory.get(Selection), memory.get(PrivacySpending)
+        selected_rows = None if selection is None else selection.rows
+        n_rows = data.n_rows if selected_rows is None else len(selected_rows)
+        sums = history_of(memory, terms, slot, n_rows)
         update: dict[str, Any] = {"degrees": degrees_in(memory, terms)}
-        if spent is not None:
-            update["epsilon"] = math.inf if spent.epsilon is None else spent.epsilon
-        if not shows and not summed.n_sums and not any(update.values()):
+        if spending is not None:
+            update["epsilon"] = (
+                math.inf if spending.epsilon is None else spending.epsilon
+            )
+        if not shows and not sums.n_sums and not any(update.values()):
             return self._recorded
         self._use = self._use or Use.from_terms(
             terms, self._attempt, slot, data.columns
         )
         use = self._use.model_copy(update=update)
-        if self._recorded != (use, summed.n_sums):
+        if self._recorded != (use, sums.n_sums):
             history = self.stored.history
             if self._rows is None or len(self._rows.marks) != n_rows:
-                self._rows = history.rows_of(data, chosen)
+                self._rows = history.rows_of(data, selected_rows)
             history.record(
-                use, self._rows, self.policy, summed, is_agreed=self.shown_together
+                use, self._rows, self.policy, sums, is_agreed=self.shown_together
             )
-        return use, summed.n_sums
+        return use, sums.n_sums
 
     def _send(self, contribution: bytes) -> bytes | None:
-        """Send the last answer, which is stored; return the task that follows, if any.
+        """Send the stored answer; return the next task, if the analyst has one.
 
-        Its receipt is stored with the next answer, where the task for that is here. Of a
-        process that dies before, the next one asks for it again.
+        With a next task the receipt is stored together with the next answer; a process
+        that dies before that requests it again.
         """
         session, task = self.terms.session, None
-        answered = self._state.answered
-        here, digest = answered.place, answered.contribution_digest
+        answered_round = self._state.answered
+        round_key, digest = answered_round.place, answered_round.contribution_digest
         try:
             receipt, task = self.analyst.contribute(
-                session, *here, contribution, LONG_POLL_SECONDS, digest=digest
+                session, *round_key, contribution, LONG_POLL_SECONDS, digest=digest
             )
             if self.terms.identities.analyst is not None:
                 check_receipt(self.terms.identities.analyst, receipt)
@@ -250,10 +253,10 @@ class Responder:
                 self._store_receipt()
         except RoundClosed:
             status = self.analyst.session(session)
-            open_here = (status.round, status.attempt) == here
+            open_here = (status.round, status.attempt) == round_key
             if status.state is SessionState.COLLECTING and open_here:
                 raise
-            # a quorum was enough: continue with what comes next
+            # a quorum was enough, so the session has moved on
         except SessionOver as over:
             if over.state != SessionState.COMPLETED:
                 raise
@@ -262,12 +265,12 @@ class Responder:
     def _store_receipt(self) -> None:
         receipt, self._receipt = self._receipt, None
         if receipt is not None:
-            place = self._state.answered.place
-            self.stored.ledger.note_receipt(place, receipt)
+            round_key = self._state.answered.place
+            self.stored.ledger.note_receipt(round_key, receipt)
 
 
 class SessionWatch:
-    """Tells the operator whenever the session has moved."""
+    """Reports the session's status whenever it changes."""
 
     def __init__(
         self, analyst: Analyst, session: str, on_progress: OnProgress | None
@@ -279,7 +282,7 @@ class SessionWatch:
         self._looked = -_LOOK_SECONDS
 
     def look(self) -> SessionStatus:
-        """Return where the session stands; tell if that is news."""
+        """Fetch the session's status; report it if it changed."""
         status = self._analyst.session(self._session)
         if self._on_progress is not None and status != self._last:
             self._on_progress(status)
@@ -287,7 +290,7 @@ class SessionWatch:
         return status
 
     def tell(self, *, busy: bool = False) -> None:
-        """Look, if there is anybody to tell; of a ``busy`` party once a second."""
+        """Fetch and report the status; for a ``busy`` party once a second."""
         now = time.monotonic()
         is_due = not busy or now >= self._looked + _LOOK_SECONDS
         if self._on_progress is not None and is_due:
@@ -297,10 +300,11 @@ class SessionWatch:
     def task(self) -> bytes | None:
         """Return the open task; None if there is no task now or the session is complete.
 
-        The analyst holds the request for a while; one that does not is asked again after
-        a moment. :class:`SessionOver` if the session ended without a result.
+        The analyst holds the request for a while; if it does not, this waits a moment.
+
+        Raises SessionOver if the session ended without a result.
         """
-        asked = time.monotonic()
+        started_at = time.monotonic()
         try:
             task = self._analyst.task(self._session, LONG_POLL_SECONDS)
         except SessionOver as over:
@@ -308,5 +312,5 @@ class SessionWatch:
                 raise
             return None
         if task is None:
-            time.sleep(max(0.0, asked + _LEAST_SECONDS - time.monotonic()))
+            time.sleep(max(0.0, started_at + _MIN_POLL_SECONDS - time.monotonic()))
         return task

@@ -1,13 +1,12 @@
 """Parties in the background: the desk runs each order as a process of its own.
 
-A party that is to run without anybody at a terminal has an *order* in its home: an
-:class:`Order` (the invitation, the table and how to read it, choices, outputs), an
-:class:`OrderStatus`, which holds no secret, row, id or value of a cell, a
-:class:`PendingQuestion` for a person to decide before anything continues, and every
-:class:`Decision` that was given. A no stands.
+A party that runs without a terminal has an *order* in its home: an :class:`Order` (the
+invitation, the table and how to read it, choices, outputs), an :class:`OrderStatus`, which
+holds no secret, row, id or cell, a :class:`PendingQuestion` that a person has to answer,
+and every :class:`Decision` so far.
 
-:class:`PartyOrder` and :func:`place_order` are what a page calls: they never start
-anything. :class:`Supervisor` is the thread that runs orders.
+:class:`PartyOrder` and :func:`place_order` only change what is stored. :class:`Supervisor`
+is the thread that runs orders.
 """
 
 from party_sdk.supervisor.orders import (

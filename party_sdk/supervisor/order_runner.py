@@ -1,10 +1,10 @@
-"""The process of one order: it runs to its end, to a question, or to what is tried again.
+"""The process of one order, which ends with the order, a question, or a failure to retry.
 
     python -m party_sdk.supervisor.order_runner HOME SESSION SLOT
 
-It ends at once when the process that started it is gone: the pipe at standard input is
-closed then, and the next supervisor starts it again. A question is stored, and the
-process ends: once it is answered, the next process comes to the same question.
+It exits when the process that started it is gone, which closes the pipe at standard input;
+the next supervisor starts it again. A question is stored before the process ends; once it
+is answered, the next process comes to the same question.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -42,9 +42,9 @@ from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
 from party_sdk.home.process_exit import place_of, run_to_the_end
 from party_sdk.party.asker import Asker
-from party_sdk.party.kept_mappings import MappingChange
-from party_sdk.party.notifications import not_named
+from party_sdk.party.notifications import missing_addresses
 from party_sdk.party.roster import Roster
+from party_sdk.party.stored_mappings import MappingChange
 from party_sdk.results.output_files import try_outputs
 from party_sdk.supervisor.orders import (
     Decision,
@@ -60,10 +60,7 @@ from party_sdk.supervisor.orders import (
     execute_withdrawal,
 )
 
-if TYPE_CHECKING:
-    pass
-
-_TO_BE_TRIED_AGAIN: Final = (Unavailable, StorageFull, QuotaReached, Internal)
+_RETRYABLE: Final = (Unavailable, StorageFull, QuotaReached, Internal)
 
 
 _SENTENCES: Final = {
@@ -75,11 +72,11 @@ _SENTENCES: Final = {
 
 
 class DecisionPending(Exception):
-    """A person has to decide before this party continues; the question is kept."""
+    """A person has to decide before this party continues; the question is stored."""
 
 
 class DecisionDeclined(Exception):
-    """A person has said no; ``answer`` holds when and why."""
+    """A person has said no; ``answer`` says when and why."""
 
     def __init__(self, answer: Decision) -> None:
         super().__init__(answer.kind.value)
@@ -88,28 +85,32 @@ class DecisionDeclined(Exception):
 
 @dataclass
 class OrderAsker(Asker):
-    """Asks by a question that is stored with an order, which somebody answers later."""
+    """Asks by storing a question with the order, which a person answers later."""
 
     files: PartyOrder
-    refused: Decision | None = field(default=None, init=False)
+    refusal: Decision | None = field(default=None, init=False)
 
     def ask(
-        self, kind: QuestionKind, about: str, sentence: str = "", **shown: Any
+        self, kind: QuestionKind, subject: str, sentence: str = "", **details: Any
     ) -> bool:
-        """Return what was answered; keep the question and raise if nothing was.
+        """Return the answer to a question; store the question if there is no answer.
 
-        about: what tells this question from another of its kind.
+        subject: distinguishes this question from others of its kind.
 
-        Raises DecisionPending.
-        Raises StaleOrder if there is another order meanwhile: nothing is asked for this
-            one.
+        Raises DecisionPending if there is no answer yet.
+        Raises StaleOrder if the order was replaced meanwhile; nothing is asked then.
         """
-        number = sha256(length_prefixed(kind.value, about)).hexdigest()[:16]
+        number = sha256(length_prefixed(kind.value, subject)).hexdigest()[:16]
         answer = next(
-            (each for each in self.files.decisions() if each.question == number), None
+            (
+                decision
+                for decision in self.files.decisions()
+                if decision.question == number
+            ),
+            None,
         )
         if answer is not None:
-            self.refused = None if answer.yes else answer
+            self.refusal = None if answer.yes else answer
             return answer.yes
         with self.files.store.transaction():
             self.files.check()
@@ -118,14 +119,14 @@ class OrderAsker(Asker):
                 kind=kind,
                 sentence=sentence or _SENTENCES[kind],
                 asked_at=now(),
-                **shown,
+                **details,
             )
             self.files.save_question(question)
             self.files.tell(state=OrderState.WAITING, question=number)
         raise DecisionPending
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
-        """Ask whether the others read the same safety number, where that is needed."""
+        """Ask whether the others read the same safety number, unless they are known."""
         if is_known:
             return False
         number, seats = roster.safety_number, roster.seats
@@ -134,37 +135,36 @@ class OrderAsker(Asker):
         )
 
     def change_mapping(self, change: MappingChange) -> bool:
-        """Ask whether another mapping of the table counts than the one that is kept."""
+        """Ask whether a new mapping of the table replaces the stored one."""
         sentence = f"{change.sentence} Is the table to be read by the new mapping?"
         return self.ask(QuestionKind.MAPPING, change.digest, sentence)
 
-    def let_go(self, found: Inspection) -> bool:
-        """Ask whether a contribution may leave; all of it stands in the question."""
-        kind = QuestionKind.CHOICE if found.asks else QuestionKind.CONTRIBUTION
-        sentence = f"{found.asks} May it leave?" if found.asks else ""
-        about = f"{found.stage} {found.round} {found.attempt} {found.digest}"
-        if not found.asks:
-            about += f" {self.files.stored.consents.withdrawn_at}"
-        return self.ask(kind, about, sentence, contribution=found)
+    def approve(self, inspection: Inspection) -> bool:
+        """Ask whether a contribution may be sent; the question describes all of it."""
+        kind = QuestionKind.CHOICE if inspection.asks else QuestionKind.CONTRIBUTION
+        sentence = f"{inspection.asks} May it leave?" if inspection.asks else ""
+        subject = f"{inspection.stage} {inspection.round} {inspection.attempt} {inspection.digest}"
+        if not inspection.asks:
+            subject += f" {self.files.stored.consents.withdrawn_at}"
+        return self.ask(kind, subject, sentence, contribution=inspection)
 
 
-def _whom(status: SessionStatus) -> str:
-    """Return for whom a session waits that waits for no party."""
+def _waits_for(status: SessionStatus) -> str:
     if status.state is SessionState.CHOOSING:
         return "the coordinator, to choose a number of clusters"
     return "the analyst"
 
 
 class _OrderWatch:
-    """Tells by the status of an order how the session goes."""
+    """Writes the session's progress to the status of an order."""
 
     def __init__(self, files: PartyOrder) -> None:
         self._files = files
 
     def progress(self, status: SessionStatus) -> None:
-        """Tell that the session has moved."""
+        """Write a changed status of the session."""
         is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
-        done, most = updates_done(status)
+        n_done, n_max = updates_done(status)
         moved = status.progress.get("moved") or [None]
         self._files.tell(
             title=status.title,
@@ -173,11 +173,11 @@ class _OrderWatch:
             stage_number=status.stage_index + 1 if is_in_stage else None,
             n_stages=status.n_stages or None,
             round=status.round or None,
-            updates=done or None,
-            n_rounds=most or None,
+            updates=n_done or None,
+            n_rounds=n_max or None,
             awaited=()
             if status.is_over
-            else tuple(status.awaited_slots) or (_whom(status),),
+            else tuple(status.awaited_slots) or (_waits_for(status),),
             awaited_since=None if status.is_over else status.waiting_since,
             moved=moved[-1],
             pace=describe_pace(status),
@@ -185,7 +185,7 @@ class _OrderWatch:
         )
 
     def outage(self, outage: str) -> None:
-        """Tell since when the analyst cannot be reached or is full; empty: it is well."""
+        """Write since when the analyst cannot be reached or is full; empty: it answers."""
         since = self._files.status().outage_since or now()
         self._files.tell(outage_since=since if outage else None)
 
@@ -197,19 +197,19 @@ class OrderRunner:
         self._home = home
         self._files = PartyOrder(home, session, slot)
         self._order = self._files.order()
-        self._asking = OrderAsker(self._files)
+        self._asker = OrderAsker(self._files)
         self._watch = _OrderWatch(self._files)
 
     def run(self) -> End:
-        """Run the order as far as it goes, and say so in its status."""
+        """Run the order as far as possible, and write its status."""
         if not self._files.stored.is_free:
             return End.TRY_AGAIN  # a process that is about to end, or `party run`
         try:
-            return self._as_far_as_it_goes()
+            return self._advance()
         except StaleOrder:
             return End.STOPPED
 
-    def _as_far_as_it_goes(self) -> End:
+    def _advance(self) -> End:
         try:
             if self._is_withdrawn():
                 execute_withdrawal(self._files, self._order)
@@ -217,34 +217,34 @@ class OrderRunner:
                 self._begin()
         except DecisionPending:
             return End.AWAITS_A_PERSON
-        except DecisionDeclined as no:
-            self._decline(no)
-        except _TO_BE_TRIED_AGAIN as error:
+        except DecisionDeclined as declined:
+            self._decline(declined)
+        except _RETRYABLE as error:
             self._files.tell(state=OrderState.QUEUED, trouble=Trouble.of(error))
             return End.TRY_AGAIN
         except OSError as error:
             if not is_full(error):
                 raise
-            place = Path(error.filename).parent if error.filename else None
-            full = Trouble.of(no_room(place, "Labels or a report were to be written."))
+            folder = Path(error.filename).parent if error.filename else None
+            full = Trouble.of(no_room(folder, "Labels or a report were to be written."))
             self._files.tell(state=OrderState.QUEUED, trouble=full)
             return End.TRY_AGAIN
         except CoterieError as error:
             self._end(OrderState.FAILED, Trouble.of(error))
         return End.OVER
 
-    def note_stop(self) -> End:
-        """Say that the process was stopped: the order continues when it is started."""
+    def record_stop(self) -> End:
+        """Write that the process was stopped; the order continues with the next one."""
         with self._files.store.transaction(), suppress(StaleOrder):
             if not self._files.status().is_over:
                 self._files.tell(state=OrderState.QUEUED)
         return End.STOPPED
 
-    def note_failure(self, place: str) -> End:
-        """Say that the order ended by an unexpected error, and where that came from."""
+    def record_failure(self, location: str) -> End:
+        """Write that the order ended by an unexpected error, and its location."""
         trouble = Trouble(
             headline="Something unexpected happened here",
-            detail=f"{place}.",
+            detail=f"{location}.",
             remedy="Run it at a terminal (coterie party run) and report what it says.",
         )
         try:
@@ -255,18 +255,18 @@ class OrderRunner:
         return End.OVER
 
     def _is_withdrawn(self) -> bool:
-        """Take the order, and say that it runs, unless it is withdrawn.
+        """Take the order, and write that it runs, unless it is withdrawn.
 
-        It may have been placed anew since this process began.
+        It may have been placed again since this process started.
         """
         with self._files.store.transaction():
             self._order = self._files.take()
             if self._order.withdrawn is not None:
                 return True
-            started = self._files.status().started_at or now()
+            started_at = self._files.status().started_at or now()
             self._files.tell(
                 state=OrderState.RUNNING,
-                started_at=started,
+                started_at=started_at,
                 awaited=(),
                 trouble=None,
                 question=None,
@@ -275,28 +275,27 @@ class OrderRunner:
 
     @property
     def _own_home(self) -> Home:
-        """Return the home, as this order reaches the analyst and asks people."""
         return Home(
             path=self._home,
             listeners=Listeners(on_outage=self._watch.outage),
-            asker=self._asking,
+            asker=self._asker,
         )
 
     def _begin(self) -> None:
-        here, policy = self._own_home, self._order.apply_to(read_policy(self._home))
-        offer = here.offer(self._order.invitation, policy)
+        home, policy = self._own_home, self._order.apply_to(read_policy(self._home))
+        offer = home.offer(self._order.invitation, policy)
         self._files.tell(title=offer.terms.title, protocol=offer.terms.protocol.name)
         table = self._table()
-        policy = here.accept(self._order.invitation, policy, offer)
+        policy = home.accept(self._order.invitation, policy, offer)
         try:
             self._run(table, policy)
         except GuardRefused:
-            if self._asking.refused is not None:
-                raise DecisionDeclined(self._asking.refused) from None
+            if self._asker.refusal is not None:
+                raise DecisionDeclined(self._asker.refusal) from None
             raise
 
     def _table(self) -> OrderedTable:
-        """Return the table of the order, if it is as it was when that was placed."""
+        """Return the table of the order; refuse one that changed since it was placed."""
         table = self._order.table
         if table is None:
             raise GuardRefused("No table is named.")
@@ -308,37 +307,37 @@ class OrderRunner:
         return table
 
     def _run(self, table: OrderedTable, policy: Policy) -> None:
-        order, here = self._order, self._own_home
+        order, home = self._order, self._own_home
         outputs = Outputs(labels=order.labels)
         self._try(outputs, table)
-        with here.join(order.invitation, policy, order.choices) as member:
-            # a withdrawal that found no party here comes before this
+        with home.join(order.invitation, policy, order.choices) as member:
+            # a withdrawal may have come before the party was stored
             self._files.check()
-            if addresses := not_named(member.stored, order.notify):
+            if addresses := missing_addresses(member.stored, order.notify):
                 member.notify(addresses)
             rows = table.to_spec()
-            here.run(member, rows, outputs, on_progress=self._watch.progress)
-        self._files.take()  # a withdrawal that comes now finds it completed
+            home.run(member, rows, outputs, on_progress=self._watch.progress)
+        self._files.take()  # a later withdrawal finds it completed
         self._end(OrderState.COMPLETED, None)
 
     def _try(self, outputs: Outputs, table: OrderedTable) -> None:
-        """Refuse what cannot be written before anything is sent."""
+        """Refuse files that cannot be written, before anything is sent."""
         for path in outputs.paths:
             if path is not None:
-                with suppress(OSError):  # said in the next line
+                with suppress(OSError):  # the check below reports it
                     path.parent.mkdir(parents=True, exist_ok=True)
         try_outputs(outputs.paths, Path(table.path), force=outputs.force)
         outputs.check(self._files.stored)
 
-    def _decline(self, no: DecisionDeclined) -> None:
-        """End after a no; the others read it where the slot is free."""
-        reason = no.answer.reason
-        told = "You said no" + (f": {reason}" if reason else "") + "."
+    def _decline(self, declined: DecisionDeclined) -> None:
+        """End after a no; the others read it while the slot is free."""
+        reason = declined.answer.reason
+        detail = "You said no" + (f": {reason}" if reason else "") + "."
         self._end(
             OrderState.DECLINED,
             Trouble(
                 headline="Declined",
-                detail=told,
+                detail=detail,
                 remedy="Place the order again to be asked again.",
             ),
         )
@@ -359,7 +358,7 @@ class OrderRunner:
 
 def main(home: str, session: str, slot: str) -> int:
     """Run an order; return the exit code."""
-    threading.Thread(target=_end_with_the_other, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _stop)
     order = None
     use_home(Path(home))
@@ -367,24 +366,24 @@ def main(home: str, session: str, slot: str) -> int:
         order = OrderRunner(Path(home), session, slot)
         return order.run()
     except KeyboardInterrupt:
-        return End.STOPPED if order is None else order.note_stop()
+        return End.STOPPED if order is None else order.record_stop()
     except CoterieError as error:  # the status could not be written
         print(f"{session} {slot}: {error}", file=sys.stderr)  # noqa: T201  its log
         return End.TRY_AGAIN
     except Exception as error:  # noqa: BLE001  its text may hold values of cells
-        place = place_of(error)
-        print(f"{session} {slot}: {place}", file=sys.stderr)  # noqa: T201  its log
-        return End.TRY_AGAIN if order is None else order.note_failure(place)
+        location = place_of(error)
+        print(f"{session} {slot}: {location}", file=sys.stderr)  # noqa: T201  its log
+        return End.TRY_AGAIN if order is None else order.record_failure(location)
 
 
-def _end_with_the_other() -> None:
-    os.read(sys.stdin.fileno(), 1)  # no buffer: it would be locked when this one ends
-    os._exit(1)  # nobody is left to whom it could say why
+def _exit_with_parent() -> None:
+    os.read(sys.stdin.fileno(), 1)  # unbuffered: a buffer's lock would block the exit
+    os._exit(1)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
     del frame
-    signal.signal(number, signal.SIG_IGN)  # once: a second would stop the stopping
+    signal.signal(number, signal.SIG_IGN)  # a second signal would interrupt the stop
     raise KeyboardInterrupt
 
 

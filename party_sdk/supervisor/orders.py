@@ -1,4 +1,4 @@
-"""Orders: what they say, and how they are placed, answered and withdrawn."""
+"""Orders, and how they are placed, answered and withdrawn."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from party_sdk.application.home import Home
 from party_sdk.home.clock import now
 from party_sdk.home.policy import Policy
 from party_sdk.home.store import store_of
-from party_sdk.party.leave import come_back
+from party_sdk.party.leave import rejoin
 from party_sdk.party.party_session import PartySession
 
 _PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
@@ -41,14 +41,14 @@ class _StoredModel(BaseModel):
 
 
 class OrderedTable(_StoredModel):
-    """A table and how to read it: what the options of ``party run`` say.
+    """A table and how to read it, as the options of ``party run``.
 
     path: of a file, absolute.
     id_column, columns: as ``--id-column`` and ``--columns``; no columns stand for all
         but the ids.
     csv: as ``--csv``: texts such as ``delimiter=;``.
-    mapping: the text of the file of ``--mapping``; its levels are cells, and ``repr``
-        does not show them. By default the one that the home keeps counts.
+    mapping: the text of the file of ``--mapping``; ``repr`` does not show it, since its
+        levels are cells. By default the stored mapping is used.
     """
 
     path: str
@@ -60,8 +60,8 @@ class OrderedTable(_StoredModel):
     def to_spec(self) -> TableSpec:
         """Return the table, to be opened.
 
-        Raises InvalidParameters if ``csv`` holds what is not known.
-        Raises InvalidData if the mapping does.
+        Raises InvalidParameters if ``csv`` is wrong.
+        Raises InvalidData if the mapping is.
         """
         from party_sdk.tables import Dialect, ReadOptions
         from party_sdk.tables.mapping import parse_mapping
@@ -79,16 +79,16 @@ class OrderedTable(_StoredModel):
 
 
 class Order(_StoredModel):
-    """What a party is to do in the background.
+    """The order to run a party in the background.
 
     invitation: a secret; ``repr`` does not show it.
-    table: none as long as nobody has named one: nothing runs then.
-    choices: what this party decides alone, as ``--choice``.
-    ids_per_row: the guard of that name; None for what the policy says.
-    labels: where labels (memberships stand beside them) are to be written; absolute.
-        Without it the result stays in the home.
-    notify: addresses that the analyst is to tell, as ``--notify``.
-    withdrawn: the reason, once it is withdrawn; empty for none given.
+    table: None until one is named; nothing runs before.
+    choices: this party's own decisions, as ``--choice``.
+    ids_per_row: the guard of that name; by default the policy's.
+    labels: absolute path for labels, with memberships beside them. Without it the result
+        stays in the home.
+    notify: addresses for notifications, as ``--notify``.
+    withdrawn: the reason, possibly empty, once it is withdrawn.
     """
 
     invitation: str = Field(repr=False)
@@ -103,14 +103,14 @@ class Order(_StoredModel):
     )
 
     def apply_to(self, policy: Policy) -> Policy:
-        """Return a policy with what this order says instead."""
+        """Return a policy with this order's guard."""
         if self.ids_per_row is None:
             return policy
         return replace(policy, ids_per_row=self.ids_per_row)
 
 
 class OrderState(StrEnum):
-    """Where an order stands."""
+    """The states of an order."""
 
     QUEUED = "queued"
     WAITING = "waiting-for-you"
@@ -120,13 +120,13 @@ class OrderState(StrEnum):
     DECLINED = SlotState.DECLINED.value
 
 
-_ENDED: Final = frozenset(
+_FINAL_STATES: Final = frozenset(
     {OrderState.COMPLETED, OrderState.FAILED, OrderState.DECLINED}
 )
 
 
 class End(IntEnum):
-    """How the process of an order ends."""
+    """Exit codes of an order's process."""
 
     OVER = 0
     AWAITS_A_PERSON = 10
@@ -135,7 +135,7 @@ class End(IntEnum):
 
 
 class Trouble(_StoredModel):
-    """What went wrong: a headline, what it was, and what to do."""
+    """A failure, with its remedy."""
 
     headline: str
     detail: str
@@ -143,24 +143,24 @@ class Trouble(_StoredModel):
 
     @classmethod
     def of(cls, error: CoterieError) -> Trouble:
-        """Return an error in the words of the closed list."""
+        """Return the trouble of an error."""
         return cls(
             headline=error.problem.title, detail=error.detail, remedy=error.remedy
         )
 
 
 class OrderStatus(_StoredModel):
-    """Where an order stands, for anyone who looks.
+    """The status of an order, which holds nothing secret.
 
-    stage, stage_number, n_stages: what the session is at; stages count from 1.
+    stage, stage_number, n_stages: the session's current stage; stages count from 1.
     round, n_rounds: rounds count from 1 through all stages. ``n_rounds`` is the largest
-        number of updates where the protocol says it, and ``updates`` how many are done.
-    awaited, awaited_since: slots, or ``the analyst``, for whom the session waits.
-    moved: by how much the last update moved the result, if the protocol tells.
+        number of updates if the protocol has one, and ``updates`` how many are done.
+    awaited, awaited_since: slots, or ``the analyst``, for which the session waits.
+    moved: by how much the last update moved the result, if the protocol reports it.
     pace: which of several runs continues, and the time left, in words.
     outage_since: since when the analyst cannot be reached.
-    trouble: why it failed, was declined, or is tried again.
-    question: the id of the question that waits for a person.
+    trouble: why it failed, was declined, or will be tried again.
+    question: the id of the open question.
     restarts: how often its process died and was started again.
     """
 
@@ -190,35 +190,34 @@ class OrderStatus(_StoredModel):
 
     @property
     def is_over(self) -> bool:
-        """Return whether nothing more is done unless it is placed again."""
-        return self.state in _ENDED
+        """Return whether the order is finished, unless it is placed again."""
+        return self.state in _FINAL_STATES
 
     @property
     def began_at(self) -> datetime | None:
-        """Return when it began, as it was placed last; None before."""
+        """Return when it began since it was last placed; None before."""
         if self.started_at is None or self.state is OrderState.QUEUED:
             return None
         return max(self.started_at, self.placed_at)
 
 
 class QuestionKind(StrEnum):
-    """What a person has to decide."""
+    """The kinds of questions."""
 
     SAFETY_NUMBER = "safety-number"
-    MAPPING = "mapping"  # another one than the session is kept with
+    MAPPING = "mapping"  # a new one, which differs from the stored one
     CONTRIBUTION = "contribution"  # the next one after consent was withdrawn
     CHOICE = "choice"  # a contribution that the protocol asks about
 
 
 class PendingQuestion(_StoredModel):
-    """What a person has to decide; answered once, by yes or no.
+    """A question to a person, answered once by yes or no.
 
-    id: follows from what is asked: the same question after a restart has the same id.
-    sentence: what is asked, in a sentence or two.
-    safety_number, members: what is to be compared with the other members.
+    id: a digest of the question, so that it is the same after a restart.
+    sentence: the question in a sentence or two.
+    safety_number, members: to be compared with the other members.
     contribution: what would be sent: arrays with name, shape, dtype, range and bytes, and
-        envelopes. The ranges are the party's own: they belong on its operator's screen
-        alone.
+        envelopes. The ranges are private to the party's operator.
     """
 
     id: str
@@ -231,7 +230,7 @@ class PendingQuestion(_StoredModel):
 
 
 class Decision(_StoredModel):
-    """What a person decided, when, and why."""
+    """A person's answer to a question."""
 
     question: str
     kind: QuestionKind
@@ -241,14 +240,14 @@ class Decision(_StoredModel):
 
 
 class StaleOrder(Exception):
-    """The order was withdrawn or placed anew since it was taken: others speak for it."""
+    """The order was withdrawn or placed again since it was taken."""
 
 
 class PartyOrder:
-    """The order of one party, as its home stores it.
+    """The stored order of one party.
 
-    Anyone who acts on an order, for as long as that takes, takes it first: from then on
-    nothing is told of it once it is another one.
+    A process takes an order before it acts on it. From then on it cannot change the status
+    once the order was withdrawn or placed again.
     """
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
@@ -271,9 +270,12 @@ class PartyOrder:
 
     def save_order(self, order: Order) -> None:
         """Store an order."""
-        at = now()
-        fresh = OrderStatus(
-            session=self.session, slot=self.slot, placed_at=at, changed_at=at
+        placed_at = now()
+        status = OrderStatus(
+            session=self.session,
+            slot=self.slot,
+            placed_at=placed_at,
+            changed_at=placed_at,
         )
         with self.store.transaction() as database:
             database.execute(
@@ -283,19 +285,19 @@ class PartyOrder:
                 (
                     self.stored.id_in(database),
                     order.model_dump_json(),
-                    fresh.model_dump_json(),
+                    status.model_dump_json(),
                 ),
             )
 
     def take(self) -> Order:
-        """Return the order, to act on it as it is placed now."""
+        """Return the order, to act on it."""
         with self.store.transaction():
             order = self.order()
             self._taken = (self.status().placed_at, order.withdrawn)
         return order
 
     def check(self) -> None:
-        """Raise :class:`StaleOrder` if the order is no longer the one that was taken."""
+        """Raise :class:`StaleOrder` if the order has changed since it was taken."""
         if self._taken is None:
             return
         withdrawn = self.order().withdrawn
@@ -303,36 +305,36 @@ class PartyOrder:
             raise StaleOrder
 
     def status(self) -> OrderStatus:
-        """Return where the order stands; :class:`NotReady` if there is none."""
+        """Return the status; :class:`NotReady` if there is no order."""
         self.order()
         return OrderStatus.model_validate_json(self._get("status"))
 
     def tell(self, **changes: Any) -> OrderStatus:
-        """Change where the order stands, and return it; nothing is written for no news.
+        """Update the status and return it; nothing is written if nothing changes.
 
-        Raises StaleOrder if another order was taken than there is now.
+        Raises StaleOrder if the order has changed since it was taken.
         """
-        # a status that a power cut takes is told again by the next process
+        # not durable: the next process writes a lost status again
         with self.store.transaction(durable=False) as database:
             self.check()
-            before = self.status()
-            after = before.model_copy(update=changes)
-            if after != before:
-                after = after.model_copy(update={"changed_at": now()})
+            old = self.status()
+            new = old.model_copy(update=changes)
+            if new != old:
+                new = new.model_copy(update={"changed_at": now()})
                 database.execute(
                     "UPDATE orders SET status = ?, version = version + 1 "
                     "WHERE party = ?",
-                    (after.model_dump_json(), self.stored.id),
+                    (new.model_dump_json(), self.stored.id),
                 )
-            return after
+            return new
 
     def question(self) -> PendingQuestion | None:
-        """Return what a person has to decide, if anything."""
+        """Return the open question, or None."""
         stored = self._get("question")
         return None if stored is None else PendingQuestion.model_validate_json(stored)
 
     def save_question(self, question: PendingQuestion | None) -> None:
-        """Store a question; None if it was answered, or is not asked any more."""
+        """Store the open question; None removes it."""
         with self.store.transaction() as database:
             database.execute(
                 "UPDATE orders SET question = ? WHERE party = ?",
@@ -341,52 +343,46 @@ class PartyOrder:
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return all answers so far, the oldest first."""
-        found = self.store.rows(
+        rows = self.store.rows(
             "SELECT content FROM decisions WHERE party = ? ORDER BY rowid",
             self.stored.id,
         )
-        return tuple(Decision.model_validate_json(content) for [content] in found)
-
-    def add_decision(self, decision: Decision) -> None:
-        """Store an answer."""
-        with self.store.transaction() as database:
-            database.execute(
-                "INSERT INTO decisions VALUES (?, ?)",
-                (self.stored.id_in(database), decision.model_dump_json()),
-            )
+        return tuple(Decision.model_validate_json(content) for [content] in rows)
 
     def answer(self, question_id: str, *, yes: bool, reason: str = "") -> OrderStatus:
-        """Decide; a no stands, and ends the order.
+        """Answer the open question; a no ends the order.
 
-        A no before the slot is taken is for the others to read, with the reason.
+        Before the slot is taken, the others read a no with its reason.
 
-        Raises NotReady if this is not what is asked now.
+        Raises NotReady if this question is not open.
         """
-        with self.store.transaction():
-            asked = self.question()
-            if asked is None or asked.id != question_id:
+        with self.store.transaction() as database:
+            question = self.question()
+            if question is None or question.id != question_id:
                 raise NotReady("This question is not open: it was answered already.")
             decision = Decision(
-                question=asked.id,
-                kind=asked.kind,
+                question=question.id,
+                kind=question.kind,
                 yes=yes,
                 reason=reason,
                 at=now(),
             )
-            self.add_decision(decision)
+            database.execute(
+                "INSERT INTO decisions VALUES (?, ?)",
+                (self.stored.id, decision.model_dump_json()),
+            )
             self.save_question(None)
-            # a no is executed by the order's own process: it tells the others
+            # the order's own process executes a no, and tells the others
             return self.tell(state=OrderState.QUEUED, question=None)
 
     def withdraw(self, reason: str = "") -> OrderStatus:
-        """End an order for good: decline a slot that is free, leave one that is taken.
+        """End an order for good: decline a free slot, or leave a taken one.
 
-        Nothing more is sent, whether the others can be told or not. Where its process is
-        at work, the supervisor stops it first.
+        Nothing more is sent, whether the others can be told or not. If its process runs,
+        the supervisor stops it first.
 
         Raises NotReady if it is completed.
-        Raises CoterieError if the analyst cannot be told; the order is withdrawn all
-            the same.
+        Raises CoterieError if the analyst cannot be told; the order is withdrawn anyway.
         """
         with self.store.transaction():
             if self.status().state is OrderState.COMPLETED:
@@ -400,20 +396,12 @@ class PartyOrder:
             execute_withdrawal(self, order)
         return self.status()
 
-    def drop_refusals(self) -> None:
-        """Erase answers that said no: they are asked again."""
-        with self.store.transaction() as database:
-            database.execute(
-                "DELETE FROM decisions WHERE party = ? AND NOT content ->> '$.yes'",
-                (self.stored.id,),
-            )
-
     def _get(self, column: str) -> Any:
-        found = self.store.row(
+        row = self.store.row(
             f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  our names
             self.stored.id,
         )
-        return found and found[0]
+        return row and row[0]
 
 
 def orders_in(home: Path) -> Iterator[PartyOrder]:
@@ -422,25 +410,23 @@ def orders_in(home: Path) -> Iterator[PartyOrder]:
 
 
 def order_versions(home: Path) -> dict[tuple[str, str], int]:
-    """Return how often each order or its status was written, by session and slot."""
-    found = store_of(home).rows(
+    """Return the version of each order and its status, by session and slot."""
+    rows = store_of(home).rows(
         "SELECT session, slot, version FROM orders JOIN parties ON id = party "
         "ORDER BY session, slot"
     )
-    return {(session, slot): version for session, slot, version in found}
+    return {(session, slot): version for session, slot, version in rows}
 
 
 def place_order(home: Path, order: Order) -> OrderStatus:
-    """Store an order of a home, to be run by the supervisor; return where it stands.
+    """Store an order for the supervisor to run; return its status.
 
-    An order that failed, was declined or waits is placed anew: what was answered with yes
-    stands, a no is asked again. A party that left before its slot was taken comes back by
-    that.
+    An order that failed, was declined or waits is placed again: a yes stands, a no is
+    asked again. A party that left before its slot was taken rejoins.
 
-    Raises InvalidParameters if the invitation is none, or a file of the table is not
-        there.
+    Raises InvalidParameters if the invitation is invalid, or the table's file is missing.
     Raises GuardRefused if there is an order with another invitation.
-    Raises NotReady if an order is under way, or completed.
+    Raises NotReady if an order is running or completed.
     """
     invitation = Invitation.parse(order.invitation)
     files = PartyOrder(home, invitation.session, invitation.slot)
@@ -448,19 +434,22 @@ def place_order(home: Path, order: Order) -> OrderStatus:
     if order.table is not None:
         update = {"table_digest": digest_of(order.table.path)}
         order = order.model_copy(update=update)
-    with files.store.transaction():
+    with files.store.transaction() as database:
         if files.exists:
             check_same_invitation(files, invitation)
             state = files.status().state
             if state in {OrderState.RUNNING, OrderState.COMPLETED}:
                 raise NotReady(f"This order is {state.value}.")
-        come_back(files.stored)
+        rejoin(files.stored)
         files.save_order(order)
-        files.drop_refusals()
+        database.execute(
+            "DELETE FROM decisions WHERE party = ? AND NOT content ->> '$.yes'",
+            (files.stored.id,),
+        )
         files.save_question(None)
-        at = now()
+        placed_at = now()
         fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
-        return files.tell(state=OrderState.QUEUED, placed_at=at, **fresh)
+        return files.tell(state=OrderState.QUEUED, placed_at=placed_at, **fresh)
 
 
 def check_same_invitation(files: PartyOrder, invitation: Invitation) -> None:
@@ -472,7 +461,7 @@ def check_same_invitation(files: PartyOrder, invitation: Invitation) -> None:
 
 
 def execute_withdrawal(files: PartyOrder, order: Order) -> None:
-    """Stop the party for good, and tell the others where the slot is free."""
+    """Stop the party for good, and tell the others."""
     reason = order.withdrawn or ""
     detail = f"You withdrew this order{f': {reason}' if reason else ''}."
     trouble = Trouble(
@@ -481,8 +470,8 @@ def execute_withdrawal(files: PartyOrder, order: Order) -> None:
     try:
         home = Home(path=files.home, patience=_PATIENCE)
         home.withdraw(order.invitation, reason)
-    finally:  # killed before this, it is withdrawn again
-        with files.store.transaction(), suppress(StaleOrder):  # placed anew meanwhile
+    finally:  # a process killed before this is followed by another withdrawal
+        with files.store.transaction(), suppress(StaleOrder):  # placed again meanwhile
             if files.status().state is not OrderState.COMPLETED:
                 files.tell(
                     state=OrderState.DECLINED,

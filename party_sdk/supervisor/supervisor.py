@@ -26,8 +26,8 @@ from party_sdk.supervisor.orders import (
 
 PROGRAM = [sys.executable, "-P", "-m", "party_sdk.supervisor.order_runner"]
 _GRACE_SECONDS = 10.0
-_LONGEST_PAUSE = 300.0
-_AGAIN_SECONDS = 3.0
+_MAX_PAUSE = 300.0
+_RETRY_SECONDS = 3.0
 
 Say = Callable[[str], None]
 Key = tuple[str, str]
@@ -35,10 +35,10 @@ Key = tuple[str, str]
 
 @dataclass
 class _Work:
-    """An order as the supervisor sees it.
+    """An order and its process.
 
-    version: how often it was written, as far as it was read.
-    not_before: before when (monotonic) it is not started again.
+    version: of the order as it was last read.
+    not_before: earliest next start, by the monotonic clock.
     """
 
     files: PartyOrder
@@ -51,21 +51,21 @@ class _Work:
 
     @property
     def name(self) -> str:
-        """Return session and slot."""
+        """Return the session and the slot."""
         return f"{self.files.session} {self.files.slot}"
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it may be started now: without a table there is nothing to run."""
+        """Return whether its process may be started now."""
         is_open = self.status.state in {OrderState.QUEUED, OrderState.RUNNING}
         if self.order.table is None and self.order.withdrawn is None:
             return False
         return self.process is None and is_open and time.monotonic() >= self.not_before
 
-    def pause(self) -> float:
-        """Put the next start off, each time for longer; return the seconds."""
+    def delay_restart(self) -> float:
+        """Delay the next start, each time for longer; return the seconds."""
         self.failures += 1
-        seconds = min(2.0 ** (self.failures - 1), _LONGEST_PAUSE)
+        seconds = min(2.0 ** (self.failures - 1), _MAX_PAUSE)
         self.not_before = time.monotonic() + seconds
         return seconds
 
@@ -73,10 +73,10 @@ class _Work:
 class Supervisor:
     """A thread that runs the orders of a home, each as a process of its own.
 
-    say: called with a line about what happens: no secret, row or value is in it.
+    say: called with each line of the log, which holds no secret, row or value.
     pause: seconds between looks at the orders.
 
-    trouble: why orders do not run, until they do.
+    trouble: why orders do not run at the moment.
     """
 
     def __init__(self, home: Path, say: Say, *, pause: float = 0.5) -> None:
@@ -87,11 +87,11 @@ class Supervisor:
         self.trouble: Trouble | None = None
 
     def start(self) -> None:
-        """Begin; orders run from now on."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the processes of orders, and return then."""
+        """Stop all processes, and wait for them."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -102,34 +102,31 @@ class Supervisor:
                 environment = dict(os.environ)
                 self.trouble = None
                 while not self._stop.is_set():
-                    self._look(environment)
+                    for work in list(self._works.values()):
+                        self._reap(work)
+                    self._read()
+                    for work in self._works.values():
+                        if work.is_ready:
+                            self._start(work, environment)
                     self._stop.wait(self._pause)
             except CoterieError as error:
                 trouble = Trouble.of(error)
                 if trouble != self.trouble:
                     self._say(f"{trouble.headline}: {trouble.detail}")
                 self.trouble = trouble
-                self._stop.wait(_AGAIN_SECONDS)
+                self._stop.wait(_RETRY_SECONDS)
             finally:
                 self._stop_all()
 
-    def _look(self, environment: dict[str, str]) -> None:
-        for work in list(self._works.values()):
-            self._reap(work)
-        self._read()
-        for work in self._works.values():
-            if work.is_ready:
-                self._start(work, environment)
-
     def _read(self) -> None:
-        """Read what has moved since the last look; let go of what was forgotten."""
+        """Read the orders that changed since the last look, and drop forgotten ones."""
         versions = order_versions(self._home)
         for key in self._works.keys() - versions.keys():
             if self._works[key].process is None:
                 del self._works[key]
         for key, version in versions.items():
-            known = self._works.get(key)
-            if known is not None and known.version == version:
+            work = self._works.get(key)
+            if work is not None and work.version == version:
                 continue
             files = PartyOrder(self._home, *key)
             status, order = files.status(), files.order()
@@ -148,7 +145,7 @@ class Supervisor:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             env=environment,
-            start_new_session=True,  # Ctrl-C is for the supervisor, which stops them
+            start_new_session=True,  # Ctrl-C goes to the supervisor, which stops them
         )
 
     def _reap(self, work: _Work) -> None:
@@ -157,14 +154,16 @@ class Supervisor:
         code = work.process.returncode
         _close(work.process)
         work.process = None
-        work.version = -1  # look again, whatever it wrote
+        work.version = -1  # read the order again
         if code < 0:
-            seconds = work.pause()
-            why = signal.Signals(-code).name
-            self._say(f"{work.name}: its process died ({why}); again in {seconds:g} s")
+            seconds = work.delay_restart()
+            signal_name = signal.Signals(-code).name
+            self._say(
+                f"{work.name}: its process died ({signal_name}); again in {seconds:g} s"
+            )
             self._tell(work, restarts=work.status.restarts + 1)
         elif code == End.TRY_AGAIN:
-            seconds = work.pause()
+            seconds = work.delay_restart()
             self._say(f"{work.name}: tried again in {seconds:g} s")
         elif code in {End.OVER, End.AWAITS_A_PERSON, End.STOPPED}:
             work.failures = 0

@@ -23,7 +23,7 @@ from clustering_protocols.wire.answers import SessionLine
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client import connections as limits, requests
 from party_sdk.analyst_client.connections import proxy_of
-from party_sdk.analyst_client.diagnosis import look_at_analyst
+from party_sdk.analyst_client.diagnosis import check_analyst
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.transport import open_http
 from party_sdk.coordinator.coordinator import Coordinator
@@ -160,7 +160,7 @@ def test_an_endless_document_is_refused_within_memory(route: str) -> None:
 @pytest.mark.parametrize("fetch", ARRAYS)
 def test_too_large_arrays_are_refused_before_the_first_byte(fetch: str) -> None:
     with (
-        answering(announced(limits.arrays_bytes() + 1)) as peer,
+        answering(announced(limits.max_array_bytes() + 1)) as peer,
         connect(peer.url, patience=0) as analyst,
         little_memory(),
         pytest.raises(GuardRefused, match="half of the memory"),
@@ -172,7 +172,7 @@ def test_too_large_arrays_are_refused_before_the_first_byte(fetch: str) -> None:
 def test_arrays_without_a_length_end_at_the_same_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "arrays_bytes", lambda: 3 * MEBIBYTE)
+    monkeypatch.setattr(limits, "max_array_bytes", lambda: 3 * MEBIBYTE)
     with (
         answering(without_end) as peer,
         connect(peer.url, patience=0) as analyst,
@@ -201,9 +201,9 @@ def test_nothing_is_unpacked(coding: bytes) -> None:
 @pytest.mark.threat(158)
 def test_who_looks_at_an_analyst_is_told_of_such_an_answer() -> None:
     with answering(without_end) as peer, little_memory():
-        *_, last = look_at_analyst(peer.url)
+        *_, last = check_analyst(peer.url)
     assert not last.good
-    assert "more than 16 MiB" in last.said
+    assert "more than 16 MiB" in last.text
 
 
 def test_large_arrays_are_read() -> None:
@@ -225,7 +225,7 @@ def test_whatever_the_analyst_sends_as_arrays_is_read_as_such() -> None:
     }
     assert len(of_arrays) == 3
     for path in of_arrays:
-        assert limits.most_bytes(path) == limits.arrays_bytes(), path
+        assert limits.max_answer_bytes(path) == limits.max_array_bytes(), path
 
 
 PAGES: dict[str, tuple[bytes, Callable[[HttpAnalyst], Any]]] = {
@@ -248,9 +248,9 @@ def test_a_list_without_end_is_refused(
     monkeypatch: pytest.MonkeyPatch, what: str, n_lines: int
 ) -> None:
     page, fetch = PAGES[what]
-    monkeypatch.setattr(limits, "MOST_PAGES", 50)
+    monkeypatch.setattr(limits, "MAX_PAGES", 50)
     if n_lines == 2:
-        monkeypatch.setattr(limits, "arrays_bytes", lambda: 100)
+        monkeypatch.setattr(limits, "max_array_bytes", lambda: 100)
     lines = b",".join([LINES[what]] * n_lines)
     with (
         answering(whole(page % lines)) as peer,
@@ -385,7 +385,7 @@ def test_a_proxy_that_wants_a_password_is_named_at_once(
         ):
             analyst.identity()
         assert "HTTPS_PROXY" in said.value.remedy
-        *_, finding = look_at_analyst("https://analyst.invalid")
+        *_, finding = check_analyst("https://analyst.invalid")
     assert len(peer.asked) == 2
     assert (finding.check, finding.remedy) == ("proxy", said.value.remedy)
 

@@ -85,7 +85,7 @@ class Operators(Asker):
         with ThreadPoolExecutor(2) as pool:
             return list(pool.map(one, self.invitations, (LEFT, RIGHT)))
 
-    def let_go(self, found: Inspection) -> bool:
+    def approve(self, found: Inspection) -> bool:
         self.asked.append(found)
         return True
 
@@ -119,7 +119,7 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     files = PartyOrder(house.home_of("desk"), "asked", "r1c1")
     files.save_order(Order(invitation=""))
     with pytest.raises(DecisionPending):
-        OrderAsker(files).let_go(two.asked[0])
+        OrderAsker(files).approve(two.asked[0])
     question = files.question()
     assert question is not None
     assert question.kind is QuestionKind.CHOICE

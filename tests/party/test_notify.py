@@ -21,7 +21,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import http_analyst
 from party_sdk.application.home import Home
-from party_sdk.party.notifications import read_told
 from party_sdk.party.participant import Party
 
 StartApi = Callable[..., AbstractContextManager[Api]]
@@ -92,8 +91,11 @@ def test_run_registers_the_address_named_at_join(
         ) as party:
             party.run(ALONE.data[SLOT])
             party.run(ALONE.data[SLOT])
-            assert [bool(each.id) for each in read_told(party.stored)] == [True, False]
-            assert "ward.example" not in repr(read_told(party.stored))
+            assert [bool(each.id) for each in party.stored.load_identity().told] == [
+                True,
+                False,
+            ]
+            assert "ward.example" not in repr(party.stored.load_identity().told)
         told = [key for note in notes for key in note]
         assert told == ["a@[127.0.0.1] is not told"]
         own = ("party", "status", session.id, SLOT, *here)

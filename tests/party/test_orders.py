@@ -390,7 +390,7 @@ def test_an_unexpected_error_is_told_without_its_text(
     with pytest.raises(ValueError, match="4711") as raised:
         begun(session, "before it joins", lambda: float("4711 of somebody"))
     order = OrderRunner(accepting, session, SLOT)
-    assert order.note_failure(order_runner.place_of(raised.value)) is End.OVER
+    assert order.record_failure(order_runner.place_of(raised.value)) is End.OVER
     status = orders(session, SLOT).status()
     assert status.state is OrderState.FAILED
     told = status.model_dump_json()
@@ -560,4 +560,4 @@ def test_while_a_choice_waits_parties_read_for_whom() -> None:
         (SessionState.COLLECTING, "the analyst"),
     ):
         status: Any = SimpleNamespace(state=state)
-        assert order_runner._whom(status).startswith(who)
+        assert order_runner._waits_for(status).startswith(who)

@@ -44,7 +44,7 @@ def test_only_rows_in_other_units_need_confirmation(house: House) -> None:
     asked: dict[str, list[str]] = {slot: [] for slot in invitations}
 
     def joined(slot: str) -> Party:
-        def let_go(found: Inspection) -> bool:
+        def approve(found: Inspection) -> bool:
             asked[slot].append(found.asks)
             return True
 
@@ -54,7 +54,7 @@ def test_only_rows_in_other_units_need_confirmation(house: House) -> None:
             home=house.home_of(slot),
             entropy=bytes([list(invitations).index(slot)]) * 32,
             analyst=house.api.connect(),
-            asker=Mock(is_present=True, let_go=let_go),
+            asker=Mock(is_present=True, approve=approve),
         )
 
     parties = {slot: joined(slot) for slot in invitations}

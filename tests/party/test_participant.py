@@ -45,7 +45,7 @@ from clustering_protocols.terms.terms import Guards, Layout, Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
 from party_sdk.analyst_client.http_analyst import connect
-from party_sdk.party.participant import fingerprint, same_choices
+from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
 
 if TYPE_CHECKING:
@@ -655,12 +655,12 @@ def test_an_expired_invitation_is_refused(alone: Table) -> None:
 def test_a_party_goes_on_with_the_choices_that_it_began_with(
     kept: dict[str, Any], given: dict[str, Any], *, refused: bool
 ) -> None:
-    remembered = json.loads(json.dumps(fingerprint(kept)))
+    remembered = json.loads(json.dumps(describe_choices(kept)))
     if refused:
         with pytest.raises(GuardRefused, match="|".join({**kept, **given})):
-            same_choices(remembered, given, ["lifted"])
+            merge_choices(remembered, given, ["lifted"])
         return
-    assert same_choices(remembered, given, ["lifted"]) == {**kept, **given}
+    assert merge_choices(remembered, given, ["lifted"]) == {**kept, **given}
 
 
 ALL = DataCollaboration(n_clusters=2, dimensions="all")

@@ -17,7 +17,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     KeyNotAuthentic,
 )
-from party_sdk.analyst_client.diagnosis import look_at_analyst
+from party_sdk.analyst_client.diagnosis import check_analyst
 from party_sdk.analyst_client.http_analyst import connect
 
 KEY = '{"key": "' + "0" * 64 + '"}'
@@ -111,11 +111,11 @@ def test_an_expired_certificate_is_reported_with_its_day(
         ):
             analyst.as_party("token").identity()
         monkeypatch.setenv("COTERIE_CA_FILE", str(ended))
-        [found] = [each for each in look_at_analyst(url) if not each.good]
+        [found] = [each for each in check_analyst(url) if not each.good]
     if trusts_it:
         assert "ended on 2021-01-01 00:00 UTC" in refused.value.detail
         assert "administrator" in refused.value.remedy
-        assert (found.said, found.remedy) == (
+        assert (found.text, found.remedy) == (
             refused.value.detail,
             refused.value.remedy,
         )

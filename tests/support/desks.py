@@ -18,7 +18,7 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 from coterie_pages.served_pages import HEADERS
-from party_sdk.desk.form_answers import ANSWERED, is_page
+from party_sdk.desk.form_answers import ANSWER_PARAMETER, is_page
 from party_sdk.desk.responses import Desk
 from party_sdk.desk.server import create_app
 from party_sdk.desk.visits import Openings, Visits
@@ -128,7 +128,7 @@ class DeskBrowser:
         response = self.send("POST", path, headers=said, content=content)
         assert not is_page(response.status_code, response.headers) or not self.cookie
         location = response.headers.get("location", "")
-        kept = f"?{ANSWERED}=" in location
+        kept = f"?{ANSWER_PARAMETER}=" in location
         return self.get(location, at_root=False) if kept else response
 
     def send(

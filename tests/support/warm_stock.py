@@ -61,7 +61,7 @@ def take_in() -> None:
         import_module(name)
     from party_sdk.analyst_client import transport
 
-    transport.usual()
+    transport.default_tls_context()
     gc.collect()
     gc.freeze()  # so that a child's collections copy no page of it
     gc.enable()

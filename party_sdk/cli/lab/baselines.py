@@ -1,4 +1,4 @@
-"""What parties would have without a session: pooled rows, each alone, an average."""
+"""Baselines without a session: pooled rows, each party alone, federated averaging."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _LOCAL_STEPS: Final = 5
 
 
 def baselines(
-    cases: Sequence[Case], done: Sequence[Document], seed: int
+    cases: Sequence[Case], results: Sequence[Document], seed: int
 ) -> list[Document]:
-    """Return k-means that needs no session, of each table, layout and chosen number.
+    """Return k-means without a session, for each table, layout and chosen number.
 
-    Each as JSON values: ``fidelity`` is the adjusted Rand index to the pooled labels, of
-    parties alone their mean; ``objective_ratio`` the inertia over the pooled one, None of
-    parties alone, whose clusters are not each other's; ``truth`` the index to the true
-    classes, where they are known.
+    As JSON values: ``fidelity`` is the adjusted Rand index to the pooled labels, for
+    parties alone their mean; ``objective_ratio`` the inertia over the pooled one, None for
+    parties alone, whose clusters differ; ``truth`` the index to the true classes, if they
+    are known.
     """
-    found = {}
-    for case, came in zip(cases, done, strict=True):
-        k = came.get("chosen")
+    by_layout = {}
+    for case, result in zip(cases, results, strict=True):
+        k = result.get("chosen")
         key = (case.file, case.layout, k)
-        if k is not None and key not in found and np.isfinite(case.table.X).all():
-            found[key] = list(_of_case(case, k, seed))
-    return [each for several in found.values() for each in several]
+        if k is not None and key not in by_layout and np.isfinite(case.table.X).all():
+            by_layout[key] = list(_of_case(case, k, seed))
+    return [baseline for group in by_layout.values() for baseline in group]
 
 
 def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
@@ -45,11 +45,15 @@ def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
     parts = simulation.split(X, regular(case.lattice), seed)
     best = pooled_objectives.cluster(Z, k)
 
-    def measure(name: str, found: Sequence[Found], ratio: float | None) -> Document:
-        of_pooled = [scores.adjusted_rand(best.labels[r], own) for r, own in found]
+    def measure(
+        name: str, labellings: Sequence[Labelling], ratio: float | None
+    ) -> Document:
+        of_pooled = [
+            scores.adjusted_rand(best.labels[r], labels) for r, labels in labellings
+        ]
         of_truth = [
-            scores.adjusted_rand(classes[r], own)
-            for r, own in found
+            scores.adjusted_rand(classes[r], labels)
+            for r, labels in labellings
             if classes is not None
         ]
         return {
@@ -79,7 +83,7 @@ def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
         yield measure("federated average", [(everybody, labels)], ratio)
 
 
-Found = tuple[IntArray, IntArray]
+Labelling = tuple[IntArray, IntArray]
 """Numbers of rows, and their labels."""
 
 
@@ -97,32 +101,32 @@ def average(
     for _ in range(_ROUNDS):
         sums, sizes = np.zeros_like(V), np.zeros(k)
         for X in parts:
-            own = V.copy()
+            centroids = V.copy()
             for _ in range(_LOCAL_STEPS):
-                labels = cdist(X, own).argmin(axis=1)
+                labels = cdist(X, centroids).argmin(axis=1)
                 counts = np.bincount(labels, minlength=k)
                 for c in np.flatnonzero(counts):
-                    own[c] = X[labels == c].mean(axis=0)
-            counts = np.bincount(cdist(X, own).argmin(axis=1), minlength=k)
-            sums += counts[:, None] * own
+                    centroids[c] = X[labels == c].mean(axis=0)
+            counts = np.bincount(cdist(X, centroids).argmin(axis=1), minlength=k)
+            sums += counts[:, None] * centroids
             sizes += counts
         V = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], V)
     return V
 
 
-def lines(found: Sequence[Document]) -> Iterator[str]:
-    """Yield a line for each baseline, beneath one that says what they are."""
-    if found:
+def lines(baselines: Sequence[Document]) -> Iterator[str]:
+    """Yield a heading, and a line for each baseline."""
+    if baselines:
         yield "without a session, k-means of standardised rows with ten starts:"
-    for each in found:
-        told = [
-            f"{title} {each[name]:.4f}"
+    for baseline in baselines:
+        figures = [
+            f"{title} {baseline[name]:.4f}"
             for title, name in (
                 ("fidelity", "fidelity"),
                 ("objective ratio", "objective_ratio"),
                 ("ARI", "truth"),
             )
-            if each[name] is not None
+            if baseline[name] is not None
         ]
-        name = f"{each['layout']}, k {each['n_clusters']}, {each['name']}"
-        yield f"  {name:36}{', '.join(told)}"
+        name = f"{baseline['layout']}, k {baseline['n_clusters']}, {baseline['name']}"
+        yield f"  {name:36}{', '.join(figures)}"

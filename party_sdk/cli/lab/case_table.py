@@ -1,4 +1,4 @@
-"""What comes of cases, as lines of a terminal: a table, and what has to be said of it."""
+"""The results of cases as lines of a terminal: a table, and notes on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from party_sdk.cli.lab.cases import Document
 from party_sdk.cli.terminal.output import align_columns
 from party_sdk.cli.terminal.result_lines import no_clusters
 
-_BESIDE: Final = AUXILIARY | {"clusters_with_rows", "n_iter", "converged"}
+_LEFT_OUT_FIGURES: Final = AUXILIARY | {"clusters_with_rows", "n_iter", "converged"}
 THE_FIGURES: Final = (
     "fidelity: agreement (adjusted Rand index) with pooled clustering from the same "
     "start, what not pooling cost; pooled agreement: with the best of ten pooled starts; "
@@ -19,27 +19,27 @@ THE_FIGURES: Final = (
 
 
 def lines(cases: Sequence[Document]) -> Iterator[str]:
-    """Yield a table: a line for each case and number of clusters, the chosen one marked.
+    """Yield a table with a line for each case and number of clusters.
 
-    What is told of a case (fidelity, costs) stands beside the run that counts.
+    The chosen run is marked, and has the figures of the whole session (fidelity, costs).
     """
-    done = [case for case in cases if "lanes" in case]
-    with_truth = any("truth" in case for case in done)
-    lanes = [lane for case in done for lane in case["lanes"]]
+    finished = [case for case in cases if "lanes" in case]
+    with_truth = any("truth" in case for case in finished)
+    lanes = [lane for case in finished for lane in case["lanes"]]
     figures = list(
         dict.fromkeys(
             name
             for lane in lanes
             for name, value in lane.items()
-            if value is not None and name not in _BESIDE
+            if value is not None and name not in _LEFT_OUT_FIGURES
         )
     )
     several_files = len({case.get("file") for case in cases}) > 1
     rows: list[list[str]] = []
     head: list[str] = []
-    for case in done:
-        beside = _beside_chosen(case, with_truth=with_truth)
-        head = ["case", "k", "", *figures, *beside]
+    for case in finished:
+        extras = _session_figures(case, with_truth=with_truth)
+        head = ["case", "k", "", *figures, *extras]
         name = f"{case['file']} {_name(case)}" if several_files else _name(case)
         for number, lane in enumerate(case["lanes"]):
             k = lane["n_clusters"]
@@ -50,13 +50,15 @@ def lines(cases: Sequence[Document]) -> Iterator[str]:
                     "" if k is None else str(k),
                     "*" if is_chosen else "",
                     *(_number(lane.get(figure)) for figure in figures),
-                    *(beside.values() if is_chosen else [""] * len(beside)),
+                    *(extras.values() if is_chosen else [""] * len(extras)),
                 ]
             )
-    if rows:  # the names at the top break at their underscores
+    if rows:  # titles break at their underscores
         words = [title.split("_") for title in head]
         height = max(map(len, words))
-        columns = [[""] * (height - len(each)) + each for each in words]
+        columns = [
+            [""] * (height - len(title_words)) + title_words for title_words in words
+        ]
         titles = list(map(list, zip(*columns, strict=True)))
         yield from align_columns([*titles, *rows], are_numbers=True)
     for case in cases:
@@ -64,8 +66,7 @@ def lines(cases: Sequence[Document]) -> Iterator[str]:
             yield f"{case['file']} {_name(case)}: {case['error']}"
 
 
-def _beside_chosen(case: Document, *, with_truth: bool) -> dict[str, str]:
-    """Return what is told of a case beside the run that counts."""
+def _session_figures(case: Document, *, with_truth: bool) -> dict[str, str]:
     truth = {"ARI": _number(case.get("truth", {}).get("ARI"))} if with_truth else {}
     return {
         "fidelity": _number(case["fidelity"]),
@@ -90,21 +91,21 @@ def _name(case: Document) -> str:
     return f"{case['protocol']} {case['layout']}"
 
 
-def notes(cases: Sequence[Document], others: Sequence[Document]) -> Iterator[str]:
-    """Yield what has to be said of the table, a line each.
+def notes(cases: Sequence[Document], left_out: Sequence[Document]) -> Iterator[str]:
+    """Yield notes on the table, a line each.
 
-    others: what was left out, with its reason.
+    left_out: cases that were left out, with their reasons.
     """
-    done = [case for case in cases if "lanes" in case]
-    rules = dict.fromkeys(case["chosen_by"] for case in done if case["chosen_by"])
-    if any(case["objective_ratio"] is not None for case in done):
+    finished = [case for case in cases if "lanes" in case]
+    rules = dict.fromkeys(case["chosen_by"] for case in finished if case["chosen_by"])
+    if any(case["objective_ratio"] is not None for case in finished):
         yield f"{THE_FIGURES}; same rules: over pooled clustering that obeys the session's"
     if rules:
         yield f"* the run that counts: the best by {' or '.join(rules)}"
-    for case in done:
+    for case in finished:
         if case["no_clusters"]:
             yield no_clusters(f"in {_name(case)} ")
-    for case in done:
+    for case in finished:
         for sentence in case["warnings"]:
             yield f"warning: {_name(case)}: {sentence}"
     risks = [
@@ -112,17 +113,19 @@ def notes(cases: Sequence[Document], others: Sequence[Document]) -> Iterator[str
         for case in cases
         for code in case["risks_of_several_runs"]
     ]
-    for said, names in _group(risks).items():
-        yield f"several runs in one session bring a risk ({', '.join(names)}): {said}"
-    left = [((each["protocol"], each["reason"]), each["layout"]) for each in others]
-    for (protocol, reason), layouts in _group(left).items():
+    for sentence, names in _group(risks).items():
+        yield f"several runs in one session bring a risk ({', '.join(names)}): {sentence}"
+    reasons = [
+        ((omission["protocol"], omission["reason"]), omission["layout"])
+        for omission in left_out
+    ]
+    for (protocol, reason), layouts in _group(reasons).items():
         yield f"left out: {protocol} {', '.join(layouts)}: {reason}"
 
 
 def _group(pairs: Sequence[tuple[Any, str]]) -> dict[Any, list[str]]:
-    """Return the names of each key, each once, in their order."""
-    found: dict[Any, list[str]] = {}
+    groups: dict[Any, list[str]] = {}
     for key, name in pairs:
-        names = found.setdefault(key, [])
+        names = groups.setdefault(key, [])
         names += [name] if name not in names else []
-    return found
+    return groups

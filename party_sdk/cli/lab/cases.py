@@ -1,4 +1,4 @@
-"""Cases of a comparison: a protocol, a table and a layout, and what came of each."""
+"""Cases of a comparison: a protocol, a table and a layout, with its result."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from party_sdk.tables import (
 )
 from party_sdk.tables.drafts import look
 
-_LEAST_COLUMNS: Final = 2
-"""That parties have by default: some methods refuse a party with one."""
+_MIN_COLUMNS: Final = 2
+"""Columns that each party has by default: some methods refuse a party with one."""
 
-_MOST_NAMED: Final = 10
+_MAX_NAMES: Final = 10
 Document = dict[str, Any]
 """JSON values; see docs/choosing.md for those of a case."""
 
@@ -56,8 +56,8 @@ class Case:
     """One session to simulate.
 
     file: the name of its table.
-    risks: the codes that the session would bring, with a sentence each.
-    of_runs: those that it brings because it has several runs.
+    risks: the codes of the session's risks, with a sentence each.
+    of_runs: those that come from several runs.
     """
 
     file: str
@@ -91,36 +91,40 @@ class Case:
         manifest: as for :func:`~party_sdk.lab.simulated_session.simulate`.
         """
         table, layout = self.table, regular(self.lattice)
-        dealt = deal(table.X, table.columns, table.agreed_fields, layout, seed)
+        dealt_parties = deal(table.X, table.columns, table.agreed_fields, layout, seed)
         return play(
-            dealt, self.params, seed, evaluation=self.evaluation, manifest=manifest
+            dealt_parties,
+            self.params,
+            seed,
+            evaluation=self.evaluation,
+            manifest=manifest,
         )
 
     def run(self, seed: int) -> Document:
-        """Return what comes of the case, or why nothing does, as JSON values."""
+        """Return the result of the case, or its error, as JSON values."""
         try:
-            came = self.describe(self.play(seed))
+            outcome = self.describe(self.play(seed))
         except CoterieError as error:
-            came = {"error": error.detail}
+            outcome = {"error": error.detail}
         return {
             "file": self.file,
             "protocol": self.protocol,
             "layout": self.layout,
             "params": catalogue.find_changed_params(self.params),
-            **came,
+            **outcome,
             "risks": dict(self.risks),
             "risks_of_several_runs": list(self.of_runs),
         }
 
     def describe(self, session: SimulatedSession) -> Document:
-        """Return what came of a session as JSON values."""
-        costs, several, classes = session.costs, self.evaluation, self.table.classes
+        """Return the result of a session as JSON values."""
+        costs, evaluation, classes = session.costs, self.evaluation, self.table.classes
         slowest = max(c.seconds for role, c in costs.items() if role != ANALYST)
         labels = {"truth": session.whole.labels, "pooled_truth": session.whole.pooled}
         return {
             "lanes": [_describe_run(run) for run in session.runs],
             "chosen": session.runs[session.chosen].n_clusters,
-            "chosen_by": several and several.rule(session.results[0].figures),
+            "chosen_by": evaluation and evaluation.rule(session.results[0].figures),
             # whether the gap statistic says one cluster
             "no_clusters": says_one([r.figures for r in session.runs if r.figures]),
             "warnings": list(session.warnings),
@@ -130,8 +134,8 @@ class Case:
             "objective_ratio_same_rules": session.objective_ratio_same_rules,
             "site_agreement": session.site_agreement,
             **{
-                name: scores.agreement_with(classes, found)
-                for name, found in labels.items()
+                name: scores.agreement_with(classes, own_labels)
+                for name, own_labels in labels.items()
                 if classes is not None
             },
             "rounds": session.rounds,
@@ -146,9 +150,9 @@ class Case:
 def _describe_run(run: SimulatedRun) -> Document:
     if run.figures is None:
         return {"n_clusters": run.n_clusters}
-    found = dict(run.figures)
-    with_rows = found.pop("n_clusters")
-    return {"n_clusters": run.n_clusters, "clusters_with_rows": with_rows, **found}
+    figures = dict(run.figures)
+    with_rows = figures.pop("n_clusters")
+    return {"n_clusters": run.n_clusters, "clusters_with_rows": with_rows, **figures}
 
 
 def format_lattice(lattice: Lattice) -> str:
@@ -157,8 +161,8 @@ def format_lattice(lattice: Lattice) -> str:
 
 
 def usual_lattices(n_columns: int) -> list[Lattice]:
-    """Return rows split, columns split, both: as far as each party has two columns."""
-    fits = [groups for groups in (3, 2) if n_columns >= _LEAST_COLUMNS * groups]
+    """Return rows split, columns split and both, if each party has two columns."""
+    fits = [groups for groups in (3, 2) if n_columns >= _MIN_COLUMNS * groups]
     return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
 
 
@@ -175,60 +179,69 @@ def plan(
     choose: str | None,
     seed: int,
 ) -> tuple[list[Case], list[Document]]:
-    """Return the cases, and what does not fit, each with its reason.
+    """Return the cases, and those that do not fit, each with its reason.
 
-    protocols: names; none for all that people are advised to use.
-    lattices: none for :func:`usual_lattices`.
+    protocols: names; by default all that have methods to advise.
+    lattices: by default :func:`usual_lattices`.
     n_clusters: as :func:`~party_sdk.coordinator.option_parsing.read_runs` takes it.
     params: NAME=VALUE for all, PROTOCOL.NAME=VALUE for one.
 
-    Raises InvalidParameters if a protocol is not known, or nothing fits.
+    Raises InvalidParameters if a protocol is unknown, or nothing fits.
     """
     values = _values_by_protocol(protocols, n_clusters, params)
     cases: list[Case] = []
-    others: list[Document] = []
+    omissions: list[Document] = []
     for file, table in tables.items():
-        for protocol, given in values.items():
+        for protocol, protocol_values in values.items():
             for lattice in lattices or usual_lattices(len(table.columns)):
                 try:
                     case = case_of(
-                        file, table, protocol, given, lattice, choose=choose, seed=seed
+                        file,
+                        table,
+                        protocol,
+                        protocol_values,
+                        lattice,
+                        choose=choose,
+                        seed=seed,
                     )
-                except InvalidParameters as refused:
-                    place = {"protocol": protocol, "layout": format_lattice(lattice)}
-                    others.append({"file": file, **place, "reason": refused.detail})
+                except InvalidParameters as error:
+                    cell = {"protocol": protocol, "layout": format_lattice(lattice)}
+                    omissions.append({"file": file, **cell, "reason": error.detail})
                 else:
                     cases.append(case)
     if not cases:
-        ways: dict[str, list[str]] = {}
-        for each in others:
-            name = f"{each['protocol']} {each['layout']}"
-            ways.setdefault(each["reason"], []).append(name)
-        said = " ".join(f"{', '.join(n)}: {reason}" for reason, n in ways.items())
-        raise InvalidParameters(f"There is nothing to compare. {said}")
-    return cases, others
+        names_by_reason: dict[str, list[str]] = {}
+        for omission in omissions:
+            name = f"{omission['protocol']} {omission['layout']}"
+            names_by_reason.setdefault(omission["reason"], []).append(name)
+        summary = " ".join(
+            f"{', '.join(n)}: {reason}" for reason, n in names_by_reason.items()
+        )
+        raise InvalidParameters(f"There is nothing to compare. {summary}")
+    return cases, omissions
 
 
 def _values_by_protocol(
     protocols: Sequence[str], n_clusters: Any, params: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the values of parameters of each protocol that is compared."""
-    known = catalogue.catalogue()
-    names = protocols or [name for name, each in known.items() if each.methods]
+    catalogued = catalogue.catalogue()
+    names = protocols or [name for name, entry in catalogued.items() if entry.methods]
     texts: dict[str, list[str]] = {name: [] for name in names}
     for name in names:
-        catalogue.protocol(name)  # which names the known ones
+        catalogue.protocol(name)  # raises an error that names the known ones
     for text in params:
-        first, dot, rest = text.partition(".")
-        if not dot or "=" in first or first not in known:
-            for own in texts.values():
-                own.append(text)
-        elif first in texts:
-            texts[first].append(rest)
+        prefix, dot, parameter = text.partition(".")
+        if not dot or "=" in prefix or prefix not in catalogued:
+            for protocol_texts in texts.values():
+                protocol_texts.append(text)
+        elif prefix in texts:
+            texts[prefix].append(parameter)
         else:
-            raise InvalidParameters(f"{text!r}: {first!r} is not compared.")
-    counted = {"n_clusters": n_clusters}
-    return {name: {**counted, **read_values(tuple(t))} for name, t in texts.items()}
+            raise InvalidParameters(f"{text!r}: {prefix!r} is not compared.")
+    cluster_values = {"n_clusters": n_clusters}
+    return {
+        name: {**cluster_values, **read_values(tuple(t))} for name, t in texts.items()
+    }
 
 
 def case_of(
@@ -243,26 +256,32 @@ def case_of(
 ) -> Case:
     """Return a case; :class:`InvalidParameters` says why it does not fit.
 
-    values: parameters that are named; of others the protocol's `in_simulations` hold.
+    values: parameters, over the protocol's `in_simulations`.
     """
-    known = catalogue.protocol(protocol)
-    counts = known.methods and all(each.data == "counts" for each in known.methods)
+    protocol_entry = catalogue.protocol(protocol)
+    counts = protocol_entry.methods and all(
+        method.data == "counts" for method in protocol_entry.methods
+    )
     if counts and np.nanmin(table.X) < 0:
         raise InvalidParameters("It is for counts; the table has numbers below 0.")
-    given, evaluation = read_runs({**known.in_simulations, **values}, choose)
+    all_values, evaluation = read_runs(
+        {**protocol_entry.in_simulations, **values}, choose
+    )
     layout = regular(lattice)
-    agreed = fields_of_groups(table.X.shape, table.columns, table.agreed_fields, layout)
-    params = catalogue.parse_params(protocol, given)
+    fields = fields_of_groups(table.X.shape, table.columns, table.agreed_fields, layout)
+    params = catalogue.parse_params(protocol, all_values)
     request = session_terms.build_request(
         params,
         layout,
         evaluation=evaluation,
         seed=seed,
-        dictionary=agreed.dictionary,
-        preparation=agreed.preparation,
+        dictionary=fields.dictionary,
+        preparation=fields.preparation,
     )
     terms = session_terms.draw_up(SIMULATION, request, simulated=True)
-    more = known.risks_of_runs(params, layout) if evaluation is not None else ()
+    run_risks = (
+        protocol_entry.risks_of_runs(params, layout) if evaluation is not None else ()
+    )
     return Case(
         file=file,
         table=table,
@@ -271,7 +290,7 @@ def case_of(
         evaluation=evaluation,
         lattice=lattice,
         risks=sentences_of(session_terms.risks_in(read_terms(terms))),
-        of_runs=tuple(f"{protocol}.{code}" for code in more),
+        of_runs=tuple(f"{protocol}.{code}" for code in run_risks),
     )
 
 
@@ -295,12 +314,12 @@ class TrialTable:
 
     @property
     def columns(self) -> Sequence[str]:
-        """Return the names of what is clustered."""
+        """Return the names of the clustered columns."""
         return self.source.columns
 
     @property
     def agreed_fields(self) -> AgreedFields:
-        """Return dictionary and preparation of the whole table, where there are any."""
+        """Return the dictionary and the preparation of the whole table, if any."""
         schema, preparation = self.options.schema, self.options.preparation
         return AgreedFields(
             dictionary=None if schema is None else [schema.used],
@@ -315,13 +334,13 @@ def describe(
     missing: Rule | None,
     truth: str | None,
 ) -> ReadOptions:
-    """Return how a table is read, with a dictionary and what becomes of empty cells.
+    """Complete the options of reading a table by a dictionary and a preparation.
 
-    The dictionary is drafted where none is named and columns are more than numbers.
+    A dictionary is drafted if none is named and some columns are not numbers.
 
-    Raises InvalidData if cells are empty, and nothing says what becomes of them.
+    Raises InvalidData if cells are empty, and nothing says how to fill them.
     """
-    report, plain = examine(data, _without(data, options, truth))
+    report, plain = examine(data, _exclude_truth(data, options, truth))
     is_plain = plain is not None and not (plain.unfit or missing)
     if options.schema is None and options.columns is None and not is_plain:
         options = look(data, options, () if truth is None else (truth,)).options
@@ -335,7 +354,7 @@ def describe(
     ]
     if gaps and not (preparation_files or missing):
         raise InvalidData(
-            f"{data.name}: cells are empty in {', '.join(map(repr, gaps[:_MOST_NAMED]))}.",
+            f"{data.name}: cells are empty in {', '.join(map(repr, gaps[:_MAX_NAMES]))}.",
             remedy="Say what becomes of them: --missing mean or drop, or median where the "
             "dictionary has bounds.",
         )
@@ -350,18 +369,18 @@ def read(
     row_limit: int | None = None,
     seed: int = 0,
 ) -> TrialTable:
-    """Return a table; of one with more rows than the limit some, drawn by the seed."""
+    """Read a table; of one with more rows than the limit, a sample by the seed."""
     classes: IntArray | None = None
     if truth is not None:
-        found = np.unique(read_column(data, truth, options), return_inverse=True)
-        classes = found[1].astype(np.int64)
-    source = open_as(data, _without(data, options, truth))
+        encoded = np.unique(read_column(data, truth, options), return_inverse=True)
+        classes = encoded[1].astype(np.int64)
+    source = open_as(data, _exclude_truth(data, options, truth))
     if row_limit is None or source.n_rows <= row_limit:
         return TrialTable(
             options=options, source=source, X=matrix(source), classes=classes
         )
-    drawn = np.random.default_rng(seed).permutation(source.n_rows)[:row_limit]
-    rows = np.sort(drawn).astype(np.int64)
+    sample = np.random.default_rng(seed).permutation(source.n_rows)[:row_limit]
+    rows = np.sort(sample).astype(np.int64)
     return TrialTable(
         options=options,
         source=source,
@@ -370,8 +389,7 @@ def read(
     )
 
 
-def _without(data: Path, options: ReadOptions, truth: str | None) -> ReadOptions:
-    """Leave the true classes out of what is clustered."""
+def _exclude_truth(data: Path, options: ReadOptions, truth: str | None) -> ReadOptions:
     if truth is None or options.columns is not None or options.schema is not None:
         return options
     left_out = {truth, *options.id_columns}

@@ -1,4 +1,4 @@
-"""`coterie compare`: methods alone, on tables of your own, beside each other."""
+"""`coterie compare`: methods, compared on tables of your own."""
 
 import re
 import sys
@@ -32,18 +32,17 @@ _LATTICE = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
 def _read_lattices(
     ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[int, int]]:
-    """Return row and column groups of ROWSxCOLUMNS texts, each once."""
-    found = []
+    lattices = []
     for text in dict.fromkeys(texts):
         sizes = _LATTICE.fullmatch(text)
         if sizes is None:
             raise click.BadParameter(f"{text!r} is not ROWSxCOLUMNS.", ctx, option)
-        found.append((int(sizes[1]), int(sizes[2])))
-    return found
+        lattices.append((int(sizes[1]), int(sizes[2])))
+    return lattices
 
 
 @command(
-    shown="protocol layout n-clusters id-column schema missing truth json help-all"
+    common="protocol layout n-clusters id-column schema missing truth json help-all"
 )
 def compare(
     files: Annotated[tuple[Path, ...], argument()],
@@ -132,12 +131,12 @@ def compare(
             field="n_clusters",
         )
     k = numbers["n_clusters"]
-    cases, others = plan(
+    cases, omissions = plan(
         tables, protocols, lattices, k, params, choose=choose, seed=seed
     )
-    with _show_progress(cases, as_json=as_json) as followed:
-        done = [case.run(seed) for case in followed]
-    beside = baselines.baselines(cases, done, seed)
+    with _show_progress(cases, as_json=as_json) as running:
+        results = [case.run(seed) for case in running]
+    references = baselines.baselines(cases, results, seed)
     document = {
         "tables": {
             name: {
@@ -148,27 +147,32 @@ def compare(
             }
             for name, table in tables.items()
         },
-        "cases": done,
-        "left_out": others,
-        "baselines": beside,
+        "cases": results,
+        "left_out": omissions,
+        "baselines": references,
     }
-    shown = [*lines(done), "", *notes(done, others), *baselines.lines(beside)]
-    failed = all("error" in case for case in done)
-    return Output(document, shown, _WITHOUT_RESULT if failed else 0)
+    lines_shown = [
+        *lines(results),
+        "",
+        *notes(results, omissions),
+        *baselines.lines(references),
+    ]
+    failed = all("error" in case for case in results)
+    return Output(document, lines_shown, _WITHOUT_RESULT if failed else 0)
 
 
 @contextmanager
 def _show_progress(cases: list["Case"], *, as_json: bool) -> Iterator[Iterable["Case"]]:
-    """Give the cases one by one: a bar in a terminal, else a line of each."""
+    """Pass the cases on, with a progress bar in a terminal or a line for each."""
     if as_json:
         yield cases
         return
-    known = sorted({k for case in cases for k in case.numbers if k is not None})
-    numbers = ", ".join(map(str, known)) or "any number of"
-    if len(known) > 2 and known == list(range(known[0], known[-1] + 1)):
-        numbers = f"{known[0]} to {known[-1]}"
-    many = "case" if len(cases) == 1 else "cases"
-    say(f"{len(cases)} {many}, {numbers} clusters", err=True)
+    counts = sorted({k for case in cases for k in case.numbers if k is not None})
+    numbers = ", ".join(map(str, counts)) or "any number of"
+    if len(counts) > 2 and counts == list(range(counts[0], counts[-1] + 1)):
+        numbers = f"{counts[0]} to {counts[-1]}"
+    noun = "case" if len(cases) == 1 else "cases"
+    say(f"{len(cases)} {noun}, {numbers} clusters", err=True)
     if sys.stderr.isatty():
         with click.progressbar(
             cases,

@@ -1,4 +1,4 @@
-"""`coterie example`: small tables to try things on, cut as two parties hold them."""
+"""`coterie example`: small tables to try things on, split between two parties."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def example(folder: Path) -> None:
         **{name: pa.array(values) for name, values in zip(names, X.T, strict=True)},
     }
     table = pa.table(columns)
-    everything = np.arange(len(X))
-    half, first = len(X) // 2, names[:7]
+    all_rows = np.arange(len(X))
+    half, clinic_columns = len(X) // 2, names[:7]
     _write(folder / "table.csv", table.append_column("class", pa.array(classes)))
-    _write(folder / "rows" / "north.csv", _cut(table, everything[:half], names))
-    _write(folder / "rows" / "south.csv", _cut(table, everything[half:], names))
-    _write(folder / "columns" / "clinic.csv", _cut(table, everything, first))
-    _write(folder / "columns" / "laboratory.csv", _cut(table, everything, names[7:]))
+    _write(folder / "rows" / "north.csv", _select(table, all_rows[:half], names))
+    _write(folder / "rows" / "south.csv", _select(table, all_rows[half:], names))
+    _write(folder / "columns" / "clinic.csv", _select(table, all_rows, clinic_columns))
+    _write(folder / "columns" / "laboratory.csv", _select(table, all_rows, names[7:]))
     _write_people(folder / "people")
 
 
 def _write_people(folder: Path) -> None:
-    """Write two hospitals, and who is who."""
+    """Write the tables of two hospitals, and their true links."""
     import numpy as np
     import pyarrow as pa
 
@@ -64,15 +64,24 @@ def _write_people(folder: Path) -> None:
     north, south = hospitals = make_hospitals(N_PEOPLE, COMMON, seed=SEED)
     measured = (("glucose", "insulin", "weight"), ("pulse", "systolic", "diastolic"))
     paths = [folder / "north.csv", folder / "south.csv"]
-    for path, each, names in zip(paths, hospitals, measured, strict=True):
-        cells = {name: [row[name] for row in each.cells] for name in each.cells[0]}
-        values = {n: v.round(3) for n, v in zip(names, each.measured.T, strict=True)}
+    for path, hospital, names in zip(paths, hospitals, measured, strict=True):
+        cells = {
+            name: [row[name] for row in hospital.cells] for name in hospital.cells[0]
+        }
+        values = {
+            n: v.round(3) for n, v in zip(names, hospital.measured.T, strict=True)
+        }
         _write(path, pa.table({**cells, **values}))
-    _, own, others = np.intersect1d(north.people, south.people, return_indices=True)
-    _write(folder / "truth.csv", pa.table({"north": own + 1, "south": others + 1}))
+    _, north_rows, south_rows = np.intersect1d(
+        north.people, south.people, return_indices=True
+    )
+    _write(
+        folder / "truth.csv",
+        pa.table({"north": north_rows + 1, "south": south_rows + 1}),
+    )
 
 
-def _cut(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
+def _select(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
     return table.take(rows).select(["sample", *names])
 
 

@@ -32,7 +32,7 @@ Truth: TypeAlias = Annotated[
 
 
 @command(
-    shown="data id-column schema missing row-groups column-groups param truth labels help-all"
+    common="data id-column schema missing row-groups column-groups param truth labels help-all"
 )
 def simulate(
     protocol: Annotated[str, argument(shell_complete=complete_protocols)],
@@ -89,18 +89,20 @@ def simulate(
         data.name, table, protocol, values, lattice, choose=choose, seed=seed
     )
     session, source = case.play(seed, manifest=manifest is not None), table.source
-    found = session.whole.labels
+    own_labels = session.whole.labels
     if labels is not None:
-        write_labels(labels, found, source.ids, source.naming, {})
+        write_labels(labels, own_labels, source.ids, source.naming, {})
     if manifest is not None:
         write_whole(json.dumps(session.manifest, indent=1).encode(), manifest)
     profiles = session.results[0].profiles
-    described = next((each for each in profiles if each.is_description), None)
+    description = next(
+        (profile for profile in profiles if profile.is_description), None
+    )
     report = {
         **case.describe(session),
-        "description": described and described.model_dump(mode="json"),
-        "cluster_sizes": np.bincount(found[found >= 0]).tolist(),
-        "noise_rows": int(np.count_nonzero(found < 0)),  # of no cluster
+        "description": description and description.model_dump(mode="json"),
+        "cluster_sizes": np.bincount(own_labels[own_labels >= 0]).tolist(),
+        "noise_rows": int(np.count_nonzero(own_labels < 0)),  # of no cluster
         "roles": {
             role: {"seconds": round(cost.seconds, 6), "sent_bytes": cost.sent_bytes}
             for role, cost in session.costs.items()
@@ -113,7 +115,7 @@ def simulate(
 def _lines(
     case: "Case", session: "SimulatedSession", report: dict[str, Any]
 ) -> Iterator[str]:
-    """Yield figures of runs, as parties would see them, and what the session cost."""
+    """Yield the figures of all runs, and the costs of the session."""
     for warning in report["warnings"]:
         say(f"warning: {warning}", err=True)
     if report["description"] is not None:
@@ -122,18 +124,20 @@ def _lines(
     elif case.evaluation is not None:
         from party_sdk.cli.lab.case_table import lines, notes
 
-        whole = {"protocol": case.protocol, "layout": case.layout, **report}
-        whole |= {"risks": case.risks, "risks_of_several_runs": case.of_runs}
-        yield from lines([whole])
-        yield from notes([{**whole, "warnings": session.warnings}], [])
+        result = {"protocol": case.protocol, "layout": case.layout, **report}
+        result |= {"risks": case.risks, "risks_of_several_runs": case.of_runs}
+        yield from lines([result])
+        yield from notes([{**result, "warnings": session.warnings}], [])
         yield ""
     elif figures := [run.figures for run in session.runs if run.figures]:
         from clustering_protocols.wire.answers import RunLine
 
         yield from table_lines(
             [
-                RunLine(n_clusters=each.n_clusters, figures=each.values, chosen=False)
-                for each in figures
+                RunLine(
+                    n_clusters=figure.n_clusters, figures=figure.values, chosen=False
+                )
+                for figure in figures
             ]
         )
         yield ""
@@ -141,26 +145,26 @@ def _lines(
         equal = "(1: equal to pooled clustering from the same start)"
         yield f"fidelity  {report['fidelity']:.4f}   {equal}"
     if report["objective_ratio"] is not None:
-        same = report["objective_ratio_same_rules"]
+        same_rules = report["objective_ratio_same_rules"]
         if report["pooled_agreement"] is not None:
-            beside = "(with the best of ten pooled starts)"
-            yield f"agreement {report['pooled_agreement']:.4f}   {beside}"
+            note = "(with the best of ten pooled starts)"
+            yield f"agreement {report['pooled_agreement']:.4f}   {note}"
         yield (
             f"objective {report['objective_ratio']:.4f}   (over the best of ten pooled "
-            f"starts; {same:.4f} over pooled clustering under the same rules)"
+            f"starts; {same_rules:.4f} over pooled clustering under the same rules)"
         )
     if report["site_agreement"] is not None:
         yield (
             f"sites     {report['site_agreement']:.4f}   (0: clusters tell nothing of "
             "the site, 1: all)"
         )
-    for name, here in report.get("truth", {}).items():
-        yield f"{name:8}  {here:.4f}   pooled {report['pooled_truth'][name]:.4f}"
+    for name, agreement in report.get("truth", {}).items():
+        yield f"{name:8}  {agreement:.4f}   pooled {report['pooled_truth'][name]:.4f}"
     yield f"rounds    {report['rounds']}"
     if report["description"] is None:
         yield f"clusters  {', '.join(map(str, report['cluster_sizes']))} rows"
     if report["noise_rows"]:
         yield f"noise     {report['noise_rows']} rows"
     for role, cost in report["roles"].items():
-        sent = f"{cost['sent_bytes']:,} bytes sent"
-        yield f"{role:8}  {cost['seconds']:.3f} s   {sent}"
+        volume = f"{cost['sent_bytes']:,} bytes sent"
+        yield f"{role:8}  {cost['seconds']:.3f} s   {volume}"

@@ -1,1 +1,1 @@
-"""`coterie party …`: what a party operator does."""
+"""`coterie party …`: commands of a party's operator."""

@@ -1,4 +1,4 @@
-"""`coterie party …`: what a party operator does."""
+"""`coterie party …`: joining, checking a table, and running to the labels."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,8 @@ from party_sdk.cli.options import (
     NewMapping,
     Notify,
     TableOptions,
+    invitation_text,
     policy_of,
-    typed_invitation,
 )
 from party_sdk.cli.parameters import command, option
 from party_sdk.cli.party.home import audit, forget, leave, status
@@ -95,20 +95,20 @@ def terms(
     from coterie_pages import terminal_text
 
     keep_others(out, None, force=force)
-    here = home.open()
-    sheet = here.sheet(here.offer(invitation))
+    own_home = home.open()
+    sheet = own_home.sheet(own_home.offer(invitation))
     for path in out:
         is_page = path.suffix.lower() in {".html", ".htm"}
         (write_page if is_page else write_assessment)(sheet, path)
-    annexed = terminal_text.annex_lines(sheet) if annex else ()
-    signed = terminal_text.signature_lines(sheet)
-    shown = chain(terminal_text.page_lines(sheet), signed, annexed)
-    return Output(sheet, () if out else shown)
+    annex_lines = terminal_text.annex_lines(sheet) if annex else ()
+    signature_lines = terminal_text.signature_lines(sheet)
+    lines = chain(terminal_text.page_lines(sheet), signature_lines, annex_lines)
+    return Output(sheet, () if out else lines)
 
 
 @dataclass(frozen=True)
 class JoiningOptions(HomeOptions):
-    """The home of a party that joins, and what its operator knows already."""
+    """The home of a party that joins, and its operator's answers in advance."""
 
     entropy: Entropy = None
     moved: Annotated[
@@ -145,12 +145,12 @@ class JoiningOptions(HomeOptions):
     ] = ()
 
     def join_home(self) -> "Home":
-        """Return the home, with what its operator knows."""
-        known = {name: value for name, value in vars(self).items() if name != "home"}
-        return self.open(**known)
+        """Return the home, with its operator's answers."""
+        answers = {name: value for name, value in vars(self).items() if name != "home"}
+        return self.open(**answers)
 
 
-@command(party, shown="data id-column columns labels accept json help-all")
+@command(party, common="data id-column columns labels accept json help-all")
 def run(
     session: Invited,
     slot: MaybeSlot = None,
@@ -194,67 +194,67 @@ def run(
 
     outputs = Outputs(labels=labels, picture=picture, details=details, force=force)
     rows = table.spec(outputs.paths, force=force)
-    here, policy = home.join_home(), policy_of(home.folder, guards)
-    folder = None if slot is None else here.stored(session, slot)
-    invitation = session if folder is None else folder.load_identity().invitation
+    own_home, policy = home.join_home(), policy_of(home.folder, guards)
+    stored = None if slot is None else own_home.stored(session, slot)
+    invitation = session if stored is None else stored.load_identity().invitation
     parsed = Invitation.parse(invitation)
     offer = None
-    if not here.stored(parsed.session, parsed.slot).exists:
-        offer = here.offer(invitation, policy)
-        if rows is not None:  # whether it can be used is known before anything is asked
+    if not own_home.stored(parsed.session, parsed.slot).exists:
+        offer = own_home.offer(invitation, policy)
+        if rows is not None:  # check the table before anything is asked
             from party_sdk.admission.table_admission import agreed_in
 
-            named = replace(rows, on_open=None)
-            named.open(agreed_in(offer.terms, parsed.slot))
-    policy = here.accept(invitation, policy, offer, accept)
-    with here.join(invitation, policy, choices) as member:
+            quiet_rows = replace(rows, on_open=None)
+            quiet_rows.open(agreed_in(offer.terms, parsed.slot))
+    policy = own_home.accept(invitation, policy, offer, accept)
+    with own_home.join(invitation, policy, choices) as member:
         if notify:
             member.notify(notify)
         if rows is None:
             lines = _joined_lines(member, policy, notify, home.words)
             return Output(member.terms, lines)
-        return _take_part(here, member, rows, outputs)
+        return _take_part(own_home, member, rows, outputs)
 
 
 def _joined_lines(
     member: "Party", policy: "Policy", addresses: Sequence[str], words: Sequence[str]
 ) -> Iterator[str]:
-    """Yield who has accepted the terms; say what comes next."""
+    """Yield the identity that accepted the terms; print what comes next."""
     from clustering_protocols.secrecy.identities import fingerprint
     from clustering_protocols.session_terms import check_terms
 
-    own = member.identity
-    yield f"you are {own.name or 'without a name'}: {fingerprint(own.key)}"
+    institution = member.identity
+    yield f"you are {institution.name or 'without a name'}: {fingerprint(institution.key)}"
     for address in addresses:
         say(f"{address} is notified once you have run with your data.", err=True)
-    params, admitted = check_terms(member.terms), policy.ids_per_row
-    if needs := describe_quota(len(params.linked_by), admitted):
+    params, quota = check_terms(member.terms), policy.ids_per_row
+    if needs := describe_quota(len(params.linked_by), quota):
         say(needs)
     elif params.selects_rows:
         word = "values of match keys" if params.linked_by else "ids"
         say(
             f"{word}: each other party of your row group may bring at most "
-            f"{admitted:g} for each of your rows (ids_per_row); how many each brings is "
+            f"{quota:g} for each of your rows (ids_per_row); how many each brings is "
             "shown before yours leave, blinded"
         )
-    following = next_command(typed_invitation(), member, policy, words)
+    following = next_command(invitation_text(), member, policy, words)
     say(f"Next: {following}", err=True)
 
 
 def next_command(
     typed: str, member: "Party", policy: "Policy", words: Sequence[str]
 ) -> str:
-    """Return the command that takes part, for anyone who has joined with an invitation.
+    """Return the command that takes part after the terms were accepted.
 
-    typed: what stood for the invitation. A file is named again; an invitation itself is
-        a secret, and the session is named instead.
-    words: options that the next command needs as well.
+    typed: the argument for the invitation. A file is named again; for an invitation
+        itself, which is secret, the session is named instead.
+    words: more options of the next command.
     """
     terms, slot = member.terms, member.invitation.slot
     is_file = typed.startswith("@") or typed.endswith(".invitation")
-    place = ["run", *([typed] if is_file else [terms.session, slot])]
+    words_run = ["run", *([typed] if is_file else [terms.session, slot])]
     quota = quota_options(match_keys_at(terms, slot), policy.ids_per_row)
-    return f"{shlex.join(['coterie', 'party', *place, *words, *quota])} --data FILE"
+    return f"{shlex.join(['coterie', 'party', *words_run, *words, *quota])} --data FILE"
 
 
 @command(party)
@@ -277,10 +277,10 @@ def check(
     Nothing is sent but the question what the invitation is for. Ends with 5 if there are
     problems, each with its line.
     """
-    rows, here = table.require(), home.open()
-    offer = here.offer(invitation)
+    rows, own_home = table.require(), home.open()
+    offer = own_home.offer(invitation)
     terms, slot = offer.terms, offer.invitation.slot
-    rows = here.map_rows(here.stored(terms.session, slot), rows)
+    rows = own_home.map_rows(own_home.stored(terms.session, slot), rows)
     if not rehearse:
         report = rows.check_table(terms, slot)
         return check_output(report, fails=bool(report.problems))
@@ -289,52 +289,51 @@ def check(
     from party_sdk.home.policy_files import read_policy
     from party_sdk.lab.rehearsal import rehearse as play
 
-    limit = read_policy(here.path).sums_limit
+    limit = read_policy(own_home.path).sums_limit
     data = rows.open(agreed_in(terms, slot))
-    found = play(terms, slot, data, {SUMS_LIMIT: limit, **choices})
-    show_notes(found.notes)
-    return Output(found, rehearsal_lines(found, terms))
+    rehearsal = play(terms, slot, data, {SUMS_LIMIT: limit, **choices})
+    show_notes(rehearsal.notes)
+    return Output(rehearsal, rehearsal_lines(rehearsal, terms))
 
 
-def rehearsal_lines(found: "Rehearsal", terms: "Terms") -> Iterator[str]:
-    """Yield what would be sent, in the words of the terms sheet."""
+def rehearsal_lines(rehearsal: "Rehearsal", terms: "Terms") -> Iterator[str]:
+    """Yield all contributions of a rehearsal, in the words of the terms sheet."""
     from party_sdk.cli.terminal.asker import inspection_lines
 
-    for each in found.left:
-        yield from inspection_lines(each.example, terms)
-        if each.n > 1:
+    for contribution in rehearsal.left:
+        yield from inspection_lines(contribution.example, terms)
+        if contribution.n > 1:
             yield (
-                f"  and {each.n - 1} more of this form, until round {each.last}: "
-                f"{each.n_bytes:,} bytes in all"
+                f"  and {contribution.n - 1} more of this form, until round {contribution.last}: "
+                f"{contribution.n_bytes:,} bytes in all"
             )
-    for asks in found.asks:
+    for asks in rehearsal.asks:
         yield f"You would be asked: {asks}"
     yield (
-        f"{found.n_rows} rows; {found.rounds} rounds; {found.n_bytes:,} bytes would be sent; "
-        f"{found.seconds:.1f} s of work here. Nothing was sent."
+        f"{rehearsal.n_rows} rows; {rehearsal.rounds} rounds; {rehearsal.n_bytes:,} bytes would be sent; "
+        f"{rehearsal.seconds:.1f} s of work here. Nothing was sent."
     )
 
 
-_INTERRUPTED = 130  # as shells say it
+_INTERRUPTED_CODE = 130  # the convention of shells
 
 
 def _take_part(
-    here: "Home", member: "Party", rows: "TableSpec", outputs: "Outputs"
+    home: "Home", member: "Party", rows: "TableSpec", outputs: "Outputs"
 ) -> Output:
-    """Run a party; return its result."""
     from party_sdk.tables.linkage import describe_unlinked
 
     try:
-        result = here.run(
+        result = home.run(
             member, rows, outputs, on_warning=_warn, on_progress=show_progress
         )
     except KeyboardInterrupt:
         say("Stopped. The same command continues where it was.", err=True)
-        raise click.exceptions.Exit(_INTERRUPTED) from None
-    unlinked = here.find_unlinked(member, rows, result)
+        raise click.exceptions.Exit(_INTERRUPTED_CODE) from None
+    unlinked = home.find_unlinked(member, rows, result)
     document = _document(member, result, outputs)
     if unlinked:
-        document["unlinked"] = [each._asdict() for each in unlinked]
+        document["unlinked"] = [row._asdict() for row in unlinked]
     return Output(
         document, _result_lines(member, result, outputs, describe_unlinked(unlinked))
     )
@@ -355,12 +354,14 @@ def _result_lines(
     if outputs.labels is not None and not result.is_description:
         yield from label_lines(outputs.labels, len(result.labels))
     if result.cluster_sizes is not None:
-        own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
-        all_, yours = (", ".join(map(str, each)) for each in (sizes, own))
-        yield f"rows of all parties per cluster: {all_}; yours: {yours}"
-        if without := len(result.labels) - sum(own):
-            yield f"label -1: {rows_without_cluster(without)}"
-        for sentence in oddities(own, sizes):
+        own_sizes, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
+        all_counts, own_counts = (
+            ", ".join(map(str, counts)) for counts in (sizes, own_sizes)
+        )
+        yield f"rows of all parties per cluster: {all_counts}; yours: {own_counts}"
+        if n_unassigned := len(result.labels) - sum(own_sizes):
+            yield f"label -1: {rows_without_cluster(n_unassigned)}"
+        for sentence in oddities(own_sizes, sizes):
             _warn(sentence)
     for sentence in result_cautions(terms, result):
         _warn(sentence)
@@ -381,7 +382,7 @@ def _warn(sentence: str) -> None:
 
 
 def _document(member: "Party", result: "Result", outputs: "Outputs") -> dict[str, Any]:
-    """Return the whole result but the labels, which stay in their file."""
+    """Return the result without the labels, which stay in their file."""
     from coterie_pages.views.session_views import outcomes_in
     from party_sdk.reports.run_reports import runs_of
 

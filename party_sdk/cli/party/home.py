@@ -1,4 +1,4 @@
-"""`coterie party status, audit, leave, forget`: what this home keeps of its sessions."""
+"""`coterie party status, audit, leave, forget`: the sessions of this home."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -59,46 +59,50 @@ def status(
     if session is None:
         from party_sdk.party.party_index import all_parties
 
-        found = list(all_parties(home.folder))
-        if not found:
+        parties = list(all_parties(home.folder))
+        if not parties:
             say(f"No session has been joined from {home.folder}.", err=True)
             return Output([])
         heads = ("SESSION", "SLOT", "STATE", "NEXT")
-        rows = [(each.session, each.slot, each.state, each.following) for each in found]
-        return Output([asdict(each) for each in found], align_columns([heads, *rows]))
-    here = home.open()
-    folder = here.one_of(session, slot)
+        rows = [
+            (party.session, party.slot, party.state, party.following)
+            for party in parties
+        ]
+        return Output(
+            [asdict(party) for party in parties], align_columns([heads, *rows])
+        )
+    own_home = home.open()
+    stored = own_home.find_named(session, slot)
     if withdraw:
         from party_sdk.party.party_session import WITHDRAWN
 
-        here.withdraw_consent(folder.session, folder.slot)
+        own_home.withdraw_consent(stored.session, stored.slot)
         say(WITHDRAWN, err=True)
     if mail or remove:
-        with here.receivers(folder.session, folder.slot) as own:
-            return change_receivers(own, mail, remove)
-    return _show(here, folder)
+        with own_home.receivers(stored.session, stored.slot) as receivers:
+            return change_receivers(receivers, mail, remove)
+    return _show(own_home, stored)
 
 
-def _show(here: "Home", folder: "PartySession") -> Output:
-    from party_sdk.party.notifications import read_told
+def _show(home: "Home", stored: "PartySession") -> Output:
 
-    roster, given = here.roster(folder.session, folder.slot), folder.consents.given
-    told = read_told(folder) if folder.exists else ()
+    roster, consent = home.roster(stored.session, stored.slot), stored.consents.given
+    requests = stored.load_identity().told if stored.exists else ()
     document: dict[str, Any] = {} if roster is None else roster_document(roster)
-    document["agreement"] = (folder.agreement or b"").decode()
-    document["accepted"] = None if given is None else given.model_dump(mode="json")
-    document["notified"] = [each.model_dump() for each in told]
+    document["agreement"] = (stored.agreement or b"").decode()
+    document["accepted"] = None if consent is None else consent.model_dump(mode="json")
+    document["notified"] = [request.model_dump() for request in requests]
 
     def lines() -> Iterator[str]:
         if roster is None:
             yield "Not all have joined yet, or this party has not run since."
         else:
             yield from roster_lines(roster)
-        if given is None:
+        if consent is None:
             yield "You accept nothing now."
         else:
-            yield f"accepted {given.at:%Y-%m-%d %H:%M}: the sheet {given.sheet}"
-        yield from (each.line for each in told)
+            yield f"accepted {consent.at:%Y-%m-%d %H:%M}: the sheet {consent.sheet}"
+        yield from (request.line for request in requests)
 
     return Output(document, lines())
 
@@ -113,10 +117,10 @@ def audit(
     was changed. With --json it is signed by your institution: a file that somebody else
     can check (coterie verify).
     """
-    here = home.open(entropy=entropy)
-    folder = here.find(session, slot)
-    entries = folder.ledger.read()
-    return Output(lambda: here.sign_log(folder), audit_lines(entries))
+    own_home = home.open(entropy=entropy)
+    stored = own_home.find(session, slot)
+    entries = stored.ledger.read()
+    return Output(lambda: own_home.sign_log(stored), audit_lines(entries))
 
 
 @command()
@@ -143,19 +147,19 @@ def leave(
     by SESSION and SLOT too, all read that you stopped, and one word why. The session
     ends, or continues without you where its terms allow that.
     """
-    here = home.open()
+    own_home = home.open()
     if "#" in session:
         from party_sdk.analyst_client.invitations import Invitation
 
         parsed = Invitation.parse(session)
-        if not here.stored(parsed.session, parsed.slot).has_joined:
-            here.decline(session, reason)
+        if not own_home.stored(parsed.session, parsed.slot).has_joined:
+            own_home.decline(session, reason)
             read = reason or "you give no reason"
             say(f"You declined. The coordinator reads: {read}.", err=True)
             return
-    folder = here.one_of(session, slot)
-    had_joined = folder.has_joined
-    is_told = here.leave(folder.session, folder.slot, reason, StopReason(because))
+    stored = own_home.find_named(session, slot)
+    had_joined = stored.has_joined
+    is_told = own_home.leave(stored.session, stored.slot, reason, StopReason(because))
     if is_told and not had_joined:
         say("You left. The coordinator reads that you decline.", err=True)
         return
@@ -165,7 +169,7 @@ def leave(
         return
     say(
         "The others wait for you until the deadline: ask the coordinator to cancel the "
-        f"session (coterie session cancel {folder.session}).",
+        f"session (coterie session cancel {stored.session}).",
         err=True,
     )
 
@@ -176,7 +180,7 @@ def forget(
     slot: Slot,
     *,
     home: HomeOptions,
-    everything: Annotated[
+    erase_all: Annotated[
         bool, option("The log of what was sent and the report too.", "--all")
     ] = False,
     yes: Annotated[bool, option("Confirm the action without prompting.")] = False,
@@ -189,9 +193,9 @@ def forget(
 
     if not yes:
         click.confirm("Delete memory, keys and token of this party?", abort=True)
-    here = home.open()
-    folder = here.stored(session, slot)
-    if not folder.exists and PartyOrder(here.path, session, slot).exists:
-        folder.forget(everything=True)  # an order that never joined: nothing has left
+    own_home = home.open()
+    stored = own_home.stored(session, slot)
+    if not stored.exists and PartyOrder(own_home.path, session, slot).exists:
+        stored.forget(everything=True)  # an order that never joined: nothing has left
         return
-    here.forget(session, slot, everything=everything)
+    own_home.forget(session, slot, everything=erase_all)

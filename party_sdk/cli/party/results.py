@@ -1,4 +1,4 @@
-"""`coterie party report` and `party predict`: what came of a session, at home."""
+"""`coterie party report` and `party predict`: the result of a session, at home."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,22 +42,21 @@ if TYPE_CHECKING:
     from party_sdk.application.home import Home
     from party_sdk.party.party_session import PartySession
 
-_MOST_VARIABLES: Final = 12
+_MAX_VARIABLES: Final = 12
 
 
 def _read_names(
     _: click.Context, __: click.Parameter, texts: Sequence[str]
 ) -> dict[int, str]:
-    """Return the names in NUMBER=NAME texts."""
-    found = {}
+    names = {}
     for text in texts:
-        number, equals, called = text.partition("=")
+        number, equals, name = text.partition("=")
         if not equals or not number.strip().isdigit():
             raise click.BadParameter(
                 f"{text!r} is not NUMBER=NAME, such as 3=SIDD.", param_hint="--name"
             )
-        found[int(number)] = called.strip()
-    return found
+        names[int(number)] = name.strip()
+    return names
 
 
 @command()
@@ -83,7 +82,7 @@ def report(
             "Takes --data."
         ),
     ] = False,
-    named: Annotated[
+    new_names: Annotated[
         Mapping[int, str],
         option(
             "What you call a cluster in reports and files: 3=SIDD; 3= takes it back.",
@@ -111,25 +110,29 @@ def report(
     --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
     Methods whose analyst labels the rows (dc, omnifc, pqmds) have no --runs.
     """
-    rows, here = table.spec(force=force), home.open(new_mapping=new_mapping)
-    folder = here.one_of(session, slot)
+    rows, own_home = table.spec(force=force), home.open(new_mapping=new_mapping)
+    stored = own_home.find_named(session, slot)
     if runs:
-        return _show_runs(here, folder, rows)
+        return _show_runs(own_home, stored, rows)
     if rows is None and any(_is_table(path) for path in out):
         raise click.UsageError("A table with clusters takes your own: --data.")
-    keep_others(out, folder, force=force)
-    try_outputs(out, here.path if rows is None else Path(rows.path), force=True)
-    if named or names is not None:
-        _name_clusters(here, folder, named, names)
+    keep_others(out, stored, force=force)
+    try_outputs(out, own_home.path if rows is None else Path(rows.path), force=True)
+    if new_names or names is not None:
+        _name_clusters(own_home, stored, new_names, names)
     for path in out:
-        with remember_outputs([path], folder):
-            _write(path, here, folder, rows)
-    made = here.report(folder, rows)
-    ended = f"{made.ended}, without a result" if made.ended else "no result yet"
-    summary = report_summary(made, "complete" if made.complete else ended)
-    log = f"{len(made.left)} lines in the log of what was sent"
-    written = [f"{path} is written" for path in out]
-    return Output(made, chain(summary, [log], written))
+        with remember_outputs([path], stored):
+            _write(path, own_home, stored, rows)
+    run_report = own_home.report(stored, rows)
+    result_state = (
+        f"{run_report.ended}, without a result" if run_report.ended else "no result yet"
+    )
+    summary = report_summary(
+        run_report, "complete" if run_report.complete else result_state
+    )
+    log = f"{len(run_report.left)} lines in the log of what was sent"
+    file_lines = [f"{path} is written" for path in out]
+    return Output(run_report, chain(summary, [log], file_lines))
 
 
 def _is_table(path: Path) -> bool:
@@ -137,26 +140,29 @@ def _is_table(path: Path) -> bool:
 
 
 def _write(
-    path: Path, here: "Home", folder: "PartySession", rows: "TableSpec | None"
+    path: Path, home: "Home", stored: "PartySession", rows: "TableSpec | None"
 ) -> None:
     if path.suffix.lower() == ".json":
-        write_whole(json.dumps(here.manifest(folder), indent=1).encode(), path)
+        write_whole(json.dumps(home.manifest(stored), indent=1).encode(), path)
     elif rows is not None and _is_table(path):
         from party_sdk.application.exports import export_table
         from party_sdk.results.exports import write_export
 
-        write_export(path, export_table(here, folder, rows))
+        write_export(path, export_table(home, stored, rows))
     else:
-        write_page(here.report(folder, rows), path)
+        write_page(home.report(stored, rows), path)
 
 
 def _name_clusters(
-    here: "Home", folder: "PartySession", named: Mapping[int, str], file: Path | None
+    home: "Home",
+    stored: "PartySession",
+    new_names: Mapping[int, str],
+    file: Path | None,
 ) -> None:
     from party_sdk.application.exports import name_clusters, read_names
 
-    given = read_names(file) if file is not None and file.exists() else {}
-    names = name_clusters(here, folder, {**given, **named})
+    file_names = read_names(file) if file is not None and file.exists() else {}
+    names = name_clusters(home, stored, {**file_names, **new_names})
     if file is not None and not file.exists():
         write_whole(json.dumps(dict(enumerate(names))).encode(), file)
 
@@ -165,18 +171,18 @@ def _name_clusters(
 
 
 def _show_runs(
-    here: "Home", folder: "PartySession", rows: "TableSpec | None"
+    home: "Home", stored: "PartySession", rows: "TableSpec | None"
 ) -> Output:
-    from party_sdk.application.exports import look_at_runs
+    from party_sdk.application.exports import preview_runs
 
     if rows is None:
         raise click.UsageError("--runs takes your table: --data.")
-    found, overlaps = look_at_runs(here, folder, rows)
+    runs, overlaps = preview_runs(home, stored, rows)
     document = {
-        "runs": [run.model_dump(mode="json", exclude={"sizes"}) for run in found],
-        "overlaps": [each.model_dump(mode="json") for each in overlaps],
+        "runs": [run.model_dump(mode="json", exclude={"sizes"}) for run in runs],
+        "overlaps": [overlap.model_dump(mode="json") for overlap in overlaps],
     }
-    lines = chain.from_iterable(map(_run_lines, found))
+    lines = chain.from_iterable(map(_run_lines, runs))
     return Output(document, chain(lines, *map(_overlap_lines, overlaps)))
 
 
@@ -221,51 +227,51 @@ def predict(
     from party_sdk.cli.terminal.asker import confirm_units
 
     rows = table.require([labels], force=force)
-    here = home.open(new_mapping=new_mapping)
+    own_home = home.open(new_mapping=new_mapping)
     keep_others([labels], None, force=force)
-    found = here.label(session, slot, rows, choices=choices, agree=confirm_units)
-    path, summary = found.save(labels), found.summary
-    said = {} if summary is None else summary.model_dump(mode="json")
+    new_rows = own_home.label(session, slot, rows, choices=choices, agree=confirm_units)
+    path, summary = new_rows.save(labels), new_rows.summary
+    figures = {} if summary is None else summary.model_dump(mode="json")
     lines = () if summary is None else summary_lines(summary)
-    document = {"labels": str(path), **said}
-    return Output(document, chain(label_lines(path, len(found.labels)), lines))
+    document = {"labels": str(path), **figures}
+    return Output(document, chain(label_lines(path, len(new_rows.labels)), lines))
 
 
 def summary_lines(summary: "NewRowsSummary") -> Iterator[str]:
-    """Yield what is said of new rows as a whole."""
+    """Yield the summary of new rows."""
     from coterie_pages.formatting import percent
 
-    if left := summary.n_rows - summary.n_labelled:
-        yield f"without a label, for want of a value: {left} rows"
+    if n_left := summary.n_rows - summary.n_labelled:
+        yield f"without a label, for want of a value: {n_left} rows"
     usual = f"the same distribution has at most {percent(summary.by_chance)} on average"
     yield f"outside the range of your trained rows: {percent(summary.outside)} ({usual})"
     shares = [
         [
-            f"cluster {each.cluster}",
-            f"{each.n_rows}",
-            percent(each.then),
-            percent(each.now),
+            f"cluster {share.cluster}",
+            f"{share.n_rows}",
+            percent(share.then),
+            percent(share.now),
         ]
-        for each in summary.clusters
+        for share in summary.clusters
     ]
     yield from align_columns([["", "new rows", "share then", "now"], *shares])
-    shown = summary.variables[:_MOST_VARIABLES]
+    variables = summary.variables[:_MAX_VARIABLES]
     heads = ["", "mean then", "now", "shift", "outside", "missing then", "now"]
-    rows = [heads, *map(_variable, shown)]
-    if all(each.missing_now is None for each in shown):
+    rows = [heads, *map(_variable, variables)]
+    if all(share.missing_now is None for share in variables):
         rows = [row[:-2] for row in rows]
     yield from align_columns(rows)
-    if left := len(summary.variables) - len(shown) + summary.more_variables:
-        yield f"and {left} columns that moved less"
+    if n_left := len(summary.variables) - len(variables) + summary.more_variables:
+        yield f"and {n_left} columns that moved less"
 
 
-def _variable(each: "VariableDrift") -> list[str]:
+def _variable(drift: "VariableDrift") -> list[str]:
     from coterie_pages.formatting import drift_value, percent
 
     return [
-        each.name,
-        drift_value(each, each.then),
-        drift_value(each, each.now),
-        "–" if each.shift is None else f"{each.shift:+.2f}",
-        *map(percent, (each.outside, each.missing_then, each.missing_now)),
+        drift.name,
+        drift_value(drift, drift.then),
+        drift_value(drift, drift.now),
+        "–" if drift.shift is None else f"{drift.shift:+.2f}",
+        *map(percent, (drift.outside, drift.missing_then, drift.missing_now)),
     ]

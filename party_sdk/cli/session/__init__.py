@@ -1,1 +1,1 @@
-"""`coterie session …`: what a coordinator does."""
+"""`coterie session …`: commands of a coordinator."""

@@ -1,4 +1,4 @@
-"""`coterie session …`: what a coordinator does."""
+"""`coterie session …`: watching, changing and ending sessions."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ from party_sdk.results.output_files import keep_others, write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.records.record import Record
-    from clustering_protocols.wire.answers import SessionLine, SessionStatus, SlotStatus
+    from clustering_protocols.wire.answers import SessionLine, SessionStatus
     from party_sdk.coordinator.coordinator import Coordinator
 
 
@@ -117,13 +117,13 @@ def invite(
     """Make new invitations; earlier ones of the same slots end."""
     opened = coordinator.session(session)
     invitations = opened.invite(slots or None)
-    named, letters = letters, letters or Path()
-    if named is not None or not as_json:
+    folder, letters = letters, letters or Path()
+    if folder is not None or not as_json:
         write_letters(letters, opened.terms, invitations)
     if not (invitations or as_json):
         say("No slot is free: all parties have joined.", err=True)
     lines = [f"{slot}  {letters / f'{slot}.invitation'}" for slot in invitations]
-    return Output(invitations if named is None else sorted(invitations), lines)
+    return Output(invitations if folder is None else sorted(invitations), lines)
 
 
 @command(session)
@@ -165,7 +165,7 @@ def show(
         document["result"] = summary_document(summary)
     notified = opened.receivers.list()
     document["receivers"] = [
-        each.model_dump(mode="json") for each in notified.receivers
+        receiver.model_dump(mode="json") for receiver in notified.receivers
     ]
     lines = chain(
         status_lines(status),
@@ -266,48 +266,48 @@ def cancel(
 
 
 def summary_lines(summary: "Record") -> Iterator[str]:
-    """Yield what the coordinator may read of the result: numbers and short lists."""
-    yield from report_lines(summary.values, between=" ")
+    """Yield the coordinator's part of the result: numbers and short lists."""
+    yield from report_lines(summary.values, separator=" ")
     for name, array in summary.arrays.items():
         if array.ndim == 1:
             yield f"{name} {', '.join(map(str, array.tolist()))}"
 
 
-def _absence(slot: "SlotStatus") -> str:
-    """Return why a party has not joined, as far as it has said."""
-    if slot.state is SlotState.INVITED:
-        return "has not joined"
-    return f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
-
-
 def status_lines(status: "SessionStatus") -> Iterator[str]:
-    """Yield where a session stands, for whom it waits, and what its runs are like."""
+    """Yield the state of a session, the parties that it waits for, and its runs."""
     yield f"{status.title or status.id}: {status.protocol}"
     yield progress_line(status)
     for slot in status.slots:
-        joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
+        if slot.joined_at:
+            seat = f"{slot.n_rows} rows"
+        elif slot.state is SlotState.INVITED:
+            seat = "has not joined"
+        else:
+            seat = f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
         if slot.stopped is not None:
-            joined += f", {summarise_stop(slot.stopped)}"
+            seat += f", {summarise_stop(slot.stopped)}"
         waits = slot.awaited and slot.stopped is None
-        waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * waits
-        yield f"  {slot.name}: {joined}{waiting}"
+        wait = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * waits
+        yield f"  {slot.name}: {seat}{wait}"
     yield from table_lines(status.runs)
-    if status.state is SessionState.CHOOSING and (said := suggestion_line(status)):
-        yield said
+    if status.state is SessionState.CHOOSING and (
+        suggestion := suggestion_line(status)
+    ):
+        yield suggestion
 
 
 def suggestion_line(status: "SessionStatus") -> str:
-    """Return which run is suggested and why; empty where nothing compares runs."""
+    """Return the suggested run and the reason, or an empty text."""
     from coterie_pages.result_texts import suggest_run
 
-    found = suggest_run(status.runs)
-    if found is None:
+    suggestion = suggest_run(status.runs)
+    if suggestion is None:
         return ""
-    doubts = "".join(f" {doubt}" for doubt in found.doubts)
-    return f"suggested: {found.n_clusters} clusters, {found.reason}.{doubts}"
+    doubts = "".join(f" {doubt}" for doubt in suggestion.doubts)
+    return f"suggested: {suggestion.n_clusters} clusters, {suggestion.reason}.{doubts}"
 
 
-_MOST_NAMES: Final = 3
+_MAX_NAMES: Final = 3
 _HEADER: Final = ("SESSION", "STATE", "ROUND", "METHOD", "OWNER", "WAITING FOR")
 _TIMES: Final = ("SINCE (UTC)", "OPENED (UTC)", "TITLE")
 
@@ -320,7 +320,13 @@ def list_sessions(
         str | None,
         option(
             "In this state; open: not ended, over: ended.",
-            type=click.Choice(["open", "over", *(each.value for each in SessionState)]),
+            type=click.Choice(
+                [
+                    "open",
+                    "over",
+                    *(session_state.value for session_state in SessionState),
+                ]
+            ),
         ),
     ] = None,
     owner: Annotated[str, option("Of this owner: the label of a key, or its id.")] = "",
@@ -333,20 +339,20 @@ def list_sessions(
 
     With the key of an administrator: of all owners.
     """
-    found = coordinator.sessions(
+    sessions = coordinator.sessions(
         limit,
         state=state or "",
         owner=owner,
         since=since,
     )
-    if not found:
+    if not sessions:
         is_filtered = any((state, owner, since))
-        fits = (
+        message = (
             "No session fits." if is_filtered else "There are no sessions of this key."
         )
-        say(fits, err=True)
-    rows = [[*_HEADER, *_TIMES], *map(_cells, found)] if found else []
-    document = [line.model_dump(mode="json") for line in found]
+        say(message, err=True)
+    rows = [[*_HEADER, *_TIMES], *map(_cells, sessions)] if sessions else []
+    document = [line.model_dump(mode="json") for line in sessions]
     return Output(document, align_columns(rows) if rows else ())
 
 
@@ -372,7 +378,7 @@ def delete(
         raise click.UsageError("Give the id of a session, or --ended-before.")
     if ended_before is None:
         ids = [session or ""]
-        whose = "Delete results and all else but the audit"
+        question = "Delete results and all else but the audit"
     else:
         ids = [
             line.id
@@ -381,14 +387,14 @@ def delete(
             and line.waiting_since
             and line.waiting_since < ended_before
         ]
-        whose = f"Delete all but the audit of {len(ids)} ended sessions"
+        question = f"Delete all but the audit of {len(ids)} ended sessions"
     if not ids:
         say("No session ended before then.", err=True)
         return
     if not yes:
-        click.confirm(f"{whose}?", abort=True)
-    for each in ids:
-        coordinator.session(each).delete()
+        click.confirm(f"{question}?", abort=True)
+    for session_id in ids:
+        coordinator.session(session_id).delete()
     if ended_before is not None:
         say(f"Deleted {len(ids)} sessions.", err=True)
 
@@ -408,16 +414,15 @@ def _cells(line: "SessionLine") -> list[str]:
 
 
 def _describe_waiting(state: SessionState, awaited: Sequence[str]) -> str:
-    """Return for whom a session waits."""
     if awaited:
-        more = len(awaited) - _MOST_NAMES
-        names = ", ".join(awaited[:_MOST_NAMES])
+        more = len(awaited) - _MAX_NAMES
+        names = ", ".join(awaited[:_MAX_NAMES])
         return f"{names} and {more} more" if more > 0 else names
     return "the choice" if state is SessionState.CHOOSING else ""
 
 
-def _minute(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+def _minute(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 @command(session)
@@ -446,15 +451,20 @@ def report(
     keep_others(out, None, force=force)
     opened = coordinator.session(session)
     status = opened.status()
-    made, log = audited_report(coordinator, opened, status)
+    session_report, log = audited_report(coordinator, opened, status)
     for path in out:
         if path.suffix.lower() == ".zip":
             from coterie_pages.pages import page
 
-            write_whole(archive(opened, status, made, page(made), log), path)
+            write_whole(
+                archive(opened, status, session_report, page(session_report), log), path
+            )
         else:
-            write_page(made, path)
-    state = ": ".join(filter(None, (made.state, made.reason)))
-    audited = f"{len(made.audit)} lines in the audit"
-    written = [f"{path} is written" for path in out]
-    return Output(made, chain(report_summary(made, state), [audited], written))
+            write_page(session_report, path)
+    state = ": ".join(filter(None, (session_report.state, session_report.reason)))
+    audit_line = f"{len(session_report.audit)} lines in the audit"
+    file_lines = [f"{path} is written" for path in out]
+    return Output(
+        session_report,
+        chain(report_summary(session_report, state), [audit_line], file_lines),
+    )

@@ -1,4 +1,4 @@
-"""`coterie session create`: a session opens, invitations are made."""
+"""`coterie session create`: opening a session, and inviting its parties."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,14 +62,14 @@ Invitations: TypeAlias = Annotated[
 
 
 @command(
-    shown="from protocol clusters party same-people expect purpose schema missing profiles "
+    common="from protocol clusters party same-people expect purpose schema missing profiles "
     "help-all"
 )
 def create(
     coordinator: "Coordinator",
     title: Annotated[str | None, argument()] = None,
     *,
-    earlier: Annotated[
+    from_session: Annotated[
         str | None,
         option(
             "An earlier session of this home: its terms hold where no option says "
@@ -134,7 +134,7 @@ def create(
             metavar="SLOT=CARD",
         ),
     ] = (),
-    named: Annotated[
+    session_id: Annotated[
         str | None,
         option("Id of the session; made from the title by default.", "--id"),
     ] = None,
@@ -174,64 +174,71 @@ def create(
     from clustering_protocols import catalogue
     from clustering_protocols.terms.request_fields import read_sections
 
-    said = read_sections(lambda each: sections.get(each.option))
+    fields = read_sections(lambda caption: sections.get(caption.option))
     coordinator.entropy = entropy
-    before = None if earlier is None else coordinator.session(earlier).terms
+    earlier_terms = (
+        None if from_session is None else coordinator.session(from_session).terms
+    )
     if title is not None:
-        said["about"] = {**said.get("about", {}), "title": title}
-    elif before is None:
+        fields["about"] = {**fields.get("about", {}), "title": title}
+    elif earlier_terms is None:
         raise click.UsageError("Missing argument 'TITLE'.")
     dictionary: Sequence[Schema] | None = read_dictionary(schema)
     layout = read_layout(parties, same_people=same_people)
-    if before is not None and not parties:
-        layout = before.layout
+    if earlier_terms is not None and not parties:
+        layout = earlier_terms.layout
     if not as_json:
         letters = letters or Path()
         check_letters(letters, layout)
     expected_keys = read_expected(expected, coordinator.trusted_institutions)
-    choice, values = said.pop("evaluation", {}), read_values(params)
+    choice, values = fields.pop("evaluation", {}), read_values(params)
     if clusters is not None:
         values["n_clusters"] = int(clusters) if clusters.isdecimal() else clusters
-    protocol = protocol or ("dc" if before is None else before.protocol.name)
-    if before is not None:
-        values = merge_values(earlier_values(before, protocol), values)
-        choice = {**earlier_choice(before, protocol, values), **choice}
-        dictionary = dictionary or before.dictionary
-        keys = before.identities.slots
+    protocol = protocol or (
+        "dc" if earlier_terms is None else earlier_terms.protocol.name
+    )
+    if earlier_terms is not None:
+        values = merge_values(earlier_values(earlier_terms, protocol), values)
+        choice = {**earlier_choice(earlier_terms, protocol, values), **choice}
+        dictionary = dictionary or earlier_terms.dictionary
+        keys = earlier_terms.identities.slots
         expected_keys = {s: keys[s] for s in layout.names if s in keys} | expected_keys
     values = with_match_keys(with_id_patterns(values, id_patterns), match_keys)
     values, runs = read_runs(values, **choice)
-    agreed = catalogue.parse_params(protocol, values)
+    protocol_params = catalogue.parse_params(protocol, values)
     width = sum(len(schema.fields) for schema in dictionary or ())
-    for line in _costs(agreed, layout, runs, rows, width):
+    for line in _costs(protocol_params, layout, runs, rows, width):
         if not as_json:
             say(line, err=True)
-    opened = coordinator.create_session(
-        params=agreed,
+    created = coordinator.create_session(
+        params=protocol_params,
         layout=layout,
-        session_id=named,
+        session_id=session_id,
         seed=seed,
         expected=expected_keys,
         dictionary=dictionary,
         preparation=read_preparation(
-            preparations, missing, dictionary, before, harmonise or ""
+            preparations, missing, dictionary, earlier_terms, harmonise or ""
         ),
         evaluation=runs,
         new_analyst=new_analyst,
-        **earlier_sections(before, said),
+        **earlier_sections(earlier_terms, fields),
     )
-    invitations, needs = opened.invite(), describe_quota(len(agreed.linked_by))
-    risks = opened.status().risks
+    invitations, needs = (
+        created.invite(),
+        describe_quota(len(protocol_params.linked_by)),
+    )
+    risks = created.status().risks
     if letters is not None:
-        write_letters(letters, opened.terms, invitations)
-    document: dict[str, Any] = {"id": opened.id, "risks": risks}
+        write_letters(letters, created.terms, invitations)
+    document: dict[str, Any] = {"id": created.id, "risks": risks}
     if letters is None:
         document["invitations"] = invitations
     if as_json:  # the invitations are there by now
-        if told := _register(opened, notify):
-            document["notify"] = told
+        if outcomes := _register(created, notify):
+            document["notify"] = outcomes
         return Output(document)
-    return Output(document, _opened_lines(opened, invitations, letters, notify, needs))
+    return Output(document, _opened_lines(created, invitations, letters, notify, needs))
 
 
 def _costs(
@@ -241,7 +248,7 @@ def _costs(
     rows: int | None,
     columns: int,
 ) -> "Iterator[str]":
-    """Yield what a session costs beyond the usual; refuse what it would refuse."""
+    """Yield warnings about a session's size; refuse sizes that it would refuse."""
     from party_sdk import advice
 
     if rows is not None:
@@ -255,44 +262,42 @@ def _costs(
 
 
 def _opened_lines(
-    opened: "CoordinatedSession",
+    created: "CoordinatedSession",
     invitations: Mapping[str, str],
     folder: Path | None,
     addresses: tuple[str, ...],
     needs: str,
 ) -> "Iterator[str]":
-    """Yield where the invitations are; say what comes next, and notify addresses."""
-    yield f"session {opened.id}"
+    yield f"session {created.id}"
     for slot, invitation in invitations.items():
-        shown = invitation if folder is None else folder / f"{slot}.invitation"
-        yield f"{slot}  {shown}"
+        location = invitation if folder is None else folder / f"{slot}.invitation"
+        yield f"{slot}  {location}"
     if folder is not None:
         say(
             "Hand each party its invitation, which is a secret, and the letter beside it. "
-            f"Next, at each: coterie party run {shown} --data TABLE",
+            f"Next, at each: coterie party run {location} --data TABLE",
             err=True,
         )
-    _register(opened, addresses)
+    _register(created, addresses)
     if needs:
         say(needs, err=True)
 
 
 def _register(
-    opened: "CoordinatedSession", addresses: tuple[str, ...]
+    created: "CoordinatedSession", addresses: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """Leave a coordinator's addresses; return what came of each.
+    """Register a coordinator's addresses; return the outcome of each.
 
-    The session is open by then: what the analyst does not take is said, and stops
-    nothing.
+    The session is open already, so a refused address is only reported.
     """
-    left = []
+    outcomes = []
     for address in addresses:
         try:
-            added = opened.receivers.add(address)
+            receiver = created.receivers.add(address)
         except CoterieError as error:
             say(f"{address} is not told: {error}", err=True)
-            left.append({"address": address, "problem": str(error)})
+            outcomes.append({"address": address, "problem": str(error)})
         else:
-            say(f"{address} is told, id {added.id}", err=True)
-            left.append({"address": address, **added.model_dump()})
-    return left
+            say(f"{address} is told, id {receiver.id}", err=True)
+            outcomes.append({"address": address, **receiver.model_dump()})
+    return outcomes

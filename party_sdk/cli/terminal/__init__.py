@@ -1,1 +1,1 @@
-"""What commands print and ask: lines, tables, pages, progress, questions."""
+"""Output and questions of commands: lines, tables, pages, progress."""

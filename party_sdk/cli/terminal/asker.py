@@ -1,4 +1,4 @@
-"""The operator at a terminal, who reads and answers before anything leaves."""
+"""Questions to the operator at a terminal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from party_sdk.cli.terminal.output import roster_lines, say, show_notes
 from party_sdk.party.asker import Asker
 
 if TYPE_CHECKING:
-    from clustering_protocols.engine.inspection import ArrayFacts, Inspection
+    from clustering_protocols.engine.inspection import Inspection
     from clustering_protocols.terms.terms import Terms
     from coterie_pages.models import Message, TermsSheet
-    from party_sdk.party.kept_mappings import MappingChange
     from party_sdk.party.roster import Roster
+    from party_sdk.party.stored_mappings import MappingChange
 
 
 class TerminalAsker(Asker):
-    """Asks by lines of a terminal."""
+    """Asks at a terminal."""
 
     @property
     def is_present(self) -> bool:
@@ -31,11 +31,11 @@ class TerminalAsker(Asker):
         return sys.stdin.isatty()
 
     def note(self, notes: Mapping[str, Any]) -> None:
-        """Show what a protocol wants to be read before an answer is sent."""
+        """Show a protocol's notes before an answer is sent."""
         show_notes(notes)
 
     def accept(self, sheet: TermsSheet) -> None:
-        """Show a sheet and ask; without a terminal print the command that accepts it."""
+        """Show a sheet and ask; without a terminal, print the command that accepts it."""
         from coterie_pages.terminal_text import page_lines
 
         for line in page_lines(sheet):
@@ -54,7 +54,7 @@ class TerminalAsker(Asker):
             raise RiskNotAccepted("You did not accept the sheet.")
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
-        """Show who takes part; ask, at a terminal, where too few are known."""
+        """Show the members; ask, at a terminal, if too few are known."""
         for line in roster_lines(roster):
             say(line, err=True)
         if is_known or not self.is_present:
@@ -63,79 +63,76 @@ class TerminalAsker(Asker):
         return click.confirm(question, err=True)
 
     def change_mapping(self, change: MappingChange) -> bool:
-        """Show what differs; ask, at a terminal, whether the new mapping counts."""
+        """Show the differences; ask, at a terminal, whether to use the new mapping."""
         say(change.sentence, err=True)
         if not self.is_present:
             return False
         return click.confirm("Read the table by the new mapping?", err=True)
 
-    def let_go(self, found: Inspection) -> bool:
-        """Show a contribution, or what its protocol asks about it; ask."""
-        if found.asks:
-            say(found.asks, err=True)
+    def approve(self, inspection: Inspection) -> bool:
+        """Show a contribution, or its protocol's question, and ask."""
+        if inspection.asks:
+            say(inspection.asks, err=True)
             return click.confirm("Send this?", err=True)
-        for line in consent_lines(found):
+        for line in consent_lines(inspection):
             say(line, err=True)
         question = "Send it, and from now on all that the sheet lists?"
         return click.confirm(question, err=True)
 
 
 def confirm_units(doubt: str) -> bool:
-    """Return whether the operator says yes to new rows in other units."""
+    """Ask whether to label new rows that seem to have other units."""
     if not sys.stdin.isatty():
         return False
     say(doubt, err=True)
     return click.confirm("Label them all the same?", err=True)
 
 
-def consent_lines(found: Inspection) -> Iterator[str]:
-    """Yield what leaves in plain words, and what somebody can read of it."""
+def consent_lines(inspection: Inspection) -> Iterator[str]:
+    """Yield a contribution in plain words, and what its readers learn."""
     from party_sdk.cli.terminal.output import align_columns
 
-    for part in found.parts:
+    for part in inspection.parts:
         yield f"To {part.receiver}: {part.meaning}"
-    yield f"{found.n_bytes:,} bytes."
-    for table in found.tables:
+    yield f"{inspection.n_bytes:,} bytes."
+    for table in inspection.tables:
         yield f"{table.caption}:"
         yield from align_columns([table.columns, *table.rows])
 
 
-def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:
-    """Yield what is in a contribution, each part in the words of the terms sheet."""
+def inspection_lines(inspection: Inspection, terms: Terms) -> Iterator[str]:
+    """Yield the parts of a contribution, in the words of the terms sheet."""
     from coterie_pages.views.terms_sheet import steps_of
 
     steps = steps_of(terms)
-    answers = [asked.answer for step in steps for asked in step.asked]
+    answers = [task.answer for step in steps for task in step.asked]
     sealed = [message for step in steps for message in step.sealed]
-    told = {message.kind: message for message in (*answers, *sealed)}
-    yield f"stage {found.stage}, round {found.round}, attempt {found.attempt}:"
-    yield f"  to the analyst, {found.n_bytes:,} bytes: {_sentence(found.kind, told)}"
-    for name, value in found.values.items():
+    messages = {message.kind: message for message in (*answers, *sealed)}
+    yield f"stage {inspection.stage}, round {inspection.round}, attempt {inspection.attempt}:"
+    yield f"  to the analyst, {inspection.n_bytes:,} bytes: {_sentence(inspection.kind, messages)}"
+    for name, value in inspection.values.items():
         yield f"    {name}: {json.dumps(value)}"
-    for array in found.arrays:
-        yield f"    {_array(array)}"
-    for envelope in found.envelopes:
+    for array in inspection.arrays:
+        shape, extent = " × ".join(map(str, array.shape)), "empty"
+        if array.minimum is not None and array.maximum is not None:
+            extent = f"from {array.minimum:.4g} to {array.maximum:.4g}"
+        yield (
+            f"    array {array.name}: {shape} {array.dtype}, {array.n_bytes:,} bytes, "
+            f"{extent}"
+        )
+    for envelope in inspection.envelopes:
         yield (
             f"  sealed for {envelope.receiver}, {envelope.n_bytes:,} bytes that the "
-            f"analyst cannot open: {_sentence(envelope.kind, told)}"
+            f"analyst cannot open: {_sentence(envelope.kind, messages)}"
         )
-        message = told.get(envelope.kind)
+        message = messages.get(envelope.kind)
         for item in () if message is None else message.items:
             yield f"    {item.name}: {item.form}"
 
 
-def _sentence(kind: str, told: dict[str, Message]) -> str:
-    message = told.get(kind)
+def _sentence(kind: str, messages: dict[str, Message]) -> str:
+    message = messages.get(kind)
     if message is None:
         return kind
-    what = message.sentence or "a completion message" * (not message.items)
-    return f"{kind}{f' – {what}' if what else ''}"
-
-
-def _array(array: ArrayFacts) -> str:
-    shape = " × ".join(map(str, array.shape))
-    between = "empty"
-    if array.minimum is not None and array.maximum is not None:
-        between = f"from {array.minimum:.4g} to {array.maximum:.4g}"
-    size = f"{array.n_bytes:,} bytes"
-    return f"array {array.name}: {shape} {array.dtype}, {size}, {between}"
+    sentence = message.sentence or "a completion message" * (not message.items)
+    return f"{kind}{f' – {sentence}' if sentence else ''}"

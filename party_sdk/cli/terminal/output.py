@@ -1,4 +1,4 @@
-"""What the commands print: lines for people, JSON for programs, errors that help."""
+"""Output of commands: lines for people, JSON for programs, errors with remedies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _GROUP = "coterie.commands"
 
-_OF_PARTIES = frozenset({"duckdb", "pyarrow", "python_calamine"})
+_TABLE_LIBRARIES = frozenset({"duckdb", "pyarrow", "python_calamine"})
 _REFUSED_AT_HOME = frozenset(
     {
         Problem.RISK_NOT_ACCEPTED,
@@ -40,7 +40,7 @@ _REFUSED_AT_HOME = frozenset(
         Problem.AUDIT_BROKEN,
     }
 )
-_ENDED = frozenset(
+_SESSION_ENDED = frozenset(
     {
         Problem.SESSION_OVER,
         Problem.ROWS_NOT_ALIGNED,
@@ -51,7 +51,7 @@ _ENDED = frozenset(
         Problem.PARTY_STOPPED,
     }
 )
-_INPUT = frozenset(
+_UNUSABLE_INPUT = frozenset(
     {
         Problem.INVALID_DATA,
         Problem.INVALID_PARAMETERS,
@@ -61,10 +61,10 @@ _INPUT = frozenset(
 
 
 class Output(NamedTuple):
-    """What a command prints: a document with --json, lines without.
+    """The output of a command: a document with --json, lines without.
 
-    document: a JSON value, a model, or a function without arguments that returns one.
-    code: with which the command ends, or a function that returns it once all is printed.
+    document: a JSON value, a model, or a function that returns one.
+    code: the exit code, or a function that returns it after the output.
     """
 
     document: Any
@@ -73,12 +73,12 @@ class Output(NamedTuple):
 
 
 def print_output(output: Output, *, as_json: bool) -> None:
-    """Print what a command returned, and end with its code."""
+    """Print the output of a command, and exit with its code."""
     if as_json:
-        found = output.document() if callable(output.document) else output.document
-        if hasattr(found, "model_dump_json"):  # pydantic is imported by models alone
-            found = found.model_dump_json()
-        say(found if isinstance(found, str) else json.dumps(found))
+        document = output.document() if callable(output.document) else output.document
+        if hasattr(document, "model_dump_json"):  # pydantic is imported by models alone
+            document = document.model_dump_json()
+        say(document if isinstance(document, str) else json.dumps(document))
     else:
         for line in output.lines:
             say(line)
@@ -92,36 +92,36 @@ _line = StatusLine()
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print one line, anyone who wrote what is in it.
+    """Print one line, with control characters escaped.
 
-    What a terminal would obey (colours, the cursor, the direction of text) is shown as
-    an escape: titles and details come from others, and could hide a risk's sentence.
+    Titles and details come from others, who could otherwise hide a risk's sentence by
+    colours, cursor movements or the direction of text.
     """
     _line.clear()
     click.echo(_escape_controls(text), err=err)
 
 
 def _escape_controls(text: str) -> str:
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def exit_code(problem: Problem) -> int:
     """Return the command's exit code for a problem."""
     if problem in _REFUSED_AT_HOME:
         return 3
-    if problem in _ENDED:
+    if problem in _SESSION_ENDED:
         return 4
-    if problem in _INPUT:
+    if problem in _UNUSABLE_INPUT:
         return 5
     return 6 if problem is Problem.UNAVAILABLE else 7
 
 
 class ExplainedGroup(click.Group):
-    """The group of all commands: found by entry points, explained when they fail.
+    """The group of all commands, which come from entry points, with explained errors.
 
-    A list of commands takes the modules of all of them. So these say what a command is
-    called and takes, and import what it runs with where it runs: none waits for the
-    imports of another, and a party needs nothing that only the service needs.
+    Listing the commands imports the modules of all of them. So these modules only declare
+    commands, and import the rest when a command runs: none waits for the imports of
+    another, and a party needs nothing of the service.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -130,13 +130,13 @@ class ExplainedGroup(click.Group):
         return sorted(entry_points(group=_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; without its extra one that says so; None if there is none."""
+        """Return a command, or None; if its extra is missing, one that says so."""
         del ctx
-        for found in entry_points(group=_GROUP, name=cmd_name):
+        for entry_point in entry_points(group=_GROUP, name=cmd_name):
             try:
-                command = found.load()
-            except InvalidParameters as missing:
-                return _build_refusing_command(cmd_name, missing)
+                command = entry_point.load()
+            except InvalidParameters as refusal:
+                return _build_refusing_command(cmd_name, refusal)
             return command if isinstance(command, click.Command) else None
         return None
 
@@ -146,37 +146,52 @@ class ExplainedGroup(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             if "--json" in sys.argv:
-                say(json.dumps(_wrong_usage(error)))
+                command = "" if error.ctx is None else error.ctx.command_path
+                document = {
+                    "type": "about:blank",
+                    "title": "Wrong usage",
+                    "detail": error.format_message(),
+                    "remedy": f"See {command} --help." if command else "",
+                    "exit_code": error.exit_code,
+                }
+                say(json.dumps(document))
             raise
-        except (CoterieError, ModuleNotFoundError) as raised:
-            known = _explain_missing_library(raised)
-            code = exit_code(known.problem)
+        except (CoterieError, ModuleNotFoundError) as error:
+            failure = _explain_missing_library(error)
+            problem, code = failure.problem, exit_code(failure.problem)
             if "--json" in sys.argv:
-                say(json.dumps(_as_document(known, code)))
-            say(f"{known.problem.title}.", err=True)
-            for line in known.cells or (known.detail,):
+                document = {
+                    "type": problem.urn,
+                    "title": problem.title,
+                    "detail": failure.detail,
+                    "remedy": failure.remedy,
+                    "exit_code": code,
+                }
+                say(json.dumps(document))
+            say(f"{problem.title}.", err=True)
+            for line in failure.cells or (failure.detail,):
                 say(f"  {line}", err=True)
-            say(f"  What to do: {known.remedy}", err=True)
+            say(f"  What to do: {failure.remedy}", err=True)
             ctx.exit(code)
 
 
 def _explain_missing_library(error: CoterieError | ModuleNotFoundError) -> CoterieError:
-    """Return the error of a command; an analyst is installed without what reads tables."""
+    """Return the error of a command that needs libraries which an analyst lacks."""
     if isinstance(error, CoterieError):
         return error
     library = (error.name or "").partition(".")[0]
-    if library not in _OF_PARTIES:
+    if library not in _TABLE_LIBRARIES:
         raise error
     return InvalidParameters(
         f"This command reads tables by {library}. Install it: pip install coterie."
     )
 
 
-def _build_refusing_command(name: str, missing: InvalidParameters) -> click.Command:
-    """Return a command that is not listed, and says whatever is asked what it lacks."""
+def _build_refusing_command(name: str, refusal: InvalidParameters) -> click.Command:
+    """Return a hidden command that always raises the error of its missing extra."""
 
     def refuse(**_: object) -> None:
-        raise missing
+        raise refusal
 
     return click.Command(
         name,
@@ -188,57 +203,35 @@ def _build_refusing_command(name: str, missing: InvalidParameters) -> click.Comm
     )
 
 
-def _wrong_usage(error: click.UsageError) -> Mapping[str, Any]:
-    context = error.ctx
-    return {
-        "type": "about:blank",
-        "title": "Wrong usage",
-        "detail": error.format_message(),
-        "remedy": "" if context is None else f"See {context.command_path} --help.",
-        "exit_code": error.exit_code,
-    }
-
-
-def _as_document(error: CoterieError, code: int) -> Mapping[str, Any]:
-    return {
-        "type": error.problem.urn,
-        "title": error.problem.title,
-        "detail": error.detail,
-        "remedy": error.remedy,
-        "exit_code": code,
-    }
-
-
 def show_progress(status: SessionStatus) -> None:
-    """Tell where a session stands, on standard error: in a terminal in one place."""
-    told = _escape_controls(progress_line(status))
-    _line.show(told, part=_part(status), stays=status.is_over)
+    """Print the state of a session on standard error; a terminal rewrites one line."""
+    line = _escape_controls(progress_line(status))
+    _line.show(line, part=_done_share(status), stays=status.is_over)
 
 
-def _part(status: SessionStatus) -> float | None:
-    """Return how much of a session's stages and updates is done."""
+def _done_share(status: SessionStatus) -> float | None:
     from clustering_protocols.wire.answers import updates_done
 
     if status.round == 0 or not status.n_stages:
         return None
-    done, most = updates_done(status)
-    return (status.stage_index + (done / most if most else 0.0)) / status.n_stages
+    n_done, n_max = updates_done(status)
+    return (status.stage_index + (n_done / n_max if n_max else 0.0)) / status.n_stages
 
 
 def show_notes(notes: Mapping[str, Any]) -> None:
-    """Print what a protocol wants the operator to read, on standard error."""
+    """Print a protocol's notes to the operator, on standard error."""
     for name, value in notes.items():
-        shown = f"{value:.4g}" if isinstance(value, float) else value
-        say(f"  {name}: {shown}", err=True)
+        text = f"{value:.4g}" if isinstance(value, float) else value
+        say(f"  {name}: {text}", err=True)
 
 
 def roster_lines(roster: Roster) -> Iterator[str]:
-    """Yield who sits where, and the number that the members compare."""
+    """Yield the members, and the number that they compare."""
     for seat in roster.seats:
         name = seat.name or "gives no name"
-        known = "" if seat.known else " (you do not know this key)"
+        remark = "" if seat.known else " (you do not know this key)"
         sizes = f"{seat.n_rows} rows, {seat.n_columns} columns"
-        yield f"{seat.slot}: {name}{known}, {sizes}; {seat.fingerprint}"
+        yield f"{seat.slot}: {name}{remark}, {sizes}; {seat.fingerprint}"
     yield f"safety number {roster.safety_number}"
 
 
@@ -248,11 +241,11 @@ def roster_document(roster: Roster) -> dict[str, Any]:
     return {"members": members, "safety_number": roster.safety_number}
 
 
-def report_lines(values: Mapping[str, Any], between: str = ": ") -> Iterator[str]:
-    """Yield what a protocol tells of a result, a line each."""
+def report_lines(values: Mapping[str, Any], separator: str = ": ") -> Iterator[str]:
+    """Yield a protocol's report of a result, a line each."""
     for name, value in values.items():
         if name != "n_coinciding":
-            yield f"{name}{between}{value}"
+            yield f"{name}{separator}{value}"
         elif value:
             yield (
                 f"Clusters coincide: {value} of them with one of a lower number, which "
@@ -261,7 +254,7 @@ def report_lines(values: Mapping[str, Any], between: str = ": ") -> Iterator[str
 
 
 def progress_line(status: SessionStatus) -> str:
-    """Return where a session stands in one line."""
+    """Return the state of a session in one line."""
     if status.is_over:
         if status.reason is None:
             return str(status.state)
@@ -273,7 +266,7 @@ def progress_line(status: SessionStatus) -> str:
 
 
 def _describe_progress(status: SessionStatus) -> str:
-    """Return for whom a session waits that continues."""
+    """Return the progress of a running session, and for whom it waits."""
     from clustering_protocols.wire.answers import describe_pace
 
     awaited = ", ".join(status.awaited_slots) or "the analyst"
@@ -288,38 +281,39 @@ def _describe_progress(status: SessionStatus) -> str:
         )
     if status.round == 0:
         return "all have joined: the analyst prepares the first round"
-    where = (
+    stage = (
         f"stage {status.stage_index + 1}/{max(status.n_stages, 1)} {status.stage or ''}"
     )
-    again = f", attempt {status.attempt}" if status.attempt > 1 else ""
+    attempt = f", attempt {status.attempt}" if status.attempt > 1 else ""
     pace = describe_pace(status)
-    place = f"{where.strip()}, round {status.round}{again}{_updates(status)}"
-    place += f", {pace}" * bool(pace)
-    return f"{place}: waiting until {until} for {awaited}"
+    position = f"{stage.strip()}, round {status.round}{attempt}{_updates(status)}"
+    position += f", {pace}" * bool(pace)
+    return f"{position}: waiting until {until} for {awaited}"
 
 
 def _updates(status: SessionStatus) -> str:
-    """Return how far a protocol of many updates has come, if it says so."""
     from clustering_protocols.wire.answers import updates_done
 
-    done, most = updates_done(status)
-    if not done:
+    n_done, n_max = updates_done(status)
+    if not n_done:
         return ""
     moved = status.progress.get("moved") or []
-    last = f", the last moved by {moved[-1]:.2g}" if moved else ""
-    return f", {done} of at most {most} updates{last}"
+    movement = f", the last moved by {moved[-1]:.2g}" if moved else ""
+    return f", {n_done} of at most {n_max} updates{movement}"
 
 
 def audit_line(entry: Mapping[str, Any]) -> str:
     """Return an entry of an audit or a ledger in one line."""
-    place = f"round {entry['round']}.{entry['attempt']}" if entry.get("round") else ""
-    words = (entry.get("slot"), place, entry.get("reason"), entry.get("digest"))
-    said = "  ".join(str(word) for word in words if word)
-    return f"{entry['number']}  {entry['at'][:19]}  {entry['event']}  {said}".rstrip()
+    round_text = (
+        f"round {entry['round']}.{entry['attempt']}" if entry.get("round") else ""
+    )
+    words = (entry.get("slot"), round_text, entry.get("reason"), entry.get("digest"))
+    text = "  ".join(str(word) for word in words if word)
+    return f"{entry['number']}  {entry['at'][:19]}  {entry['event']}  {text}".rstrip()
 
 
 def audit_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the entries of a log that was checked; say so."""
+    """Yield the entries of a checked log; print that its chain holds."""
     yield from map(audit_line, entries)
     say(f"The chain of {len(entries)} lines holds.", err=True)
 
@@ -327,20 +321,23 @@ def audit_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def align_columns(
     rows: Sequence[Sequence[str]], *, are_numbers: bool = False
 ) -> Iterator[str]:
-    """Yield rows of cells as lines in which columns stand under each other.
+    """Yield rows of cells as lines with aligned columns.
 
-    are_numbers: whether all columns but the first are aligned on the right.
+    are_numbers: whether all columns but the first are right-aligned.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        first, *rest = zip(row, widths, strict=True)
+        first, *other_cells = zip(row, widths, strict=True)
         align = str.rjust if are_numbers else str.ljust
-        cells = [str.ljust(*first), *(align(cell, width) for cell, width in rest)]
+        cells = [
+            str.ljust(*first),
+            *(align(cell, width) for cell, width in other_cells),
+        ]
         yield "  ".join(cells).rstrip()
 
 
 def show_outage(outage: str) -> None:
-    """Say what is wrong with the analyst, or that it answers again."""
+    """Print the analyst's problem, or that it answers again."""
     if outage:
         say(f"The analyst {outage}; trying again since {_now()}.", err=True)
     else:
@@ -348,7 +345,7 @@ def show_outage(outage: str) -> None:
 
 
 def show_silence(host: str) -> None:
-    """Say that no answer has come yet."""
+    """Print that no answer has come yet."""
     say(
         f"No answer from the analyst at {host} yet; still waiting at {_now()}.",
         err=True,
@@ -362,25 +359,25 @@ def _now() -> str:
 def change_receivers(
     receivers: OwnReceivers, mail: str | None, removed: str | None
 ) -> Output:
-    """Add or remove an address; return who is notified, and which notices failed."""
+    """Add or remove an address; return all addresses."""
     if removed:
         receivers.remove(removed)
     if mail:
         receivers.add(mail)
-    found = receivers.list()
-    return Output(found, receiver_lines(found))
+    current = receivers.list()
+    return Output(current, receiver_lines(current))
 
 
-def receiver_lines(found: Receivers) -> Iterator[str]:
-    """Yield who is notified, and which notices failed."""
+def receiver_lines(current: Receivers) -> Iterator[str]:
+    """Yield the addresses, and the deliveries to each."""
     from clustering_protocols.wire.answers import SENTENCES
 
-    for each in found.receivers:
-        told = f"{each.sent} sent"
-        if each.retrying:
-            told += f", {each.retrying} tried again"
-        if each.given_up:
-            told += f", {each.given_up} given up"
-        if each.failure is not None:
-            told += f". {SENTENCES.get(each.failure, each.failure)}"
-        yield f"{each.id}  {each.address}  {told}"
+    for receiver in current.receivers:
+        text = f"{receiver.sent} sent"
+        if receiver.retrying:
+            text += f", {receiver.retrying} tried again"
+        if receiver.given_up:
+            text += f", {receiver.given_up} given up"
+        if receiver.failure is not None:
+            text += f". {SENTENCES.get(receiver.failure, receiver.failure)}"
+        yield f"{receiver.id}  {receiver.address}  {text}"

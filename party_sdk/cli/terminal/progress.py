@@ -1,4 +1,4 @@
-"""Progress of commands: a line that is written anew."""
+"""Progress of commands: a line that is rewritten."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ _CLEAR: Final = "\r\x1b[K"
 class StatusLine:
     """The last line of a terminal, on standard error.
 
-    Anyone who prints anything else calls :meth:`clear` first.
+    Other output has to call :meth:`clear` first.
     """
 
     def __init__(self) -> None:
         self._is_open = False
 
     def show(
-        self, told: str, *, part: float | None = None, stays: bool = False
+        self, text: str, *, part: float | None = None, stays: bool = False
     ) -> None:
-        """Write a line in the place of the one before it.
+        """Replace the line.
 
-        told: without control characters.
-        part: how much is done, from 0 to 1: drawn as a bar.
-        stays: whether the line is the last one, to be read afterwards.
+        text: without control characters.
+        part: the finished share, from 0 to 1, drawn as a bar.
+        stays: whether this is the last line, which stays.
         """
         if stays or not sys.stderr.isatty():
             self.clear()
-            click.echo(told, err=True)
+            click.echo(text, err=True)
             return
         bar = ""
         if part is not None:
-            done = round(_BAR * min(1.0, max(0.0, part)))
-            bar = f"[{'#' * done}{'.' * (_BAR - done)}] "
+            n_marks = round(_BAR * min(1.0, max(0.0, part)))
+            bar = f"[{'#' * n_marks}{'.' * (_BAR - n_marks)}] "
         width = shutil.get_terminal_size().columns - len(bar) - 1
-        shown = told if len(told) <= width else f"{told[: width - 1]}…"
-        # click leaves colours out where nobody wants them
+        line = text if len(text) <= width else f"{text[: width - 1]}…"
+        # click drops colours if they are switched off
         styled = click.style(bar, fg="cyan") if bar else ""
-        click.echo(f"{_CLEAR}{styled}{shown}", err=True, nl=False)
+        click.echo(f"{_CLEAR}{styled}{line}", err=True, nl=False)
         self._is_open = True
 
     def clear(self) -> None:
-        """Make room for another line."""
+        """Clear the line for other output."""
         if self._is_open:
             click.echo(_CLEAR, err=True, nl=False)
         self._is_open = False

@@ -1,4 +1,4 @@
-"""What a result is like, as lines of a terminal: runs, profiles, described variables."""
+"""A result as lines of a terminal: runs, profiles, described variables."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from clustering_protocols.wire.answers import RunLine
     from coterie_pages.models import RunReport, SessionReport, TermsSheet
 
-_MOST_FIELDS: Final = 12
+_MAX_FIELDS: Final = 12
 
 
 # Runs
 
 
 def no_clusters(where: str = "") -> str:
-    """Return what is said where the gap statistic says one cluster."""
+    """Return the warning that the gap statistic finds one cluster."""
     return (
         f"no clusters: {where}the gap statistic says that all rows are one cluster; what "
         "was found are parts of it"
@@ -30,11 +30,11 @@ def no_clusters(where: str = "") -> str:
 
 
 def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
-    """Yield a header and a line for each run, the chosen one with a mark.
+    """Yield a header and a line for each run, with a mark at the chosen one.
 
-    Figures that no run has are left out; without any there are no lines.
+    Figures that no run has are left out.
     """
-    # not above: it takes arrays
+    # imported here, since it needs arrays
     from clustering_protocols.numerics.metrics import Figures
     from clustering_protocols.quality.runs import says_one
     from coterie_pages.formatting import number, shown_figures
@@ -42,12 +42,12 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     if not runs:
         return
     names = shown_figures(runs)
-    sized = any(run.sizes for run in runs)
-    rows = [["clusters", *names, *["sizes"] * sized]]
+    has_sizes = any(run.sizes for run in runs)
+    rows = [["clusters", *names, *["sizes"] * has_sizes]]
     for run in runs:
-        told = [", ".join(map(str, run.sizes)) or "–"] if sized else []
+        sizes = [", ".join(map(str, run.sizes)) or "–"] if has_sizes else []
         k = f"{run.n_clusters}{' *' * run.chosen}"
-        rows.append([k, *(number(run.figures[name]) for name in names), *told])
+        rows.append([k, *(number(run.figures[name]) for name in names), *sizes])
     yield from align_columns(rows)
     if "gap" in names and says_one(
         [Figures.model_validate(run.figures) for run in runs]
@@ -59,38 +59,38 @@ def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
 
 
 def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
-    """Yield a table for each column group: fields by how far they set clusters apart."""
+    """Yield a table for each column group, its fields ordered by their difference."""
     if not profiles:
         return
-    # not above: it takes arrays, and what draws them
+    # imported here, since it needs arrays and pictures
     from coterie_pages.result_texts import PairedProfile
 
     for profile in profiles:
-        whose = "of own rows" if profile.own else "over all parties"
-        told = ", rounded" if profile.rounded else ""
-        yield f"columns {profile.column + 1}, {whose}{told}:"
+        scope = "of own rows" if profile.own else "over all parties"
+        rounding = ", rounded" if profile.rounded else ""
+        yield f"columns {profile.column + 1}, {scope}{rounding}:"
         if not profile.n_rows:
             yield "  too few rows for a profile"
             continue
         yield from _survival_lines(profile)
-        described = [list(row) for row in PairedProfile(profile, None).rows()]
+        described_rows = [list(row) for row in PairedProfile(profile, None).rows()]
         if profile.is_description:
             yield f"  {profile.n_rows[0]} rows"
-            yield from (f"  {line}" for line in align_columns(described))
+            yield from (f"  {line}" for line in align_columns(described_rows))
             continue
-        shown = list(zip(described, profile.fields, strict=True))[:_MOST_FIELDS]
+        pairs = list(zip(described_rows, profile.fields, strict=True))[:_MAX_FIELDS]
         rows = [
             ["", *profile.line_names, "apart"],
             ["rows", *map(str, profile.n_rows), ""],
-            *([*row, f"{field.difference:.2f}"] for row, field in shown),
+            *([*row, f"{field.difference:.2f}"] for row, field in pairs),
         ]
         yield from (f"  {line}" for line in align_columns(rows))
-        if left := len(described) - len(shown):
-            yield f"  and {left} more fields that set clusters less apart"
+        if n_left := len(described_rows) - len(pairs):
+            yield f"  and {n_left} more fields that set clusters less apart"
 
 
 def _survival_lines(profile: Profile) -> Iterator[str]:
-    """Yield of each time to an event its log-rank test, and the means of all lines."""
+    """Yield the log-rank test and the means of each time to an event."""
     if not profile.survival:
         return
     from coterie_pages.formatting import log_rank_text, survival_rows
@@ -105,18 +105,18 @@ def _survival_lines(profile: Profile) -> Iterator[str]:
 
 def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
     """Yield intervals and tests of described variables, a table for each profile."""
-    # not above: most sessions describe nothing
+    # imported here, since most sessions describe nothing
     from coterie_pages.formatting import format_test, outcome_cell
 
     for table in tables:
-        whose = "of own rows" if table.own else "over all parties"
-        yield f"described variables of columns {table.column + 1}, {whose}:"
+        scope = "of own rows" if table.own else "over all parties"
+        yield f"described variables of columns {table.column + 1}, {scope}:"
         heads = [f"cluster {label}" for label in table.clusters]
         heads += ["others"] * bool(table.others)
         rows = [["", *heads, "test"]]
         for field in table.fields:
             unit = f" ({field.unit})" if field.unit else ""
-            cells = [outcome_cell(field, place) for place in range(len(heads))]
+            cells = [outcome_cell(field, index) for index in range(len(heads))]
             name = f"{field.title or field.name}{unit}"
             rows.append([name, *cells, format_test(field)])
         yield from (f"  {line}" for line in align_columns(rows))
@@ -126,7 +126,7 @@ def outcome_lines(tables: Sequence[OutcomeTable]) -> Iterator[str]:
 def documents(
     profiles: Sequence[Profile], tables: Sequence[OutcomeTable]
 ) -> dict[str, Any]:
-    """Return profiles, and the tables of described variables, as JSON values."""
+    """Return profiles and tables of described variables as JSON values."""
     return {
         "profiles": [profile.model_dump(mode="json") for profile in profiles],
         "outcomes": [table.model_dump(mode="json") for table in tables],
@@ -137,7 +137,7 @@ def documents(
 
 
 def label_lines(path: Path, n_rows: int) -> Iterator[str]:
-    """Yield how many labels are in a file; say what a spreadsheet may do to their ids."""
+    """Yield the number of labels in a file; warn of ids that spreadsheets change."""
     from party_sdk.results.label_files import formula_note
 
     yield f"{n_rows} labels in {path}"
@@ -146,7 +146,7 @@ def label_lines(path: Path, n_rows: int) -> Iterator[str]:
 
 
 def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> None:
-    """Write a page; the file is there as a whole or not at all."""
+    """Write a page as one file."""
     from coterie_pages.pages import page
 
     write_whole(page(model).encode(), path)
@@ -154,7 +154,7 @@ def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> Non
 
 
 def write_assessment(sheet: TermsSheet, path: Path) -> None:
-    """Write a data protection impact assessment of terms, to be filled in."""
+    """Write a data protection impact assessment of terms, to be completed."""
     from coterie_pages.pages import assessment
 
     write_whole(assessment(sheet).encode(), path)
@@ -162,7 +162,7 @@ def write_assessment(sheet: TermsSheet, path: Path) -> None:
 
 
 def report_summary(report: RunReport | SessionReport, state: str) -> Iterator[str]:
-    """Yield in a few lines what a report holds."""
+    """Yield a summary of a report."""
     yield f"{report.title}: {report.protocol}, {state}"
     if report.sheet is not None:
         yield f"terms {report.sheet.digest}"
@@ -177,5 +177,5 @@ def report_summary(report: RunReport | SessionReport, state: str) -> Iterator[st
     yield from report_lines(report.told)
     yield from table_lines(report.runs)
     if report.measured:
-        least, most = report.measured
-        yield f"agreement with pooled clustering on public data: {least:.2f} to {most:.2f}"
+        worst, best = report.measured
+        yield f"agreement with pooled clustering on public data: {worst:.2f} to {best:.2f}"

@@ -1,1 +1,1 @@
-"""Coordinating: pages of the sessions that this home opens."""
+"""Pages of a coordinator: opening sessions, and watching them."""

@@ -1,4 +1,4 @@
-"""Which method: the questions of `coterie advise`, and the table of what fits."""
+"""The page of advice: the questions of `coterie advise`, and the methods that fit."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from party_sdk.desk.responses import Form, desk_of, query_of, render_page
 
 ADVICE: Final = f"{ABOVE}/advice"
 _ROWS: Final = "rows"
-_ASKED: Final = 3
+_N_QUESTIONS: Final = 3
 
 
 def get_advice(request: Request) -> Response:
-    """Show the questions, and what fits once they are answered."""
+    """Show the questions and, once they are answered, the methods that fit."""
     form = query_of(request)
-    if not form.one("parties"):
+    if not form.get("parties"):
         return render_page(
             request, Screen("desk/advice.html.j2", answered=False, **_questions(form))
         )
-    wrong, notice, shown = {}, None, {"answered": False}
+    wrong, notice, advice = {}, None, {"answered": False}
     try:
-        shown = _build_advice(_read(form), desk_of(request).root)
+        advice = _build_advice(_read(form), desk_of(request).root)
     except InvalidParameters as error:
         if error.field in {"parties", _ROWS}:
             wrong[error.field] = error.said
         else:
             notice = Banner(text=error.detail, good=False)
-    page = Screen("desk/advice.html.j2", **_questions(form, wrong), **shown)
+    page = Screen("desk/advice.html.j2", **_questions(form, wrong), **advice)
     return render_page(request, page, notice=notice)
 
 
 def _read(form: Form) -> Situation:
     answers: dict[str, Any] = {}
     for name, question in QUESTIONS.items():
-        answer = form.one(name) or question.default
+        answer = form.get(name) or question.default
         if question.answers and answer not in question.answers:
             raise InvalidParameters(f"{name} is one of {', '.join(question.answers)}.")
         answers[name] = answer
     parties = parse_number(answers["parties"].strip(), "parties", 2)
     if parties >= MAX_GROUP_SLOTS:
         raise InvalidParameters(f"at most {MAX_GROUP_SLOTS - 1}.", field="parties")
-    rows = form.one(_ROWS).strip()
+    rows = form.get(_ROWS).strip()
     return Situation(
         partitioning=answers["partitioning"],
         parties=parties,
@@ -86,7 +86,7 @@ def _build_advice(situation: Situation, root: str) -> dict[str, Any]:
         "rows": tuple(_row(fit, situation, root) for fit in advice.fits),
         "wider": tuple(fit.name for fit in advice.with_distances),
         "wider_href": f"{root}{ADVICE}?{urlencode(wider)}",
-        "others": dict(advice.others),
+        "others": dict(advice.unsuitable),
     }
 
 
@@ -98,14 +98,14 @@ def _row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
         **{f"param.{name}": text for name, text in format_params(fit.params)},
     }
     return {
-        "cells": cells(fit.protocol, fit.way, situation.partitioning),
+        "cells": cells(fit.protocol, fit.method, situation.partitioning),
         "warnings": fit.warnings,
         "href": f"{root}{ABOVE}/new?{urlencode(prefilled)}",
     }
 
 
 def _questions(form: Form, wrong: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return three questions, and those with a good default folded."""
+    """Return the first three questions, and a folded group of the others."""
     rows = Question("About how many rows do all parties have together?", {}, "")
     fields = [
         FormField(
@@ -118,10 +118,10 @@ def _questions(form: Form, wrong: Mapping[str, str] | None = None) -> dict[str, 
             ),
             required=name != _ROWS,
             usual=question.default or "",
-            value=form.one(name) or question.default or "",
+            value=form.get(name) or question.default or "",
             wrong=(wrong or {}).get(name, ""),
         )
         for name, question in {**QUESTIONS, _ROWS: rows}.items()
     ]
-    more = FieldGroup(title="More about the data", fields=tuple(fields[_ASKED:]))
-    return {"questions": tuple(fields[:_ASKED]), "more": more}
+    more = FieldGroup(title="More about the data", fields=tuple(fields[_N_QUESTIONS:]))
+    return {"questions": tuple(fields[:_N_QUESTIONS]), "more": more}

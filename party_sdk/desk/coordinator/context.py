@@ -1,4 +1,4 @@
-"""What the pages of a coordinator begin with: an analyst, a key, and the sessions."""
+"""The analyst, key and sessions of a coordinator's pages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from clustering_protocols.wire.states import OVER
 from coterie_pages.models import FormField, Screen
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
-from party_sdk.desk.responses import Desk, desk_of, form_of, render_page, to
+from party_sdk.desk.responses import Desk, desk_of, form_of, redirect_to, render_page
 from party_sdk.home.clock import now
 
 SESSIONS: Final = "/sessions"
 ABOVE: Final = f"{SESSIONS}/-"
-"""Where pages of no session are: no session has this name."""
+"""Pages that belong to no session: no session has this name."""
 ANALYST: Final = f"{ABOVE}/analyst"
 _SECONDS: Final = 10
 
@@ -36,38 +36,38 @@ Handler = Callable[[Request, Coordinator], Response]
 
 
 def pass_coordinator(handle: Handler) -> Callable[[Request], Response]:
-    """Let a page speak with the analyst; ask for address and key where they lack."""
+    """Call a page with a coordinator; without address and key, redirect to their form."""
 
     @wraps(handle)
     def handle_request(request: Request) -> Response:
         desk = desk_of(request)
-        known = desk.connection.known
-        if known is None:
-            return to(request, ANALYST)
+        connection = desk.connection.known
+        if connection is None:
+            return redirect_to(request, ANALYST)
         try:
-            with _at(desk, known.url, known.key) as coordinator:
+            with _coordinator_at(desk, connection.url, connection.key) as coordinator:
                 return handle(request, coordinator)
         except Unauthenticated as error:
             wrong = f"{error.problem.title}: {error.detail}"
-            return _analyst_page(request, url=known.url, wrong_key=wrong)
+            return _analyst_page(request, url=connection.url, wrong_key=wrong)
 
     return handle_request
 
 
-def _at(desk: Desk, url: str, key: str) -> Coordinator:
+def _coordinator_at(desk: Desk, url: str, key: str) -> Coordinator:
     return Coordinator(url, key, home=desk.home, analyst=desk.connect(url))
 
 
 def session_in(request: Request, coordinator: Coordinator) -> CoordinatedSession:
-    """Return the session that an address names; :class:`NotFound` if it names none."""
-    return session_named(request.path_params["session"], coordinator)
+    """Return the session that an address names; :class:`NotFound` if there is none."""
+    return find_session(request.path_params["session"], coordinator)
 
 
-def session_named(named: str, coordinator: Coordinator) -> CoordinatedSession:
-    """Return a session by its id; :class:`NotFound` if it is none."""
-    if not re.fullmatch(NAME_PATTERN, named):
+def find_session(name: str, coordinator: Coordinator) -> CoordinatedSession:
+    """Return a session by its id; :class:`NotFound` if the id is invalid."""
+    if not re.fullmatch(NAME_PATTERN, name):
         raise NotFound("No session has this name.")
-    return coordinator.session(named)
+    return coordinator.session(name)
 
 
 # The list
@@ -76,13 +76,17 @@ def session_named(named: str, coordinator: Coordinator) -> CoordinatedSession:
 @pass_coordinator
 def get_sessions(request: Request, coordinator: Coordinator) -> Response:
     """Show the sessions of the key."""
-    found = sorted(coordinator.sessions(), key=lambda line: line.created_at)
-    here = frozenset(line.id for line in found if coordinator.session(line.id).is_ours)
-    known = desk_of(request).connection.known
-    url = "" if known is None else known.url
-    rows = tuple(reversed(found))
-    page = Screen("desk/sessions.html.j2", url=url, rows=rows, here=here, now=now())
-    waits = any(line.state not in OVER for line in found)
+    lines = sorted(coordinator.sessions(), key=lambda line: line.created_at)
+    own_sessions = frozenset(
+        line.id for line in lines if coordinator.session(line.id).is_ours
+    )
+    connection = desk_of(request).connection.known
+    url = "" if connection is None else connection.url
+    rows = tuple(reversed(lines))
+    page = Screen(
+        "desk/sessions.html.j2", url=url, rows=rows, here=own_sessions, now=now()
+    )
+    waits = any(line.state not in OVER for line in lines)
     return render_page(request, page, seconds=_SECONDS if waits else 0)
 
 
@@ -90,24 +94,24 @@ def get_sessions(request: Request, coordinator: Coordinator) -> Response:
 
 
 def get_analyst(request: Request) -> Response:
-    """Show the form that takes an address and a key; never the key that is known."""
-    known = desk_of(request).connection.known
-    return _analyst_page(request, url="" if known is None else known.url)
+    """Show the form of address and key, without the current key."""
+    connection = desk_of(request).connection.known
+    return _analyst_page(request, url="" if connection is None else connection.url)
 
 
 def post_analyst(request: Request) -> Response:
-    """Keep an address and a key with which the analyst lets us see sessions."""
+    """Use an address and a key, once the analyst has accepted them."""
     desk, form = desk_of(request), form_of(request)
-    url, key = form.one("url").strip().rstrip("/"), form.one("key").strip()
+    url, key = form.get("url").strip().rstrip("/"), form.get("key").strip()
     if not key.isascii() or not key:
         return _analyst_page(request, url=url, wrong_key="Give the key.")
     try:
-        coordinator = _at(desk, url, key)
+        coordinator = _coordinator_at(desk, url, key)
     except CoterieError as error:
         return _analyst_page(request, url=url, wrong_url=error.detail)
     try:
         with coordinator:
-            coordinator.analyst_key(is_new=bool(form.one("changed")))
+            coordinator.analyst_key(is_new=bool(form.get("changed")))
             coordinator.sessions()
     except (Unauthenticated, Forbidden) as error:
         wrong = f"{error.problem.title}. {error.detail}"
@@ -120,13 +124,13 @@ def post_analyst(request: Request) -> Response:
             changed=isinstance(error, GuardRefused),
         )
     desk.connection.keep(url, key)
-    return to(request, SESSIONS)
+    return redirect_to(request, SESSIONS)
 
 
 def post_forget(request: Request) -> Response:
-    """Forget address and key; sessions continue."""
+    """Forget the address and the key; sessions continue."""
     desk_of(request).connection.forget()
-    return to(request, ANALYST)
+    return redirect_to(request, ANALYST)
 
 
 def _analyst_page(
@@ -137,7 +141,7 @@ def _analyst_page(
     wrong_key: str = "",
     changed: bool = False,
 ) -> Response:
-    known = desk_of(request).connection.known
+    connection = desk_of(request).connection.known
     page = Screen(
         "desk/analyst.html.j2",
         url=FormField(
@@ -148,8 +152,8 @@ def _analyst_page(
             value=url,
             wrong=wrong_url,
         ),
-        given=known is not None,
-        environment=known is not None and known.environment,
+        given=connection is not None,
+        environment=connection is not None and connection.environment,
         wrong_key=wrong_key,
         changed=changed,
     )
@@ -159,10 +163,12 @@ def _analyst_page(
 # Numbers
 
 
-def parse_number(text: str, what: str, least: int = 1) -> int:
-    """Return a whole number in a form; :class:`InvalidParameters` names it else."""
+def parse_number(text: str, field_name: str, minimum: int = 1) -> int:
+    """Return a whole number of a field; :class:`InvalidParameters` if it is invalid."""
     if not (
-        text.isascii() and text.isdigit() and len(text) < 20 and int(text) >= least
+        text.isascii() and text.isdigit() and len(text) < 20 and int(text) >= minimum
     ):
-        raise InvalidParameters(f"a whole number from {least} is needed.", field=what)
+        raise InvalidParameters(
+            f"a whole number from {minimum} is needed.", field=field_name
+        )
     return int(text)

@@ -1,4 +1,4 @@
-"""Coordinating: the pages of sessions that this home opens."""
+"""The routes of a coordinator's pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.routing import Route
 from party_sdk.desk.coordinator import advice, context, session_opening, session_page
 from party_sdk.desk.responses import Room
 
-_ONE: Final = f"{context.SESSIONS}/{{session}}"
+_SESSION: Final = f"{context.SESSIONS}/{{session}}"
 
 room: Final = Room(
     path=context.SESSIONS,
@@ -22,15 +22,17 @@ room: Final = Room(
         Route(advice.ADVICE, advice.get_advice),
         Route(session_opening.NEW, session_opening.get_new),
         Route(session_opening.NEW, session_opening.post_new, methods=["POST"]),
-        Route(_ONE, session_page.get_session),
-        Route(f"{_ONE}/report", session_page.get_report),
-        Route(f"{_ONE}/report.html", session_page.get_report_file),
-        Route(f"{_ONE}/audit.json", session_page.get_audit),
-        Route(f"{_ONE}/archive.zip", session_page.get_archive),
-        Route(f"{_ONE}/cancel", session_page.post_cancel, methods=["POST"]),
-        Route(f"{_ONE}/deadline", session_page.post_deadline, methods=["POST"]),
-        Route(f"{_ONE}/choice", session_page.post_choice, methods=["POST"]),
-        Route(f"{_ONE}/invitations", session_opening.get_inviting),
-        Route(f"{_ONE}/invitations", session_opening.post_inviting, methods=["POST"]),
+        Route(_SESSION, session_page.get_session),
+        Route(f"{_SESSION}/report", session_page.get_report),
+        Route(f"{_SESSION}/report.html", session_page.get_report_file),
+        Route(f"{_SESSION}/audit.json", session_page.get_audit),
+        Route(f"{_SESSION}/archive.zip", session_page.get_archive),
+        Route(f"{_SESSION}/cancel", session_page.post_cancel, methods=["POST"]),
+        Route(f"{_SESSION}/deadline", session_page.post_deadline, methods=["POST"]),
+        Route(f"{_SESSION}/choice", session_page.post_choice, methods=["POST"]),
+        Route(f"{_SESSION}/invitations", session_opening.get_inviting),
+        Route(
+            f"{_SESSION}/invitations", session_opening.post_inviting, methods=["POST"]
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""From a draft of a session to the screens of the form that shows it."""
+"""The screens of the form of a new session."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
     from party_sdk.tables.variables import Variable
 
 _USUAL_PARTIES: Final = 3
-_MORE_PLACES: Final = 3
+_MORE_SLOTS: Final = 3
 _MORE_ROWS: Final = 4
-_MOST_COLUMNS: Final = 50
+_MAX_COLUMN_GROUPS: Final = 50
 _SEVERAL: Final = (
     "Several, such as 2..8 or 2, 3, 5, make a run of each, of which one is chosen."
 )
 PROPOSE: Final = "keys"
-"""What a form asks for, to have keys proposed of the table that it names."""
+"""The action that proposes match keys for a table."""
 _PEOPLE: Final = "people"
 
 
-def page_of(draft: Draft, known: TrustedInstitutions, number: int) -> Screen:
-    """Return a screen of the form of a draft, with what is wrong beside each field."""
-    asked = (_what_for, _who, _variables)[number - 1](draft)
+def page_of(draft: Draft, trusted: TrustedInstitutions, number: int) -> Screen:
+    """Return a screen of a draft's form, with an error at each wrong field."""
+    content = (_purpose_screen, _parties_screen, _variables_screen)[number - 1](draft)
     errors = (
         (field_id(name), why)
         for name, why in draft.wrong.items()
@@ -67,61 +67,65 @@ def page_of(draft: Draft, known: TrustedInstitutions, number: int) -> Screen:
         "desk/new.html.j2",
         number=number,
         title=SCREENS[number - 1],
-        known=tuple(Option(value=name, text=name) for name in sorted(known.read())),
+        known=tuple(Option(value=name, text=name) for name in sorted(trusted.read())),
         roles=ROLES,
         types=TYPES,
-        hidden=tuple(draft.hidden(number)),
+        hidden=tuple(draft.hidden_fields(number)),
         errors=tuple(errors),
-        earlier=draft.one("from"),
-        **(usual | asked),
+        earlier=draft.get("from"),
+        **(usual | content),
     )
 
 
-def _what_for(draft: Draft) -> dict[str, Any]:
+def _purpose_screen(draft: Draft) -> dict[str, Any]:
     words = list(_request_fields(draft, "words"))
     protocol = catalogue.protocol(draft.protocol)
-    fields = [_several(each) for each in _parameters(draft) if not _links(each)]
-    needed = [each for each in fields if each.required]
-    groups = _groups([each for each in fields if not each.required])
+    fields = [
+        _describe_clusters(field) for field in _parameters(draft) if not _links(field)
+    ]
+    required = [field for field in fields if field.required]
+    groups = _groups([field for field in fields if not field.required])
     deep = FieldGroup(
-        title=f"Parameters of the method: {len(fields) - len(needed)}, all with defaults",
+        title=f"Parameters of the method: {len(fields) - len(required)}, all with defaults",
         groups=tuple(groups),
         note="Leave a field blank to use its default.",
     )
     more = FieldGroup(title="Legal basis, contact and roles", fields=tuple(words[2:]))
     method = _method(draft, protocol.summary)
     runs = _request_fields(draft, "runs")
-    shown = (*words[:2], method, *needed, *runs)
-    return {"fields": shown, "more": (more, *[deep] * bool(groups))}
+    shown_fields = (*words[:2], method, *required, *runs)
+    return {"fields": shown_fields, "more": (more, *[deep] * bool(groups))}
 
 
-def _who(draft: Draft) -> dict[str, Any]:
-    places = draft.places() or _places(draft)
-    if draft.one("do") == "places":
-        rows = [int(place.row) for place in places if place.row.isdigit()]
+def _parties_screen(draft: Draft) -> dict[str, Any]:
+    slots = draft.slots() or _initial_slots(draft)
+    if draft.get("do") == "places":
+        rows = [int(slot.row) for slot in slots if slot.row.isdigit()]
         numbers = range(
-            max(rows, default=0) + 1, max(rows, default=0) + 1 + _MORE_PLACES
+            max(rows, default=0) + 1, max(rows, default=0) + 1 + _MORE_SLOTS
         )
-        places += [SlotLine(name=f"r{row}c1", row=str(row)) for row in numbers]
-    split = _split(places)
-    links = [each for each in _parameters(draft) if _links(each)]
-    keys = next((each for each in links if each.name == MATCH_KEYS), None)
+        slots += [SlotLine(name=f"r{row}c1", row=str(row)) for row in numbers]
+    split = _split(slots)
+    links = [field for field in _parameters(draft) if _links(field)]
+    keys = next((field for field in links if field.name == MATCH_KEYS), None)
     limits = tuple(_request_fields(draft, "limits"))
     more = [FieldGroup(title="Deadlines, and fewest rows", fields=limits)]
     if split.value == "patients":
         keys = None
-    elif rest := tuple(each for each in links if each is not keys):
-        more.append(FieldGroup(title=f"Linking rows: {len(rest)}", fields=rest))
+    elif other_links := tuple(field for field in links if field is not keys):
+        more.append(
+            FieldGroup(title=f"Linking rows: {len(other_links)}", fields=other_links)
+        )
     return {
         "fields": (split,),
         "more": tuple(more),
-        "slots": tuple(places),
+        "slots": tuple(slots),
         "wrong_slots": draft.wrong.get("slots", ""),
         "keys": None if keys is None else choose_keys(draft, keys),
     }
 
 
-def _variables(draft: Draft) -> dict[str, Any]:
+def _variables_screen(draft: Draft) -> dict[str, Any]:
     return {
         "columns": tuple(_columns(draft)),
         "fields": tuple(_request_fields(draft, "gaps", "results")),
@@ -138,32 +142,31 @@ def _links(field: FormField) -> bool:
     return field.name.startswith(LINKING)
 
 
-def _several(field: FormField) -> FormField:
+def _describe_clusters(field: FormField) -> FormField:
     if field.name != f"{PARAM}n_clusters":
         return field
     return field.model_copy(update={"label": "Number of clusters", "hint": _SEVERAL})
 
 
 def _groups(fields: Sequence[FormField]) -> Iterator[FieldGroup]:
-    """Yield parameters that need no value, by what they are about."""
     for title in GROUPS:
-        if about := tuple(each for each in fields if each.group == title):
-            yield FieldGroup(title=title, fields=about)
+        if members := tuple(field for field in fields if field.group == title):
+            yield FieldGroup(title=title, fields=members)
 
 
-def _split(places: Sequence[SlotLine]) -> FormField:
-    """Return the question how data are split, answered as the places stand."""
-    counted = tuple(str(number) for number in range(1, 1 + len(places)))
-    ones = ("1",) * len(places)
-    stand = (tuple(p.row for p in places), tuple(p.column for p in places))
-    ways = {(counted, ones): "patients", (ones, counted): "variables"}
+def _split(slots: Sequence[SlotLine]) -> FormField:
+    """Return the field of the split, with the value that fits the slots."""
+    numbers = tuple(str(number) for number in range(1, 1 + len(slots)))
+    ones = ("1",) * len(slots)
+    positions = (tuple(p.row for p in slots), tuple(p.column for p in slots))
+    splits = {(numbers, ones): "patients", (ones, numbers): "variables"}
     return FormField(
         name="split",
         label="How the data are split",
         kind="choice",
         options=tuple(Option(value=value, text=text) for value, text in SPLITS.items()),
         required=True,
-        value=ways.get(stand, "both"),
+        value=splits.get(positions, "both"),
         reloads="split",
     )
 
@@ -175,9 +178,9 @@ def _method(draft: Draft, summary: str) -> FormField:
         hint=summary,
         kind="choice",
         options=tuple(
-            Option(value=name, text=f"{name}: {each.title}")
-            for name, each in catalogue.catalogue().items()
-            if not each.for_tests
+            Option(value=name, text=f"{name}: {entry.title}")
+            for name, entry in catalogue.catalogue().items()
+            if not entry.for_tests
         ),
         required=True,
         value=draft.protocol,
@@ -186,10 +189,9 @@ def _method(draft: Draft, summary: str) -> FormField:
 
 
 def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
-    """Yield the fields of a request that stand together."""
     week = now() + timedelta(days=7)
-    for each in request_fields():
-        name, caption = each.form_name, each.caption
+    for request_field in request_fields():
+        name, caption = request_field.form_name, request_field.caption
         if caption.group in groups:
             limits = f"From {caption.least}" if caption.least is not None else ""
             if caption.days and caption.most is not None:
@@ -197,7 +199,9 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
             yield FormField(
                 name=name,
                 label=caption.label,
-                hint=(caption.hint or each.info.description or "").format(week=week),
+                hint=(caption.hint or request_field.info.description or "").format(
+                    week=week
+                ),
                 kind="choice" if caption.choices else "text",
                 options=tuple(
                     Option(value=value, text=text.format(figure(value)))
@@ -206,21 +210,21 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
                 limits=limits,
                 usual=caption.usual,
                 required=name == "title",
-                value=draft.one(name),
+                value=draft.get(name),
                 wrong=draft.wrong.get(name, ""),
             )
 
 
-def _places(draft: Draft) -> list[SlotLine]:
-    """Return the places with which the form begins: as advice was asked, or a few."""
+def _initial_slots(draft: Draft) -> list[SlotLine]:
+    """Return the initial slots: as in the situation of the advice, or three."""
     layout = Layout.lattice(_USUAL_PARTIES)
-    if draft.one("parties") and draft.one("partitioning"):
+    if draft.get("parties") and draft.get("partitioning"):
         try:
-            parties = parse_number(draft.one("parties"), "parties", 2)
-            partitioning: Any = draft.one("partitioning")
+            parties = parse_number(draft.get("parties"), "parties", 2)
+            partitioning: Any = draft.get("partitioning")
             layout = layout_of(partitioning, parties)
         except InvalidParameters:
-            pass  # somebody changed the address: the usual places then
+            pass  # a changed address
     return [
         SlotLine(
             name=slot.name,
@@ -233,25 +237,25 @@ def _places(draft: Draft) -> list[SlotLine]:
 
 
 def _columns(draft: Draft) -> Iterator[ColumnGroup]:
-    places = draft.places() or _places(draft)
-    groups = {place.column for place in places if place.column.isdigit()}
-    for number in range(1, 1 + min(_MOST_COLUMNS, max(1, len(groups)))):
+    slots = draft.slots() or _initial_slots(draft)
+    groups = {slot.column for slot in slots if slot.column.isdigit()}
+    for number in range(1, 1 + min(_MAX_COLUMN_GROUPS, max(1, len(groups)))):
         table = TableDraft.of(draft.form, number, draft.tables)
         notes: dict[int, str] = {}
         rows: tuple[Variable, ...] = ()
         try:
             table = table.with_ids()
-            found = table.draft()
+            dictionary_draft = table.draft()
         except CoterieError as error:
             draft.wrong.setdefault(f"table.{number}", error.detail)
         else:
-            rows = found.variables
+            rows = dictionary_draft.variables
             notes = {
-                row: found.reasons[each.name]
-                for row, each in enumerate(rows, 1)
-                if each.name in found.reasons
+                row: dictionary_draft.reasons[variable.name]
+                for row, variable in enumerate(rows, 1)
+                if variable.name in dictionary_draft.reasons
             }
-        place = f"variable.{number}."
+        slot = f"variable.{number}."
         yield ColumnGroup(
             number=number,
             fields=tuple(_table_fields(draft, number, table)),
@@ -263,26 +267,25 @@ def _columns(draft: Draft) -> Iterator[ColumnGroup]:
             listed=table.key,
             notes=notes,
             wrong={
-                int(name.removeprefix(place)): why
+                int(name.removeprefix(slot)): why
                 for name, why in draft.wrong.items()
-                if name.startswith(place)
+                if name.startswith(slot)
             },
         )
 
 
 def _blank_rows(draft: Draft, number: int, table: TableDraft) -> Sequence[Variable]:
-    """Return rows to type variables into, where no file has them."""
     from party_sdk.tables.variables import Variable
 
-    if table.path is not None or draft.one(f"dictionary.{number}"):
+    if table.path is not None or draft.get(f"dictionary.{number}"):
         return ()
-    more = not table.rows or draft.one("do") == "rows"
+    more = not table.rows or draft.get("do") == "rows"
     return [Variable(name="")] * (_MORE_ROWS * more)
 
 
 def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[FormField]:
-    chosen = draft.one(f"table.{number}")
-    names = dict.fromkeys(each.name for each in files_in(draft.tables))
+    table_name = draft.get(f"table.{number}")
+    names = dict.fromkeys(path.name for path in files_in(draft.tables))
     wrong = draft.wrong.get(f"table.{number}", "")
     yield FormField(
         name=f"table.{number}",
@@ -292,10 +295,10 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
         kind="choice",
         options=tuple(
             Option(value=name, text=name)
-            for name in dict.fromkeys([*names, *[chosen] * bool(chosen)])
+            for name in dict.fromkeys([*names, *[table_name] * bool(table_name)])
         ),
         usual="no table: type the variables",
-        value=chosen,
+        value=table_name,
         wrong=wrong,
         reloads="variables",
     )
@@ -326,15 +329,13 @@ def _elsewhere(draft: Draft, number: int) -> Iterator[FormField]:
             name=f"{name}.{number}",
             label=label,
             hint=hint,
-            value=draft.one(f"{name}.{number}"),
+            value=draft.get(f"{name}.{number}"),
             wrong=draft.wrong.get(f"{name}.{number}", ""),
         )
 
 
 def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
-    """Return the keys of a draft, tried on the table that it names.
-
-    Where the draft asks for it, they are those that the table proposes.
+    """Return the match keys of a draft, or proposed ones, tried on the draft's table.
 
     field: of the parameter.
     """
@@ -342,9 +343,9 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
     lines: tuple[KeyPreview, ...] = ()
     wrong, unread = "", field.wrong
     try:
-        if draft.one(_PEOPLE):
-            keys, lines = _try(draft, keys)
-        elif draft.one("do") == PROPOSE:
+        if draft.get(_PEOPLE):
+            keys, lines = _preview_keys(draft, keys)
+        elif draft.get("do") == PROPOSE:
             raise InvalidData("Name a table of your own: keys are proposed from it.")
     except CoterieError as error:
         wrong = error.detail
@@ -356,7 +357,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
             label="A table of your own with names and dates of birth",
             hint="Keys are proposed from its columns, and tried on its rows. Nothing of "
             "it goes into the terms but the keys.",
-            value=draft.one(_PEOPLE),
+            value=draft.get(_PEOPLE),
             wrong=wrong,
         ),
         keys=field.model_copy(
@@ -374,17 +375,19 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
     )
 
 
-def _try(
+def _preview_keys(
     draft: Draft, keys: Sequence[str]
 ) -> tuple[Sequence[str], tuple[KeyPreview, ...]]:
     from party_sdk.tables import ReadOptions
     from party_sdk.tables.linkage import preview_of, propose_match_keys
 
-    path = draft.path(draft.one(_PEOPLE))
-    found: Sequence[KeyPreview]
-    if draft.one("do") == PROPOSE:
-        found = [
-            each for each in propose_match_keys(path, ReadOptions()) if each.serves
+    path = draft.path(draft.get(_PEOPLE))
+    previews: Sequence[KeyPreview]
+    if draft.get("do") == PROPOSE:
+        previews = [
+            preview
+            for preview in propose_match_keys(path, ReadOptions())
+            if preview.serves
         ]
-        return [each.key for each in found], tuple(found)
+        return [preview.key for preview in previews], tuple(previews)
     return keys, tuple(preview_of(path, ReadOptions(), keys))

@@ -1,4 +1,4 @@
-"""What a form says of a session that is not open yet, and what is wrong with it."""
+"""The draft of a session in a form, with its errors."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ SPLITS: Final = {
     "variables": "The same people at each party, other variables",
     "both": "People and variables are both split",
 }
-"""How the data of the parties are split, as the form asks."""
+"""How the data are split between the parties."""
 LINKING: Final = f"{PARAM}alignment."
-"""Parameters that link rows: they are asked for beside the places."""
+"""Parameters that link rows, which stand on the screen of the parties."""
 DAY: Final = 86_400
 SCREENS: Final = ("What it is for", "Who takes part", "Variables")
-"""Of the form, one after the other; the terms follow, to be checked."""
+"""The screens of the form; a review of the terms follows."""
 _NUMBERS: Final = {"words": 1, "runs": 1, "limits": 2, "gaps": 3, "results": 3}
 _OWN: Final = frozenset({"token", "do", "screen", "folder", "drawn", "seed", "digest"})
-"""Fields that belong to one page alone."""
+"""Fields that no other screen repeats."""
 
 
 def screen_of(name: str) -> int:
-    """Return on which screen a field stands, from 1; 0 where it stands on none."""
+    """Return the screen of a field, from 1; 0 if it is on none."""
     head = name.partition(".")[0]
     if name.startswith(LINKING) or head in {"slot", "slots", "split", "people"}:
         return 2
@@ -70,15 +70,18 @@ def screen_of(name: str) -> int:
         *("dictionary", "table", "elsewhere", "ids", "levels", "listed", "variable"),
     }:
         return 3
-    groups = {each.form_name: each.caption.group for each in request_fields()}
+    groups = {
+        request_field.form_name: request_field.caption.group
+        for request_field in request_fields()
+    }
     return _NUMBERS.get(groups.get(name) or "", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """What a form asks for: what a coordinator draws terms up from.
+    """A complete draft, from which a coordinator draws up terms.
 
-    sections: what else terms say, and who is expected.
+    sections: other sections of the terms, and the expected institutions.
     left_out: columns of tables that no dictionary describes.
     """
 
@@ -90,142 +93,142 @@ class DraftRequest:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A form, and what is wrong with it, by field.
+    """A form, and its errors by field.
 
-    tables: where relative paths start.
-    earlier: the terms of the session that is repeated, if one is.
+    tables: folder at which relative paths start.
+    repeated: the terms of the session that is repeated, or None.
     """
 
     form: Form
     tables: Path
-    earlier: Terms | None = None
+    repeated: Terms | None = None
     wrong: dict[str, str] = field(default_factory=dict)
 
-    def one(self, name: str) -> str:
-        """Return what stands in a field, without blanks around it."""
-        return self.form.one(name).strip()
+    def get(self, name: str) -> str:
+        """Return the value of a field, stripped."""
+        return self.form.get(name).strip()
 
-    def hidden(self, screen: int) -> Iterator[tuple[str, str]]:
-        """Yield what other screens said, line by line, for the form of this one."""
+    def hidden_fields(self, screen: int) -> Iterator[tuple[str, str]]:
+        """Yield the fields of other screens, line by line."""
         for name, values in self.form.fields.items():
             if name not in _OWN and screen_of(name) != screen:
                 for value in values:
                     yield from ((name, line) for line in value.splitlines() or [""])
 
     def wrong_screen(self, last: int) -> int | None:
-        """Return the first screen of those up to one on which something is wrong."""
+        """Return the first screen with an error, up to a last one."""
         screens = [screen_of(name) or last for name in self.wrong]
         return min((n for n in screens if n <= last), default=None)
 
     @property
     def protocol(self) -> str:
-        """Return the protocol that is chosen; the usual one where none is."""
-        named = self.one("protocol")
-        return named if named in catalogue.catalogue() else "dc"
+        """Return the chosen protocol, by default dc."""
+        name = self.get("protocol")
+        return name if name in catalogue.catalogue() else "dc"
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Return what stands in the fields of parameters, but for the match keys."""
+        """Return the values of parameters, without match keys."""
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
-        names = [f"{PARAM}{each.name}" for each in parameters_of(schema)]
+        names = [f"{PARAM}{parameter.name}" for parameter in parameters_of(schema)]
         return {
-            name: self.one(name)
+            name: self.get(name)
             for name in names
-            if name != MATCH_KEYS and self.one(name)
+            if name != MATCH_KEYS and self.get(name)
         }
 
     @property
     def match_keys(self) -> list[str]:
-        """Return the match keys that were typed, in one field or several, one a line."""
-        lines = "\n".join(self.form.all(MATCH_KEYS)).splitlines()
+        """Return the match keys, one a line in one field or several."""
+        lines = "\n".join(self.form.get_all(MATCH_KEYS)).splitlines()
         return [line.strip() for line in lines if line.strip()]
 
-    def places(self) -> list[SlotLine]:
-        """Return the lines of the table of places that are not empty."""
+    def slots(self) -> list[SlotLine]:
+        """Return the filled lines of the table of slots."""
         names = SlotLine.model_fields
-        columns = [self.form.all(f"slot.{name}") for name in names]
+        columns = [self.form.get_all(f"slot.{name}") for name in names]
         lines = [
             SlotLine(**dict(zip(names, map(str.strip, line), strict=True)))
             for line in zip(*columns, strict=False)
         ]
-        kept = [line for line in lines if line.name or line.title]
-        return [self._place(line, number) for number, line in enumerate(kept, 1)]
+        filled = [line for line in lines if line.name or line.title]
+        return [self._position(line, number) for number, line in enumerate(filled, 1)]
 
-    def _place(self, line: SlotLine, number: int) -> SlotLine:
-        """Return a line at the place that the split gives it, else at its own."""
+    def _position(self, line: SlotLine, number: int) -> SlotLine:
+        """Return a line at the position of the split, or at its own."""
         along = {"patients": (number, 1), "variables": (1, number)}.get(
-            self.one("split")
+            self.get("split")
         )
         if along is None:
             return line
         return line.model_copy(update={"row": str(along[0]), "column": str(along[1])})
 
     def path(self, text: str) -> Path:
-        """Return where a file is that was named."""
+        """Return the path of a named file."""
         return self.tables / Path(text).expanduser()
 
     @contextmanager
-    def at(self, place: str) -> Iterator[None]:
-        """Note a refusal at the field that it names, or at this one."""
+    def errors_at(self, field_name: str) -> Iterator[None]:
+        """Note an error at the field that it names, or at this one."""
         try:
             yield
         except CoterieError as error:
-            self.note(error, place)
+            self.note(error, field_name)
 
-    def note(self, error: CoterieError, place: str) -> None:
-        """Note a refusal at the field that it names, or at ``place``."""
-        known = self._field(error.field) if error.field else ""
-        said = error.said
-        text = f"{said[:1].upper()}{said[1:]}" if known else error.detail
-        self.wrong.setdefault(known or place, text)
+    def note(self, error: CoterieError, field_name: str) -> None:
+        """Note an error at the field that it names, or at ``field_name``."""
+        form_field = self._field(error.field) if error.field else ""
+        sentence = error.said
+        text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
+        self.wrong.setdefault(form_field or field_name, text)
 
-    def _field(self, named: str) -> str:
-        """Return the field of what a refusal names; empty if it is none."""
+    def _field(self, name: str) -> str:
+        """Return the form's field for the field of an error, or an empty text."""
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
-        parameters = {each.name for each in parameters_of(schema)}
-        if named in parameters:
-            return f"{PARAM}{named}"
-        return _form_names().get(named, "")
+        parameters = {parameter.name for parameter in parameters_of(schema)}
+        if name in parameters:
+            return f"{PARAM}{name}"
+        return _form_fields().get(name, "")
 
-    def to_request(self, known: TrustedInstitutions) -> DraftRequest | None:
-        """Return what the form asks for; None if something of it is wrong."""
-        found: dict[str, Any] = {}
+    def to_request(self, trusted: TrustedInstitutions) -> DraftRequest | None:
+        """Return the complete draft, or None if it has errors."""
+        parts: dict[str, Any] = {}
         sections: dict[str, Any] = {}
         left_out: list[str] = []
-        said = read_sections(self._value)
-        with self.at(f"{PARAM}n_clusters"):
-            found["params"], sections["evaluation"] = self._params(
-                said.pop("evaluation", {})
+        section_values = read_sections(self._value)
+        with self.errors_at(f"{PARAM}n_clusters"):
+            parts["params"], sections["evaluation"] = self._params(
+                section_values.pop("evaluation", {})
             )
-        if not self.one("title"):
+        if not self.get("title"):
             self.wrong.setdefault("title", "Say in a line what the session is.")
-        with self.at("slots"):
-            slots = [_slot(number, p) for number, p in enumerate(self.places(), 1)]
-            found["layout"] = layout_of(slots)
-        with self.at("slots"):
-            sections["expected"] = self._read_expected(known)
-        kept = said.pop("preparation", {}).get("covariates", "")
-        for section, values in said.items():
-            with self.at(_form_names()[section]):
+        with self.errors_at("slots"):
+            slots = [_slot(number, p) for number, p in enumerate(self.slots(), 1)]
+            parts["layout"] = layout_of(slots)
+        with self.errors_at("slots"):
+            sections["expected"] = self._read_expected(trusted)
+        covariates = section_values.pop("preparation", {}).get("covariates", "")
+        for section, values in section_values.items():
+            with self.errors_at(_form_fields()[section]):
                 sections[section] = build_section(section, values)
         before = len(self.wrong)
-        dictionary = self._dictionary(found.get("layout"), left_out)
+        dictionary = self._dictionary(parts.get("layout"), left_out)
         sections["dictionary"] = dictionary
         if len(self.wrong) == before:
-            with self.at("missing"):
-                rule: Any = self.one("missing") or None
+            with self.errors_at("missing"):
+                rule: Any = self.get("missing") or None
                 sections["preparation"] = read_preparation(
-                    (), rule, dictionary, self.earlier, kept
+                    (), rule, dictionary, self.repeated, covariates
                 )
         if self.wrong:
             return None
-        return DraftRequest(**found, sections=sections, left_out=left_out)
+        return DraftRequest(**parts, sections=sections, left_out=left_out)
 
     def _value(self, field: RequestField) -> Any:
-        """Return what stands in a field; None where that is wrong, which is noted."""
+        """Return the value of a field, or None after noting an error."""
         name = field.form_name
-        text = self.one(name)
-        if name == "delete_days":  # what no terms limit is kept for ever
+        text = self.get(name)
+        if name == "delete_days":  # without a limit, sessions would stay forever
             text = text or field.caption.usual
         if not text or field.info.annotation is not int:
             return text
@@ -242,98 +245,96 @@ class Draft:
             f"{name.removeprefix(PARAM)}={text}"
             for name, text in self.parameters.items()
         ]
-        said = with_match_keys(read_values(tuple(texts)), self.match_keys)
-        values, runs = read_runs(said, **choice)
-        params = catalogue.parse_params(self.protocol, values)
+        values = with_match_keys(read_values(tuple(texts)), self.match_keys)
+        run_values, runs = read_runs(values, **choice)
+        params = catalogue.parse_params(self.protocol, run_values)
         session_terms.check_named(params)
         return params, runs
 
-    def _read_expected(self, known: TrustedInstitutions) -> dict[str, str]:
-        named = known.read()
+    def _read_expected(self, trusted: TrustedInstitutions) -> dict[str, str]:
+        keys = trusted.read()
         texts = []
-        for number, place in enumerate(self.places(), 1):
-            if place.expected and place.expected not in named:
+        for number, slot in enumerate(self.slots(), 1):
+            if slot.expected and slot.expected not in keys:
                 raise InvalidParameters(
                     f"Place {number}: that institution is not known."
                 )
-            if place.expected:
-                texts.append(f"{place.name}={place.expected}")
-        return self._earlier_keys(known) | read_expected(tuple(texts), known)
+            if slot.expected:
+                texts.append(f"{slot.name}={slot.expected}")
+        return self._earlier_keys(trusted) | read_expected(tuple(texts), trusted)
 
-    def _earlier_keys(self, known: TrustedInstitutions) -> dict[str, str]:
-        """Return the keys of earlier places that no card here names."""
-        if self.earlier is None:
+    def _earlier_keys(self, trusted: TrustedInstitutions) -> dict[str, str]:
+        if self.repeated is None:
             return {}
-        names, places = known.names(), {place.name for place in self.places()}
+        names, slots = trusted.names(), {slot.name for slot in self.slots()}
         return {
             slot: key
-            for slot, key in self.earlier.identities.slots.items()
-            if slot in places and key not in names
+            for slot, key in self.repeated.identities.slots.items()
+            if slot in slots and key not in names
         }
 
     def _dictionary(
         self, layout: Layout | None, left_out: list[str]
     ) -> list[Schema] | None:
-        """Return the dictionaries of all column groups; None where none is said."""
         groups = range(1, 1 + (1 if layout is None else layout.n_column_groups))
-        found: dict[int, Schema] = {}
+        schemas: dict[int, Schema] = {}
         for number in groups:
-            named = "dictionary" if self.one(f"dictionary.{number}") else "table"
-            with self.at(f"{named}.{number}"):
+            field_name = "dictionary" if self.get(f"dictionary.{number}") else "table"
+            with self.errors_at(f"{field_name}.{number}"):
                 schema = self._one_dictionary(number, left_out)
                 if schema is not None:
-                    found[number] = schema
-        if not found:
+                    schemas[number] = schema
+        if not schemas:
             return None
         for number in groups:
-            if number not in found:
+            if number not in schemas:
                 self.wrong.setdefault(
                     f"table.{number}",
                     "The other columns have a dictionary: say one for these too.",
                 )
-        return [found[number] for number in groups if number in found]
+        return [schemas[number] for number in groups if number in schemas]
 
     def _one_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
         from party_sdk.tables.variables import read_schema
 
-        file = self.one(f"dictionary.{number}")
+        file = self.get(f"dictionary.{number}")
         table = TableDraft.of(self.form, number, self.tables)
         if file and table.path is not None:
             raise InvalidParameters("Name a dictionary or a table, not both.")
         if file:
             return read_schema(self.path(file))
         if table.path is None and not table.rows:
-            before = () if self.earlier is None else self.earlier.dictionary or ()
-            return before[number - 1] if number <= len(before) else None
+            dictionary = () if self.repeated is None else self.repeated.dictionary or ()
+            return dictionary[number - 1] if number <= len(dictionary) else None
         if table.is_listed and (faults := self._row_faults(table)):
-            for row, what in faults.items():
+            for row, fault in faults.items():
                 name = table.rows[row - 1]["name"]
-                self.wrong[f"variable.{number}.{row}"] = f"{name}: {what}"
+                self.wrong[f"variable.{number}.{row}"] = f"{name}: {fault}"
             return None
-        schema, left = table.dictionary()
-        left_out += left
+        schema, omitted = table.dictionary()
+        left_out += omitted
         return schema
 
     def _row_faults(self, table: TableDraft) -> dict[int, str]:
-        """Return what is wrong with rows of variables, counted from 1: all at once."""
+        """Return the errors of variables, by row, counted from 1."""
         drafted = table.draft()
         faults = drafted.faults()
-        if faults or self.one("missing") != "median":
+        if faults or self.get("missing") != "median":
             return faults
-        fields = enumerate((each.field() for each in drafted.variables), 1)
+        fields = enumerate((field.field() for field in drafted.variables), 1)
         return {
             row: "the median needs a minimum and a maximum"
-            for row, each in fields
-            if each.role == "cluster"
-            and not (each.is_category or each.type == "boolean")
-            and not -inf < each.bounds[0] < each.bounds[1] < inf
+            for row, field in fields
+            if field.role == "cluster"
+            and not (field.is_category or field.type == "boolean")
+            and not -inf < field.bounds[0] < field.bounds[1] < inf
         }
 
 
 def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
-    """Return the form of a new session, filled as an earlier one.
+    """Return the form of a new session that repeats an earlier one.
 
-    names: of known institutions, by key.
+    names: of trusted institutions, by key.
     """
     fields = {"from": [terms.session], "protocol": [terms.protocol.name]}
     values = earlier_values(terms, terms.protocol.name)
@@ -344,11 +345,15 @@ def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
     if terms.evaluation is not None:
         numbers = ", ".join(map(str, terms.evaluation.n_clusters))
         fields[f"{PARAM}n_clusters"] = [numbers]
-    for each in request_fields():
-        value = getattr(getattr(terms, each.section), each.name or "__class__", None)
-        if each.name and value is not None:
-            fields[each.form_name] = [
-                f"{value / DAY:g}" if each.caption.days else f"{value}"
+    for request_field in request_fields():
+        value = getattr(
+            getattr(terms, request_field.section),
+            request_field.name or "__class__",
+            None,
+        )
+        if request_field.name and value is not None:
+            fields[request_field.form_name] = [
+                f"{value / DAY:g}" if request_field.caption.days else f"{value}"
             ]
     slots, keys = terms.layout.slots, terms.identities.slots
     fields["slot.name"] = [slot.name for slot in slots]
@@ -368,38 +373,41 @@ def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]
 
 
 def _parse_days(text: str, field: RequestField) -> int:
-    """Return a number of days as seconds; :class:`InvalidParameters` names it else."""
-    least, most = field.caption.least or 0, field.caption.most or 0
+    """Return days in seconds; :class:`InvalidParameters` if the text is wrong."""
+    minimum, maximum = field.caption.least or 0, field.caption.most or 0
     try:
         seconds = round(float(text.replace(",", ".")) * DAY)
     except (ValueError, OverflowError):
         seconds = -1
-    if not least <= seconds <= most:
-        said = f"a number of days up to {most // DAY:,}, such as 7 or 0.5."
-        raise InvalidParameters(said, field=field.form_name)
+    if not minimum <= seconds <= maximum:
+        sentence = f"a number of days up to {maximum // DAY:,}, such as 7 or 0.5."
+        raise InvalidParameters(sentence, field=field.form_name)
     return seconds
 
 
 @cache
-def _form_names() -> dict[str, str]:
-    """Return the field of the form of what a refusal may name: a section is its first."""
-    found = {"slots": "slots"}
-    for each in request_fields():
-        for name in (each.form_name, each.name, each.section):
-            found.setdefault(name, each.form_name)
-    return found
+def _form_fields() -> dict[str, str]:
+    """Return the form's field for each name in errors; a section stands for its first."""
+    fields = {"slots": "slots"}
+    for request_field in request_fields():
+        for name in (
+            request_field.form_name,
+            request_field.name,
+            request_field.section,
+        ):
+            fields.setdefault(name, request_field.form_name)
+    return fields
 
 
-def _slot(number: int, place: SlotLine) -> dict[str, Any]:
-    """Return a place as a layout has it; row and column count from 0 there."""
-    if not re.fullmatch(NAME_PATTERN, place.name):
+def _slot(number: int, line: SlotLine) -> dict[str, Any]:
+    if not re.fullmatch(NAME_PATTERN, line.name):
         raise InvalidParameters(
             f"Place {number}: its name has a-z, 0-9, '.', '_' and '-', and begins with a "
             "letter or digit."
         )
     return {
-        "name": place.name,
-        "title": place.title,
-        "row": parse_number(place.row, f"Place {number}, rows") - 1,
-        "column": parse_number(place.column, f"Place {number}, columns") - 1,
+        "name": line.name,
+        "title": line.title,
+        "row": parse_number(line.row, f"Place {number}, rows") - 1,
+        "column": parse_number(line.column, f"Place {number}, columns") - 1,
     }

@@ -1,4 +1,4 @@
-"""A session is opened: a form, its terms as parties will see them, and invitations."""
+"""Pages that open a session: a form, a review of the terms, and invitations."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from party_sdk.coordinator.letters import letter, write_letters
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
     ABOVE,
+    find_session,
     parse_number,
     pass_coordinator,
     session_in,
-    session_named,
 )
 from party_sdk.desk.coordinator.draft_fields import page_of
 from party_sdk.desk.coordinator.drafts import SCREENS, Draft, DraftRequest, fill_form
@@ -44,21 +44,21 @@ _CHANGED: Final = Banner(
 
 @pass_coordinator
 def get_new(request: Request, coordinator: Coordinator) -> Response:
-    """Show the first screen of a new session, filled with what the address says."""
+    """Show the first screen of a new session, filled from the address."""
     form = query_of(request)
-    earlier = _earlier(form, coordinator)
-    if earlier is not None:
-        form = fill_form(earlier, coordinator.trusted_institutions.names())
-    draft = Draft(form, desk_of(request).tables, earlier)
+    terms = _repeated_terms(form, coordinator)
+    if terms is not None:
+        form = fill_form(terms, coordinator.trusted_institutions.names())
+    draft = Draft(form, desk_of(request).tables, terms)
     return render_page(request, page_of(draft, coordinator.trusted_institutions, 1))
 
 
 @pass_coordinator
 def post_new(request: Request, coordinator: Coordinator) -> Response:
-    """Go on with what was typed: to a screen, to the terms, or to an open session."""
+    """Continue with a screen, with the terms, or with the open session."""
     form = form_of(request)
-    draft = Draft(form, desk_of(request).tables, _earlier(form, coordinator))
-    do, screen = form.one("do"), form.one("screen")
+    draft = Draft(form, desk_of(request).tables, _repeated_terms(form, coordinator))
+    do, screen = form.get("do"), form.get("screen")
     if do.startswith("to-"):
         screen = do.removeprefix("to-")
     number = int(screen) if screen in {"1", "2", "3"} else len(SCREENS)
@@ -66,65 +66,56 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         return _form_page(request, coordinator, draft, number)
     if do != "next":
         number = len(SCREENS)
-    asked = draft.to_request(coordinator.trusted_institutions)
+    draft_request = draft.to_request(coordinator.trusted_institutions)
     if wrong := draft.wrong_screen(number):
         return _form_page(request, coordinator, draft, wrong)
-    if number < len(SCREENS) or asked is None:
-        onward = Draft(form, draft.tables, draft.earlier)
+    if number < len(SCREENS) or draft_request is None:
+        onward = Draft(form, draft.tables, draft.repeated)
         return _form_page(request, coordinator, onward, number + 1)
     try:
-        drawn = _draw_terms(coordinator, draft, asked)
+        identity: dict[str, Any] = {"session_id": draft.get("id") or None}
+        if form.get("drawn"):  # the id and the seed of the terms that were shown
+            seed = parse_number(form.get("seed"), "seed", 0)
+            identity = {"session_id": form.get("drawn"), "seed": seed}
+        drawn_terms = coordinator.draw_up(
+            params=draft_request.params,
+            layout=draft_request.layout,
+            **draft_request.sections,
+            **identity,
+        )
     except InvalidParameters as error:
         draft.note(error, "")
         wrong = draft.wrong_screen(number) or number
         return _form_page(request, coordinator, draft, wrong)
-    hidden = (
-        *draft.hidden(0),
-        *((name, form.one(name)) for name in ("from", "id") if form.one(name)),
-        ("drawn", drawn.session),
-        ("seed", str(drawn.request.seed)),
-        ("digest", digest(drawn.terms)),
+    hidden_fields = (
+        *draft.hidden_fields(0),
+        *((name, form.get(name)) for name in ("from", "id") if form.get(name)),
+        ("drawn", drawn_terms.session),
+        ("seed", str(drawn_terms.request.seed)),
+        ("digest", digest(drawn_terms.terms)),
     )
-    changed = form.one("digest") != digest(drawn.terms)
-    opening = form.one("do") == "open"
-    folder, path, wrong_folder = form.one("folder").strip(), None, ""
+    changed = form.get("digest") != digest(drawn_terms.terms)
+    opening = form.get("do") == "open"
+    folder, path, wrong_folder = form.get("folder").strip(), None, ""
     if opening and folder and not changed:
         try:
-            path = writable(desk_of(request).tables, folder)
+            path = _make_folder(request, folder)
         except InvalidParameters as error:
             wrong_folder = error.detail
     if not opening or changed or wrong_folder:
-        field = folder_field(folder, str(desk_of(request).tables), wrong_folder)
-        page = _review(request, coordinator, drawn, hidden, asked, field)
+        field = _folder_field(request, wrong_folder)
+        page = _review(
+            request, coordinator, drawn_terms, hidden_fields, draft_request, field
+        )
         notice = _CHANGED if opening and changed else None
         return render_page(request, page, notice=notice)
-    opened = coordinator.open_session(drawn)
+    opened = coordinator.open_session(drawn_terms)
     return invitations_page(request, opened, opened.invite(), path)
 
 
-def _drawn_before(form: Form) -> dict[str, Any]:
-    """Return id and seed of the terms that were shown before; nothing the first time."""
-    if not form.one("drawn"):
-        return {}
-    return {
-        "session_id": form.one("drawn"),
-        "seed": parse_number(form.one("seed"), "seed", 0),
-    }
-
-
-def _draw_terms(
-    coordinator: Coordinator, draft: Draft, asked: DraftRequest
-) -> DrawnTerms:
-    said = {"session_id": draft.one("id") or None, **_drawn_before(draft.form)}
-    return coordinator.draw_up(
-        params=asked.params, layout=asked.layout, **asked.sections, **said
-    )
-
-
-def _earlier(form: Form, coordinator: Coordinator) -> Terms | None:
-    """Return the terms of the session that a form repeats, if it repeats one."""
-    named = form.one("from")
-    return session_named(named, coordinator).terms if named else None
+def _repeated_terms(form: Form, coordinator: Coordinator) -> Terms | None:
+    name = form.get("from")
+    return find_session(name, coordinator).terms if name else None
 
 
 def _form_page(
@@ -139,37 +130,35 @@ def _form_page(
 def _review(
     request: Request,
     coordinator: Coordinator,
-    drawn: DrawnTerms,
-    hidden: tuple[tuple[str, str], ...],
-    asked: DraftRequest,
+    drawn_terms: DrawnTerms,
+    hidden_fields: tuple[tuple[str, str], ...],
+    draft_request: DraftRequest,
     folder: FormField,
 ) -> Screen:
     desk = desk_of(request)
-    terms = read_terms(drawn.terms)
+    terms = read_terms(drawn_terms.terms)
     names = coordinator.trusted_institutions.names()
     if terms.identities.coordinator is not None:
         names.setdefault(terms.identities.coordinator, "you")
-    known = desk.connection.known
-    url = "" if known is None else known.url
-    sheet = sheet_of(drawn.terms, terms, names, url=url)
-    runs = asked.sections["evaluation"]
+    connection = desk.connection.known
+    url = "" if connection is None else connection.url
+    sheet = sheet_of(drawn_terms.terms, terms, names, url=url)
+    runs = draft_request.sections["evaluation"]
     return Screen(
         "desk/review.html.j2",
         sheet,
-        hidden=hidden,
-        cost="" if runs is None else describe_runs(asked.params, asked.layout, runs),
-        left_out=asked.left_out,
+        hidden=hidden_fields,
+        cost=""
+        if runs is None
+        else describe_runs(draft_request.params, draft_request.layout, runs),
+        left_out=draft_request.left_out,
         join_by=now() + timedelta(seconds=terms.deadlines.recruiting),
         folder=folder,
     )
 
 
-def writable(tables: Path, folder: str) -> Path:
-    """Return the folder in which invitations are written; it is made where it lacks.
-
-    Raises InvalidParameters if it cannot be.
-    """
-    return private_folder(tables / Path(folder).expanduser())
+def _make_folder(request: Request, folder: str) -> Path:
+    return private_folder(desk_of(request).tables / Path(folder).expanduser())
 
 
 def invitations_page(
@@ -178,7 +167,7 @@ def invitations_page(
     invitations: Mapping[str, str],
     folder: Path | None,
 ) -> Response:
-    """Show invitations this once, or which files of a folder hold them."""
+    """Show invitations once, or the files that hold them."""
     terms = opened.terms
     if folder is not None:
         write_letters(folder, terms, invitations)
@@ -202,20 +191,20 @@ def invitations_page(
 
 @pass_coordinator
 def get_inviting(request: Request, coordinator: Coordinator) -> Response:
-    """Show for which free places new invitations may be made."""
+    """Show the free slots, for which new invitations may be made."""
     return _page(request, session_in(request, coordinator))
 
 
 @pass_coordinator
 def post_inviting(request: Request, coordinator: Coordinator) -> Response:
-    """Make new invitations for the places that were ticked; their earlier ones end."""
+    """Make new invitations for the ticked slots; their earlier ones become invalid."""
     form = form_of(request)
     opened = session_in(request, coordinator)
-    slots, folder = form.all("slot"), form.one("folder").strip()
+    slots, folder = form.get_all("slot"), form.get("folder").strip()
     if not slots:
         return _page(request, opened, "Tick a place.")
     try:
-        path = writable(desk_of(request).tables, folder) if folder else None
+        path = _make_folder(request, folder) if folder else None
     except InvalidParameters as error:
         return _page(request, opened, wrong_folder=error.detail)
     return invitations_page(request, opened, opened.invite(list(slots)), path)
@@ -243,22 +232,19 @@ def _page(
         session=opened.id,
         title=terms.title,
         free=free,
-        folder=folder_field(
-            form_of(request).one("folder"), str(desk_of(request).tables), wrong_folder
-        ),
+        folder=_folder_field(request, wrong_folder),
     )
     notice = Banner(text=wrong, good=False) if wrong else None
     return render_page(request, page, notice=notice)
 
 
-def folder_field(value: str, tables: str, wrong: str) -> FormField:
-    """Return the field that names the folder for invitations."""
+def _folder_field(request: Request, wrong: str) -> FormField:
     return FormField(
         name="folder",
         label="A folder for the invitations",
         hint="Each goes into a file that you alone can read, with a letter to its party. "
-        f"Relative paths start at {tables}. Without one they are shown, "
+        f"Relative paths start at {desk_of(request).tables}. Without one they are shown, "
         "once.",
-        value=value,
+        value=form_of(request).get("folder").strip(),
         wrong=wrong,
     )

@@ -1,4 +1,4 @@
-"""One session at its coordinator's desk: where it stands, and what may be done."""
+"""Pages of one session for its coordinator: its status, its files, and actions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from party_sdk.desk.coordinator.context import (
     pass_coordinator,
     session_in,
 )
-from party_sdk.desk.responses import bad, file, form_of, render_page, to
+from party_sdk.desk.responses import bad, file, form_of, redirect_to, render_page
 from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
 
-_SECONDS: Final = 4  # after which a session that continues is shown anew
+_SECONDS: Final = 4  # refresh of a running session
 _AWAY_SECONDS: Final = 3
 _MOST_LINES: Final = 200
 _DAY: Final = 86_400
@@ -38,7 +38,7 @@ _MOST_DAYS: Final = 366
 
 @pass_coordinator
 def get_session(request: Request, coordinator: Coordinator) -> Response:
-    """Show where a session stands; shown anew while it continues."""
+    """Show a session, refreshed while it runs."""
     return _page(request, coordinator)
 
 
@@ -52,7 +52,7 @@ def get_report(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def get_report_file(request: Request, coordinator: Coordinator) -> Response:
-    """Return the report as a file that needs nothing else."""
+    """Return the report as a self-contained file."""
     opened = session_in(request, coordinator)
     report, _ = audited_report(coordinator, opened, opened.status())
     content = file_of(report).encode()
@@ -61,7 +61,7 @@ def get_report_file(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def get_audit(request: Request, coordinator: Coordinator) -> Response:
-    """Return the whole audit, signed: `coterie verify` reads it."""
+    """Return the signed audit, which `coterie verify` checks."""
     opened = session_in(request, coordinator)
     content = opened.audit().model_dump_json().encode()
     return file(content, f"{opened.id}-audit.json", "application/json")
@@ -69,7 +69,7 @@ def get_audit(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def get_archive(request: Request, coordinator: Coordinator) -> Response:
-    """Return everything that a coordinator may read, as `coterie session report` does."""
+    """Return the archive of `coterie session report`."""
     opened = session_in(request, coordinator)
     status = opened.status()
     report, log = audited_report(coordinator, opened, status)
@@ -85,7 +85,7 @@ def post_cancel(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def post_deadline(request: Request, coordinator: Coordinator) -> Response:
-    """Wait some days longer for those that have not answered."""
+    """Move the deadline by some days."""
 
     def extend(opened: CoordinatedSession, days: int) -> None:
         if days > _MOST_DAYS:
@@ -109,14 +109,14 @@ def _change_session(
     change: Callable[[CoordinatedSession, int], object],
     name: str = "",
 ) -> Response:
-    """Change a session, by a number in the form; what hinders it is said on its page."""
+    """Change a session, by a number in the form; its page shows an error."""
     opened = session_in(request, coordinator)
     try:
-        number = parse_number(form_of(request).one(name), name) if name else 0
+        number = parse_number(form_of(request).get(name), name) if name else 0
         change(opened, number)
     except CoterieError as error:
         return _page(request, coordinator, bad(error))
-    return to(request, f"{SESSIONS}/{opened.id}")
+    return redirect_to(request, f"{SESSIONS}/{opened.id}")
 
 
 def _page(
@@ -127,7 +127,13 @@ def _page(
         status = opened.status()
         page = build_session_desk(coordinator, opened, status)
     except Unavailable as error:
-        return _away(request, error)
+        away = Refusal(
+            title="The analyst cannot be reached",
+            detail=error.detail,
+            remedy="It is asked again by itself, every few seconds. Nothing is lost: the "
+            "session is where it was, and waits until its deadline.",
+        )
+        return render_page(request, away, seconds=_AWAY_SECONDS)
     seconds = 0 if status.is_over else _SECONDS
     waits = "choose" in may_of(status)
     return render_page(request, page, notice=notice, seconds=seconds, waits=waits)
@@ -136,11 +142,11 @@ def _page(
 def build_session_desk(
     coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> Screen:
-    """Return the page of a session, from its checked audit and what it says itself."""
-    log, at = opened.audit(), now()
+    """Return the page of a session, from its checked audit and its status."""
+    log, time = opened.audit(), now()
     entries = log.entries()  # once: of a long session it is most of the work
-    known = coordinator.trusted_institutions
-    report = session_report(opened, status, log, entries, known)
+    trusted = coordinator.trusted_institutions
+    report = session_report(opened, status, log, entries, trusted)
     lines = report.audit[-_MOST_LINES:]
     return Screen(
         "desk/session.html.j2",
@@ -149,22 +155,11 @@ def build_session_desk(
             seats_shown(status, opened.terms.layout if opened.is_ours else None)
         ),
         status=status,
-        now=at,
+        now=time,
         pace=describe_pace(status),
         may=tuple(may_of(status)),
         updates=updates_done(status) if "updates" in status.progress else (0, 0),
-        timeline=timeline_of(entries, [slot.name for slot in status.slots], at),
+        timeline=timeline_of(entries, [slot.name for slot in status.slots], time),
         audit_lines=len(entries),
         here=opened.is_ours,
     )
-
-
-def _away(request: Request, error: Unavailable) -> Response:
-    """Show that the analyst is away; the page asks again by itself."""
-    page = Refusal(
-        title="The analyst cannot be reached",
-        detail=error.detail,
-        remedy="It is asked again by itself, every few seconds. Nothing is lost: the "
-        "session is where it was, and waits until its deadline.",
-    )
-    return render_page(request, page, seconds=_AWAY_SECONDS)

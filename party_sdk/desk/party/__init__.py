@@ -1,1 +1,1 @@
-"""Taking part: pages of the parties of this home."""
+"""Pages of the parties of this home."""

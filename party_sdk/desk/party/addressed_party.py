@@ -15,16 +15,18 @@ from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.terms import Terms, read_terms
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.application.home import Home
 from party_sdk.desk.responses import Desk, desk_of
-from party_sdk.supervisor import Order, PartyOrder, orders_in
+from party_sdk.party.party_session import PartySession
+from party_sdk.supervisor import Order, OrderedTable, PartyOrder, orders_in
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.tables.mapping import TableMapping
 
-PLACE: Final = "/parties/{session}/{slot}"
+PARTY_PATH: Final = "/parties/{session}/{slot}"
 """The address of a party below the root."""
-_NAMED: Final = re.compile(NAME_PATTERN)
+_NAME: Final = re.compile(NAME_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,117 +52,133 @@ class AddressedParty:
         return f"/parties/{self.session}/{self.slot}"
 
     @property
+    def name(self) -> str:
+        """Return its slot and its session's title, as pages name it."""
+        return f"{self.slot} in {self.title}"
+
+    @property
     def file_stem(self) -> str:
-        """Return how the names of its files begin."""
+        """Return the start of the names of its files."""
         return f"{self.session}-{self.slot}"
 
     @property
+    def home(self) -> Home:
+        """Return the home of the desk."""
+        return self.desk.own_home
+
+    @property
+    def stored(self) -> PartySession:
+        """Return its stored session."""
+        return self.files.stored
+
+    @property
     def order(self) -> Order | None:
-        """Return its order, if it has one."""
+        """Return its order, or None."""
         return self.files.order() if self.files.exists else None
 
     @property
-    def invitation(self) -> Invitation:
-        """Return its invitation, whichever way it came here."""
+    def table(self) -> OrderedTable | None:
+        """Return the table of its order, or None."""
         order = self.order
-        if order is not None:
-            return Invitation.parse(order.invitation)
-        return Invitation.parse(self.files.stored.load_identity().invitation)
+        return None if order is None else order.table
+
+    @property
+    def invitation(self) -> Invitation:
+        """Return its invitation, from the order or the stored session."""
+        order = self.order
+        source = self.stored.load_identity() if order is None else order
+        return Invitation.parse(source.invitation)
 
     @property
     def has_accepted(self) -> bool:
-        """Return whether its people have accepted the terms."""
-        return self.files.stored.exists
+        """Return whether its operator has accepted the terms."""
+        return self.stored.exists
 
     @property
     def labels(self) -> Path:
-        """Return the file of labels that its order writes."""
+        """Return the path of the labels that its order writes."""
         order = self.order
-        named = None if order is None else order.labels
-        return named or self.desk.home / "labels" / f"{self.file_stem}.csv"
+        path = None if order is None else order.labels
+        return path or self.desk.home / "labels" / f"{self.file_stem}.csv"
 
     @property
     def has_result(self) -> bool:
-        """Return whether there is a result, or what outlived it."""
-        folder = self.files.stored
-        return folder.forgotten() is not None or (
-            folder.exists and folder.result is not None
+        """Return whether there is a result, or the remains of a forgotten session."""
+        stored = self.stored
+        return stored.forgotten() is not None or (
+            stored.exists and stored.result is not None
         )
 
     @property
-    def kept_mapping(self) -> TableMapping | None:
-        """Return how the table is mended so far: as the order says, or the home keeps."""
+    def current_mapping(self) -> TableMapping | None:
+        """Return the mapping of the order's table, or the stored one."""
         from party_sdk.tables.mapping import parse_mapping
 
-        order = self.order
-        if order is not None and order.table is not None and order.table.mapping:
-            return parse_mapping(order.table.mapping.encode(), "mapping")
-        folder = self.files.stored
-        return folder.mappings.last() if folder.exists else None
+        table = self.table
+        if table is not None and table.mapping:
+            return parse_mapping(table.mapping.encode(), "mapping")
+        return self.stored.mappings.last() if self.stored.exists else None
 
     def mend(self, table: TableSpec) -> TableSpec:
-        """Return a table by the mapping that holds, unless it names another."""
+        """Return a table with the current mapping, unless it names another."""
         if table.table_mapping is not None:
             return table
-        return table.with_mapping(self.kept_mapping)
+        return table.with_mapping(self.current_mapping)
 
     def terms(self) -> Terms:
         """Return its terms."""
-        return self.desk.own_home.offer(str(self.invitation)).terms
+        return self.home.offer(str(self.invitation)).terms
 
+    @property
     def title(self) -> str:
-        """Return how its session is called, as far as that is known here."""
+        """Return the title of its session, or the session's id."""
         if self.has_accepted:
             return self.accepted_terms().title
-        known = self.files.status().title if self.files.exists else ""
-        return known or self.session
+        title = self.files.status().title if self.files.exists else ""
+        return title or self.session
 
     @property
     def compares_runs(self) -> bool:
-        """Return whether the coordinator chooses one of several numbers of clusters."""
+        """Return whether several numbers of clusters are compared."""
         return self.has_accepted and self.accepted_terms().evaluation is not None
 
     def last_time(self) -> AddressedParty | None:
-        """Return the party of this home whose table had the same variables, the latest."""
-        own = _variables(self.terms(), self.slot)
-        found = [
+        """Return this home's latest party whose table had the same variables."""
+        variables = _variables(self.terms(), self.slot)
+        parties = [
             AddressedParty(self.desk, files)
             for files in orders_in(self.desk.home)
             if files.session != self.session
             and files.stored.exists
             and files.order().table is not None
         ]
-        found.sort(key=lambda each: each.files.status().placed_at, reverse=True)
-        for each in found:
+        parties.sort(key=lambda party: party.files.status().placed_at, reverse=True)
+        for party in parties:
             with suppress(CoterieError):  # terms that this release cannot read
-                if _variables(each.accepted_terms(), each.slot) == own:
-                    return each
+                if _variables(party.accepted_terms(), party.slot) == variables:
+                    return party
         return None
 
     def accepted_terms(self) -> Terms:
-        """Return the terms that were accepted here, without asking the analyst."""
-        return read_terms(self.files.stored.load_identity().terms.encode())
+        """Return the accepted terms, without asking the analyst."""
+        return read_terms(self.stored.load_identity().terms.encode())
 
 
 def _variables(terms: Terms, slot: str) -> tuple[object, ...]:
-    """Return what a table has to hold to fit terms, as far as they say it."""
     dictionary = agreed_in(terms, slot).dictionary
     if dictionary is None:
         return terms.protocol.name, slot
     return dictionary.used.names, *(
-        (each.type, each.unit) for each in dictionary.fields
+        (field.type, field.unit) for field in dictionary.fields
     )
 
 
-def kept_of(request: Request) -> AddressedParty:
+def party_in(request: Request) -> AddressedParty:
     """Return the party that an address names; :class:`NotReady` if there is none."""
     desk = desk_of(request)
-    session, slot = request.path_params["session"], request.path_params["slot"]
-    for name in (session, slot):
-        if not _NAMED.fullmatch(name):
-            raise NotReady("Nothing is kept here under this address.")
-    found = AddressedParty(desk, PartyOrder(desk.home, session, slot))
-    folder = found.files.stored
-    if not (found.files.exists or folder.exists or folder.forgotten() is not None):
-        raise NotReady("Nothing is kept here under this address.")
-    return found
+    names = request.path_params["session"], request.path_params["slot"]
+    if all(map(_NAME.fullmatch, names)):
+        party = AddressedParty(desk, PartyOrder(desk.home, *names))
+        if party.files.exists or party.has_accepted or party.has_result:
+            return party
+    raise NotReady("Nothing is kept here under this address.")

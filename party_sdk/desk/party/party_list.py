@@ -20,11 +20,19 @@ from clustering_protocols.wire.states import OVER
 from coterie_pages.desk_models import PartyRow
 from coterie_pages.models import Banner, Screen
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.desk.responses import Desk, bad, desk_of, file, form_of, render_page, to
+from party_sdk.desk.responses import (
+    Desk,
+    bad,
+    desk_of,
+    file,
+    form_of,
+    redirect_to,
+    render_page,
+)
 from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity
-from party_sdk.party.party_index import KeptParty, kept_parties
+from party_sdk.party.party_index import PartySummary, stored_parties
 from party_sdk.supervisor import (
     Order,
     OrderState,
@@ -36,7 +44,7 @@ from party_sdk.supervisor import (
 from party_sdk.supervisor.orders import check_same_invitation
 
 _SECONDS: Final = 2  # after which what waits and what runs is shown anew
-_OVER: Final = frozenset({*OVER, "forgotten", "left"})
+_FINAL_STATES: Final = frozenset({*OVER, "forgotten", "left"})
 _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
 
@@ -46,36 +54,36 @@ def get_parties(request: Request) -> Response:
 
 
 def post_invitation(request: Request) -> Response:
-    """Keep an invitation as an order without a table, and lead to its terms."""
+    """Store an invitation as an order without a table, and redirect to its terms."""
     desk, form = desk_of(request), form_of(request)
     try:
         text = pasted_or_named(form, "invitation", desk.tables)
         invitation = Invitation.parse(text)
-        _keep(desk, invitation)
+        _place_invitation(desk, invitation)
     except (GuardRefused, InvalidParameters, NotReady) as error:
         return show_parties(request, bad(error))
-    return to(request, f"/parties/{invitation.session}/{invitation.slot}")
+    return redirect_to(request, f"/parties/{invitation.session}/{invitation.slot}")
 
 
-def _keep(desk: Desk, invitation: Invitation) -> None:
-    """Place an order for an invitation; a newer one takes the earlier one's place."""
+def _place_invitation(desk: Desk, invitation: Invitation) -> None:
+    """Place an order for an invitation, which may replace an earlier one."""
     files = PartyOrder(desk.home, invitation.session, invitation.slot)
     order = Order(invitation=str(invitation))
     if files.exists:
         check_same_invitation(files, invitation)
-        kept, status = files.order(), files.status()
-        is_same = kept.invitation == order.invitation
+        stored_order, status = files.order(), files.status()
+        is_same = stored_order.invitation == order.invitation
         if is_same or status.state is OrderState.COMPLETED:
             return
         if files.stored.has_joined and not status.is_over:
-            return  # it takes part already: no later invitation changes that
-        again = {"invitation": order.invitation, "withdrawn": None}
-        order = kept.model_copy(update=again)
+            return  # the party takes part already
+        changes = {"invitation": order.invitation, "withdrawn": None}
+        order = stored_order.model_copy(update=changes)
     place_order(desk.home, order)
 
 
 def show_parties(request: Request, notice: Banner | None = None) -> Response:
-    """Show the parties of this home, below what was just done."""
+    """Show the parties of this home, below a notice."""
     desk = desk_of(request)
     rows = sorted(_rows(desk.home), key=lambda row: _ORDER[row.group])
     trouble = desk.background.trouble
@@ -105,49 +113,46 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
 
 
 def _rows(home: Path) -> Iterator[PartyRow]:
-    found = {
-        (each.session, each.slot): _build_stored_row(each)
-        for each in kept_parties(home)
+    rows = {
+        (party.session, party.slot): _build_stored_row(party)
+        for party in stored_parties(home)
     }
     for order in orders_in(home):
-        found[order.session, order.slot] = _build_order_row(order)
-    yield from (found[key] for key in sorted(found))
+        rows[order.session, order.slot] = _build_order_row(order)
+    yield from (rows[key] for key in sorted(rows))
 
 
-def _build_stored_row(kept: KeptParty) -> PartyRow:
-    """Return a party of the command line."""
-    over = kept.state in _OVER
+def _build_stored_row(party: PartySummary) -> PartyRow:
+    """Return the row of a party without an order, from the command line."""
+    is_over = party.state in _FINAL_STATES
     return PartyRow(
-        session=kept.session,
-        slot=kept.slot,
-        title=kept.title,
-        state=kept.state,
-        group="ended" if over else "asks",
+        session=party.session,
+        slot=party.slot,
+        title=party.title,
+        state=party.state,
+        group="ended" if is_over else "asks",
         said=""
-        if over
+        if is_over
         else "The command line began it; it continues here with a table.",
     )
 
 
 def _build_order_row(files: PartyOrder) -> PartyRow:
-    status = files.status()
+    status, group = files.status(), "runs"
+    # a question is stored a moment before the status changes
+    is_asked = status.state is OrderState.WAITING or files.question() is not None
+    if is_asked or files.order().table is None:
+        group = "asks"
     return PartyRow(
         session=status.session,
         slot=status.slot,
         title=status.title,
         protocol=status.protocol,
         state=status.state.value,
-        group="ended" if status.is_over else _group(status, files),
+        group="ended" if status.is_over else group,
         said=_describe_status(status, files),
         since=status.changed_at,
     )
-
-
-def _group(status: OrderStatus, files: PartyOrder) -> str:
-    # a question is kept a moment before the status tells of it
-    is_asked = status.state is OrderState.WAITING or files.question() is not None
-    has_table = files.order().table is not None
-    return "asks" if is_asked or not has_table else "runs"
 
 
 def _describe_status(status: OrderStatus, files: PartyOrder) -> str:
@@ -166,13 +171,13 @@ def _describe_status(status: OrderStatus, files: PartyOrder) -> str:
 
 
 def post_card(request: Request) -> Response:
-    """Show whose card this is; trust it where somebody has compared the key."""
+    """Show a card; trust it if the form says that its key was compared."""
     desk, form = desk_of(request), form_of(request)
     try:
         text = pasted_or_named(form, "card", desk.tables)
         card = Card.read(text.encode())
         desk.own_home.trusted_institutions.check(card.name, card.key)
-        if not form.one("trust"):
+        if not form.get("trust"):
             key = fingerprint(card.key)
             return render_page(
                 request,
@@ -181,17 +186,17 @@ def post_card(request: Request) -> Response:
         desk.own_home.trusted_institutions.trust(card)
     except CoterieError as error:
         return show_parties(request, bad(error))
-    return to(request, "/")
+    return redirect_to(request, "/")
 
 
 def post_name(request: Request) -> Response:
-    """Give the institution of this home its name: once, as others trust it by that."""
-    name = form_of(request).one("name").strip()
+    """Name the institution of this home, once, since others trust it by that name."""
+    name = form_of(request).get("name").strip()
     try:
         OwnIdentity(desk_of(request).home).make(name)
     except CoterieError as error:
         return show_parties(request, bad(error))
-    return to(request, "/")
+    return redirect_to(request, "/")
 
 
 def get_card(request: Request) -> Response:

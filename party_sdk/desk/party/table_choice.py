@@ -1,9 +1,9 @@
-"""A table is chosen: which file, how it is read, and whether it fits the terms."""
+"""The page on which a table is chosen, and checked against the terms."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -25,17 +25,22 @@ from clustering_protocols.terms.terms import Terms
 from coterie_pages.desk_models import FieldGroup, TableScreen
 from coterie_pages.models import Banner, FormField, Screen
 from party_sdk.admission.table_admission import agreed_in
-from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
+from party_sdk.desk.party.addressed_party import AddressedParty, party_in
 from party_sdk.desk.responses import (
     Form,
     bad,
     desk_of,
     form_of,
     query_of,
+    redirect_to,
     render_page,
-    to,
 )
-from party_sdk.desk.tables.mapping_page import MappingPlace, field_of, mapping_of, mend
+from party_sdk.desk.tables.mapping_page import (
+    MappingContext,
+    field_of,
+    mapping_of,
+    mend,
+)
 from party_sdk.desk.tables.named_file import (
     csv_of,
     file_choice,
@@ -59,13 +64,13 @@ _USUAL_QUOTA: Final = "Most ids that another party may bring for each of your ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableForm:
-    """What a form says of a table.
+    """The fields of a form about a table.
 
-    columns: ticked ones; None where nobody was asked yet, which stands for all.
-    checked: whether it is to be held against the terms.
-    notify: addresses that the analyst is to tell, as they were typed.
-    limits: what the party decides alone, as it was typed; None where nobody was asked.
-    mapping: how the table is mended, as a hidden field has it; empty for as it was.
+    columns: ticked ones; None if the form did not ask, which stands for all.
+    checked: whether to check the table against the terms.
+    notify: addresses for notifications, as typed.
+    limits: the party's own decisions, as typed; None if the form did not ask.
+    mapping: the text of a hidden field; empty for the current mapping.
     """
 
     path: str
@@ -79,280 +84,276 @@ class TableForm:
 
     @classmethod
     def of(cls, form: Form, folder: Path) -> TableForm:
-        """Return what was chosen; a path counts from the folder of tables."""
-        path, seen = path_of(form, folder), bool(form.one("seen"))
-        ids = tuple(form.all("id"))
-        ticked = tuple(name for name in form.all("column") if name not in ids)
+        """Read a form; a relative path starts at the folder of tables."""
+        path, is_seen = path_of(form, folder), bool(form.get("seen"))
+        ids = tuple(form.get_all("id"))
+        ticked = tuple(name for name in form.get_all("column") if name not in ids)
         return cls(
             path=path,
             csv=csv_of(form),
             ids=ids,
-            columns=ticked if seen else None,
-            checked=seen,
-            notify=form.one("notify").strip(),
-            limits=typed_in(form) if form.one("limits") else None,
-            mapping=form.one("mapping"),
+            columns=ticked if is_seen else None,
+            checked=is_seen,
+            notify=form.get("notify").strip(),
+            limits=form_limits(form) if form.get("limits") else None,
+            mapping=form.get("mapping"),
         )
 
     @classmethod
-    def as_in(cls, earlier: AddressedParty) -> TableForm:
+    def as_in(cls, party: AddressedParty) -> TableForm:
         """Return the table of an earlier session, read and mended as it was there."""
-        order = earlier.order
-        if order is None or order.table is None:
+        order = party.order
+        if order is None or (table := order.table) is None:
             return cls(path="")
-        mapping = earlier.kept_mapping
+        mapping = party.current_mapping
         return cls(
-            path=order.table.path,
-            csv=shlex.join(order.table.csv),
-            ids=order.table.id_column,
-            columns=order.table.columns,
+            path=table.path,
+            csv=shlex.join(table.csv),
+            ids=table.id_column,
+            columns=table.columns,
             checked=True,
             notify=" ".join(order.notify),
             mapping="" if mapping is None else field_of(mapping),
         )
 
     def addresses(self) -> tuple[str, ...]:
-        """Return whom the analyst is to tell; :class:`InvalidParameters` if nobody can."""
-        found = tuple(dict.fromkeys(self.notify.replace(",", " ").split()))
-        for address in found:
+        """Return the addresses; :class:`InvalidParameters` if one is invalid."""
+        addresses = tuple(dict.fromkeys(self.notify.replace(",", " ").split()))
+        for address in addresses:
             check_address(address)
-        return found
+        return addresses
 
     def to_ordered_table(self) -> OrderedTable:
-        """Return the table as an order names it."""
+        """Return the table of an order."""
+        from party_sdk.tables.mapping import write_mapping
+
         if not self.path:
             raise InvalidData("Name a table.")
         if self.columns is not None and not self.columns:
             raise InvalidData("No column is ticked to be clustered.")
+        mapping = mapping_of(self.mapping)
         return OrderedTable(
             path=self.path,
             id_column=self.ids,
             columns=self.columns or (),
             csv=tuple(split_words(self.csv)),
-            mapping=self._mapping_text(),
+            mapping=None if mapping is None else write_mapping(mapping).decode(),
         )
-
-    def _mapping_text(self) -> str | None:
-        """Return the mapping as a file has it."""
-        from party_sdk.tables.mapping import write_mapping
-
-        mapping = mapping_of(self.mapping)
-        return None if mapping is None else write_mapping(mapping).decode()
 
 
 def get_table(request: Request) -> Response:
     """Show the files to choose from, or how the chosen one is read."""
-    kept = kept_of(request)
+    party = party_in(request)
     form = query_of(request)
-    chosen = TableForm.of(form, desk_of(request).tables)
-    if form.one("again") and (earlier := kept.last_time()):
-        chosen = TableForm.as_in(earlier)
-    return table_page(request, kept, chosen)
+    table_form = TableForm.of(form, desk_of(request).tables)
+    if form.get("again") and (previous := party.last_time()):
+        table_form = TableForm.as_in(previous)
+    return table_page(request, party, table_form)
 
 
 def post_order(request: Request) -> Response:
     """Place the order on a table that fits the terms."""
-    kept = kept_of(request)
-    chosen = TableForm.of(form_of(request), kept.desk.tables)
+    party = party_in(request)
+    table_form = TableForm.of(form_of(request), party.desk.tables)
     try:
-        terms = kept.terms()
-        table = order_table(chosen, terms, kept.slot)
-        named = kept.mend(table.to_spec())
-        if named.check_table(terms, kept.slot).problems:
-            return table_page(request, kept, chosen)
-        _place(kept, table, chosen)
+        terms = party.terms()
+        table = order_table(table_form, terms, party.slot)
+        spec = party.mend(table.to_spec())
+        if spec.check_table(terms, party.slot).problems:
+            return table_page(request, party, table_form)
+        order = party.order or Order(invitation=str(party.invitation))
+        usual = reset_limits(order.choices, read_policy(party.desk.home).sums_limit)
+        typed = typed_limits(party, table_form)
+        update = {
+            "table": table,
+            "choices": {**usual, **order_choices(typed)},
+            "ids_per_row": quota_of(typed),
+            "labels": party.labels,
+            "notify": table_form.addresses(),
+            "withdrawn": None,
+        }
+        place_order(party.desk.home, order.model_copy(update=update))
     except CoterieError as error:
-        return table_page(request, kept, chosen, bad(error))
-    return to(request, kept.address)
-
-
-def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None:
-    """Place an order, on the table that was chosen."""
-    before = kept.order or Order(invitation=str(kept.invitation))
-    usual = taken_back(before.choices, read_policy(kept.desk.home).sums_limit)
-    typed = typed_limits(kept, chosen)
-    update = {
-        "table": table,
-        "choices": {**usual, **chosen_of(typed)},
-        "ids_per_row": quota_of(typed),
-        "labels": kept.labels,
-        "notify": chosen.addresses(),
-        "withdrawn": None,
-    }
-    place_order(kept.desk.home, before.model_copy(update=update))
+        return table_page(request, party, table_form, bad(error))
+    return redirect_to(request, party.address)
 
 
 def table_page(
     request: Request,
-    kept: AddressedParty,
-    chosen: TableForm,
+    party: AddressedParty,
+    table_form: TableForm,
     notice: Banner | None = None,
 ) -> Response:
-    """Show what there is to choose, and how what was chosen is read."""
-    said, trouble = describe_reading(kept, chosen, _read)
-    order = kept.order
-    earlier = None if chosen.path or notice else kept.last_time()
+    """Show the files, and how the chosen one is read."""
+    reading, trouble = describe_reading(party, table_form, _read)
+    order = party.order
+    previous = None if table_form.path or notice else party.last_time()
     model = TableScreen(
         "desk/table.html.j2",
         place="table",
-        earlier="" if earlier is None else earlier.title(),
-        mapping=chosen.mapping,
-        notify=chosen.notify or " ".join(order.notify if order else ()),
-        choices=choices_of(kept, chosen),
-        **said,
+        earlier="" if previous is None else previous.title,
+        mapping=table_form.mapping,
+        notify=table_form.notify or " ".join(order.notify if order else ()),
+        choices=choices_of(party, table_form),
+        **reading,
     )
     return render_page(request, model, notice=notice or trouble)
 
 
 def describe_reading(
-    kept: AddressedParty,
-    chosen: TableForm,
+    party: AddressedParty,
+    table_form: TableForm,
     read: Callable[[AddressedParty, TableForm], dict[str, Any]],
 ) -> tuple[dict[str, Any], Banner | None]:
-    """Return what a page says of the files and of the chosen one, and what is wrong.
+    """Return the content of a page about the files and the chosen table, and its error.
 
-    read: says how the chosen table is read.
+    read: describes how the chosen table is read.
     """
-    said, trouble = dict(file_choice(kept.desk.tables, chosen.path, chosen.csv)), None
-    if chosen.path:
+    reading, trouble = (
+        dict(file_choice(party.desk.tables, table_form.path, table_form.csv)),
+        None,
+    )
+    if table_form.path:
         try:
-            said |= written_as(chosen.path, chosen.csv) | read(kept, chosen)
+            reading |= written_as(table_form.path, table_form.csv) | read(
+                party, table_form
+            )
         except CoterieError as error:
             trouble = bad(error)
     usual: dict[str, Any] = dict.fromkeys(("is_mapped", "mends", "described"), False)
-    usual |= {"title": kept.title(), "session": kept.session, "slot": kept.slot}
-    usual |= {"clustered": (), "linking": ()}
-    return usual | said, trouble
+    usual |= {"party": party, "clustered": (), "linking": ()}
+    return usual | reading, trouble
 
 
-def typed_limits(kept: AddressedParty, chosen: TableForm) -> Mapping[str, str]:
-    """Return what the party decides alone: as a form says, or the order before."""
-    if chosen.limits is not None:
-        return chosen.limits
-    return typed_before(kept.order)
+def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, str]:
+    """Return the party's own decisions from the form, or from the order."""
+    if table_form.limits is not None:
+        return table_form.limits
+    return ordered_limits(party.order)
 
 
-def choices_of(kept: AddressedParty, chosen: TableForm) -> FieldGroup:
-    """Return what the party decides alone, as a form shows it."""
-    terms = kept.terms()
+def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
+    """Return the fields of the party's own decisions."""
+    terms = party.terms()
     params = check_terms(terms)
-    admitted = read_policy(kept.desk.home).ids_per_row
-    needs = describe_quota(match_keys_at(terms, kept.slot), admitted)
-    counts = params.selects_rows and shares_rows(terms, kept.slot)
-    return shown_choices(typed_limits(kept, chosen), Quota(counts, needs))
+    admitted = read_policy(party.desk.home).ids_per_row
+    needs = describe_quota(match_keys_at(terms, party.slot), admitted)
+    counts = params.selects_rows and shares_rows(terms, party.slot)
+    return limit_fields(typed_limits(party, table_form), Quota(counts, needs))
 
 
-def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
-    """Return how a table is read, and with its columns chosen whether it fits."""
-    terms = kept.terms()
-    table = order_table(chosen, terms, kept.slot)
-    named = kept.mend(table.to_spec())
-    agreed = agreed_in(terms, kept.slot)
-    dictionary = agreed.dictionary
-    found = describe_table(
-        named,
-        chosen,
+def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
+    """Describe how a table is read and, once its columns are chosen, whether it fits."""
+    terms = party.terms()
+    table = order_table(table_form, terms, party.slot)
+    spec = party.mend(table.to_spec())
+    fields = agreed_in(terms, party.slot)
+    dictionary = fields.dictionary
+    reading = describe_table(
+        spec,
+        table_form,
         None if dictionary is None else dictionary.used.names,
-        lambda: named.check_table(terms, kept.slot),
-        lambda: named.examine(agreed),
-        agreed.match_columns,
+        lambda: spec.check_table(terms, party.slot),
+        lambda: spec.examine(fields),
+        fields.match_columns,
     )
-    return {**found, "mends": dictionary is not None}
+    return {**reading, "mends": dictionary is not None}
 
 
 def describe_table(
-    named: TableSpec,
-    chosen: TableForm,
+    table: TableSpec,
+    table_form: TableForm,
     described: Sequence[str] | None,
     check: Callable[[], CheckReport],
     look: Callable[[], CheckReport] | None = None,
     linking: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return how a table is read.
+    """Describe how a table is read.
 
-    described: the columns that are clustered, where that is settled.
-    check: returns what hinders the table, once its columns are chosen.
-    look: returns how it is read before; by default as it shows by itself.
-    linking: the columns of which match keys are made.
+    described: the clustered columns, if the terms settle them.
+    check: checks the table, once its columns are chosen.
+    look: examines it before; by default without terms.
+    linking: the columns of the match keys.
     """
     from party_sdk.tables import column_names
 
-    names = column_names(Path(named.path), named.options)
-    report = check() if chosen.checked else (look or named.examine)()
+    names = column_names(Path(table.path), table.options)
+    report = check() if table_form.checked else (look or table.examine)()
     if not report.columns:
-        read = named.examine()
+        read = table.examine()
         parts = ("rows", "not_read", "dialect", "columns")
         report = report.model_copy(update={part: getattr(read, part) for part in parts})
-    clustered = described or chosen.columns
+    clustered = described or table_form.columns
     if clustered is None:
         clustered = [name for name in names if name not in linking]
     sheet = report.dialect.get("sheet")
     return {
         "names": tuple(names),
-        "ids": tuple(name for name in names if name in chosen.ids),
-        "clustered": tuple(n for n in names if n in clustered and n not in chosen.ids),
+        "ids": tuple(name for name in names if name in table_form.ids),
+        "clustered": tuple(
+            n for n in names if n in clustered and n not in table_form.ids
+        ),
         "linking": tuple(name for name in names if name in linking),
         "report": report,
         "described": described is not None,
-        "checked": chosen.checked,
-        "warnings": tuple(_further(report)),
-        "is_mapped": named.table_mapping is not None,
+        "checked": table_form.checked,
+        # warnings that no problem repeats
+        "warnings": tuple(
+            warning
+            for warning in report.warnings
+            if not any(problem.what in warning for problem in report.problems)
+        ),
+        "is_mapped": table.table_mapping is not None,
         **({"sheet": str(sheet)} if sheet else {}),
     }
 
 
-def _further(report: CheckReport) -> Iterator[str]:
-    """Yield the warnings that say something else than the problems."""
-    for warning in report.warnings:
-        if not any(problem.what in warning for problem in report.problems):
-            yield warning
-
-
-def order_table(chosen: TableForm, terms: Terms, slot: str) -> OrderedTable:
-    """Return a table without a choice of columns where the dictionary makes it."""
+def order_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
+    """Return the table of an order; a dictionary decides on its columns."""
     if agreed_in(terms, slot).dictionary is not None:
-        chosen = replace(chosen, columns=None)
-    return chosen.to_ordered_table()
+        table_form = replace(table_form, columns=None)
+    return table_form.to_ordered_table()
 
 
 class Quota(NamedTuple):
-    """Whether others bring ids of one's rows, and why more have to be admitted."""
+    """Whether other parties bring ids, and why the limit must be raised."""
 
     counts: bool
     needs: str
 
 
-def typed_in(form: Form) -> dict[str, str]:
-    """Return the choices of a form, as they were typed."""
-    typed = {name: "true" for name in _TICKS if form.one(name)}
-    numbers = {name: form.one(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
+def form_limits(form: Form) -> dict[str, str]:
+    """Return the limits in a form, as typed."""
+    typed = {name: "true" for name in _TICKS if form.get(name)}
+    numbers = {name: form.get(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
     return typed | {name: text for name, text in numbers.items() if text}
 
 
-def typed_before(order: Order | None) -> dict[str, str]:
-    """Return what was decided for an order, as a form would send it."""
+def ordered_limits(order: Order | None) -> dict[str, str]:
+    """Return the limits of an order, as a form would send them."""
     if order is None:
         return {}
     typed = {name: "true" for name in _TICKS if order.choices.get(name)}
-    said = {SUMS_LIMIT: order.choices.get(SUMS_LIMIT), IDS_PER_ROW: order.ids_per_row}
+    limits = {SUMS_LIMIT: order.choices.get(SUMS_LIMIT), IDS_PER_ROW: order.ids_per_row}
     return typed | {
-        name: f"{each:g}" for name, each in said.items() if each is not None
+        name: f"{number:g}" for name, number in limits.items() if number is not None
     }
 
 
-def chosen_of(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return choices as an order holds them.
+def order_choices(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return typed limits as the choices of an order.
 
     Raises InvalidParameters if the share is no number from 0 to 1.
     """
-    chosen: dict[str, Any] = {name: True for name in _TICKS if name in typed}
+    choices: dict[str, Any] = {name: True for name in _TICKS if name in typed}
     if SUMS_LIMIT in typed:
-        chosen[SUMS_LIMIT] = _share(typed[SUMS_LIMIT])
-    return chosen
+        expected = "a share, from 0 to 1: type 0.5."
+        choices[SUMS_LIMIT] = _number(typed[SUMS_LIMIT], SUMS_LIMIT, expected, 1)
+    return choices
 
 
 def quota_of(typed: Mapping[str, str]) -> float | None:
-    """Return how many ids others may bring for each own row; None for as the policy says.
+    """Return how many ids others may bring for each own row; None for the policy's limit.
 
     Raises InvalidParameters if that is no number.
     """
@@ -361,10 +362,10 @@ def quota_of(typed: Mapping[str, str]) -> float | None:
     return _number(typed[IDS_PER_ROW], IDS_PER_ROW, "a number, from 0: type 12.")
 
 
-def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """Return the limits of an order before as the policy has them, with its share.
+def reset_limits(before: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """Return the policy's values for the limits of an earlier order.
 
-    A party that continues keeps the choices that nobody names.
+    Without them a party that continues would keep its earlier choices.
     """
     return {
         name: share if name == SUMS_LIMIT else False
@@ -373,8 +374,8 @@ def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
     }
 
 
-def shown_choices(typed: Mapping[str, str], quota: Quota) -> FieldGroup:
-    """Return the part of a form that asks for them."""
+def limit_fields(typed: Mapping[str, str], quota: Quota) -> FieldGroup:
+    """Return the fields of the limits."""
     ticks = [
         FormField(
             name=name,
@@ -387,8 +388,8 @@ def shown_choices(typed: Mapping[str, str], quota: Quota) -> FieldGroup:
     ]
     numbers = [_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed)]
     if quota.counts:
-        asked = _ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed)
-        numbers.append(asked.model_copy(update={"wrong": quota.needs}))
+        field = _ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed)
+        numbers.append(field.model_copy(update={"wrong": quota.needs}))
     return FieldGroup(
         title="Limits that hold for this session alone",
         note="Leave them as they are unless a message names one of them.",
@@ -397,7 +398,7 @@ def shown_choices(typed: Mapping[str, str], quota: Quota) -> FieldGroup:
 
 
 def limit_in(sentence: str) -> str:
-    """Return the first choice that a sentence names; empty if it names none."""
+    """Return the first choice that a sentence names, or an empty text."""
     return next((name for name in CHOICES if name in sentence), "")
 
 
@@ -411,58 +412,51 @@ def _ask_number(name: str, sentence: str, typed: Mapping[str, str]) -> FormField
     )
 
 
-def _share(text: str) -> float:
-    what = "a share, from 0 to 1: type 0.5."
-    return _number(text, SUMS_LIMIT, what, largest=1)
-
-
-def _number(text: str, name: str, what: str, largest: float = inf) -> float:
+def _number(text: str, name: str, expected: str, largest: float = inf) -> float:
     try:
         number = float(text.replace(",", "."))
     except ValueError:
         number = -1.0
     if not 0 <= number <= largest:
-        raise InvalidParameters(f"{name!r} is {what}")
+        raise InvalidParameters(f"{name!r} is {expected}")
     return number
 
 
 def get_mapping(request: Request) -> Response:
-    """Show the choice of the table: a mapping is one of a table."""
-    return to(request, f"{kept_of(request).address}/table")
+    """Redirect to the choice of the table, to which a mapping belongs."""
+    return redirect_to(request, f"{party_in(request).address}/table")
 
 
 def post_mapping(request: Request) -> Response:
     """Draft a mapping, or try the one of the form on the table."""
-    kept, form = kept_of(request), form_of(request)
-    chosen = TableForm.of(form, kept.desk.tables)
+    party, form = party_in(request), form_of(request)
+    table_form = TableForm.of(form, party.desk.tables)
     try:
-        said, trouble = mend(form, _find_place(kept))
+        content, trouble = mend(form, _mapping_place(party))
     except CoterieError as error:
-        return table_page(request, kept, chosen, bad(error))
+        return table_page(request, party, table_form, bad(error))
     model = Screen(
         "desk/mapping.html.j2",
         dictionary="",
         notify="",
-        title=kept.title(),
-        session=kept.session,
-        slot=kept.slot,
-        choices=choices_of(kept, chosen),
-        **said,
+        party=party,
+        choices=choices_of(party, table_form),
+        **content,
     )
     return render_page(request, model, notice=trouble)
 
 
-def _find_place(kept: AddressedParty) -> MappingPlace:
-    terms = kept.terms()
-    schema = agreed_in(terms, kept.slot).dictionary
+def _mapping_place(party: AddressedParty) -> MappingContext:
+    terms = party.terms()
+    schema = agreed_in(terms, party.slot).dictionary
     if schema is None:
         raise NotReady("The terms of this session have no dictionary.")
-    return MappingPlace(
-        address=f"{kept.address}/mapping",
+    return MappingContext(
+        address=f"{party.address}/mapping",
         schema=schema,
-        check=lambda named: named.check_table(terms, kept.slot),
-        folder=kept.desk.tables,
-        kept=kept.kept_mapping,
+        check=lambda table: table.check_table(terms, party.slot),
+        folder=party.desk.tables,
+        current=party.current_mapping,
     )
 
 
@@ -470,25 +464,23 @@ def post_rehearsal(request: Request) -> Response:
     """Play the session with the table and made-up others; nothing is sent."""
     from party_sdk.lab.rehearsal import rehearse
 
-    kept = kept_of(request)
-    chosen = TableForm.of(form_of(request), kept.desk.tables)
+    party = party_in(request)
+    table_form = TableForm.of(form_of(request), party.desk.tables)
     try:
-        terms = kept.terms()
-        ordered = order_table(chosen, terms, kept.slot)
-        table = kept.mend(ordered.to_spec())
-        data = table.open(agreed_in(terms, kept.slot))
-        choices = chosen_of(typed_limits(kept, chosen))
-        choices.setdefault(SUMS_LIMIT, read_policy(kept.desk.home).sums_limit)
-        found = rehearse(terms, kept.slot, data, choices)
+        terms = party.terms()
+        ordered = order_table(table_form, terms, party.slot)
+        table = party.mend(ordered.to_spec())
+        data = table.open(agreed_in(terms, party.slot))
+        choices = order_choices(typed_limits(party, table_form))
+        choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
+        rehearsal = rehearse(terms, party.slot, data, choices)
     except CoterieError as error:
-        return table_page(request, kept, chosen, bad(error))
+        return table_page(request, party, table_form, bad(error))
     page = Screen(
         "desk/rehearsal.html.j2",
-        title=kept.title(),
-        session=kept.session,
-        slot=kept.slot,
-        chosen=chosen,
-        choices=choices_of(kept, chosen),
-        played=found,
+        party=party,
+        chosen=table_form,
+        choices=choices_of(party, table_form),
+        played=rehearsal,
     )
     return render_page(request, page)

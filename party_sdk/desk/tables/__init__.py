@@ -1,1 +1,1 @@
-"""Tables at the desk: looked at, mended and kept, before any session and in one."""
+"""Pages of tables: reading and mending them, in a session or before one."""

@@ -1,4 +1,4 @@
-"""One page mends a table: a mapping is drafted, tried on the table, and changed."""
+"""The page that mends a table: a mapping is drafted, tried on the table, and changed."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal
     from party_sdk.tables.mapping import ColumnMapping, TableMapping
 
-NOTHING: Final = "-"
-"""Stands for no column that names rows, where somebody said so."""
+NO_ID_COLUMN: Final = "-"
+"""The choice of no id column."""
 _ROWS: Final = 5
-MOST_FIELDS: Final = 150
-"""Variables of a form; more are mapped in a file."""
-_MOST_CELLS: Final = 30
-_MOST_CANDIDATES: Final = 60
-_SAME, _NONE, _LEVEL = "=", "-", "level:"
+MAX_FIELDS: Final = 150
+"""Most variables of a form; more are mapped in a file."""
+_MAX_CELLS: Final = 30
+_MAX_CANDIDATES: Final = 60
+_AS_WRITTEN, _NONE, _LEVEL = "=", "-", "level:"
 _NUMBERS: Final = frozenset({"number", "integer"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MappingPlace:
-    """Where a table is mended.
+class MappingContext:
+    """The context in which a table is mended.
 
     address: of the page, below the root.
-    schema: the dictionary that counts.
-    check: returns what hinders a table.
-    kept: the mapping that holds so far, if one is kept.
+    schema: the dictionary that the table has to fit.
+    check: checks a table.
+    current: the mapping in force, or None.
     folder: where relative paths start.
     """
 
@@ -51,74 +51,78 @@ class MappingPlace:
     schema: Schema
     check: Callable[[TableSpec], CheckReport]
     folder: Path
-    kept: TableMapping | None = None
+    current: TableMapping | None = None
 
 
-def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None]:
-    """Return what the page says of a table and its mapping, and what is wrong.
+def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | None]:
+    """Return the content of the page about a table and its mapping, and its error.
 
     Raises InvalidData if the table cannot be read at all.
     """
-    from party_sdk.tables import Dialect, ReadOptions
+    from party_sdk.tables import Dialect, ReadOptions, first_rows
     from party_sdk.tables.drafts import propose
+    from party_sdk.tables.mapping import TableMapping
 
-    if len(place.schema.used.names) > MOST_FIELDS:
+    if len(context.schema.used.names) > MAX_FIELDS:
         raise InvalidData(
-            f"The dictionary has more than {MOST_FIELDS} variables: write the mapping in "
+            f"The dictionary has more than {MAX_FIELDS} variables: write the mapping in "
             "a file (coterie table --propose)."
         )
-    path, csv = path_of(form, place.folder), csv_of(form)
+    path, csv = path_of(form, context.folder), csv_of(form)
     ids = ids_of(form)
     dialect = Dialect.parse(split_words(csv))
-    base, trouble = _base_of(form, place), None
+    base, trouble = _base_of(form, context), None
     plain = ReadOptions(
         id_column=tuple(base.source_of(name) for name in ids) if base else ids,
         dialect=dialect,
-        mapping=None if base is None else _file_part(base),
+        mapping=None if base is None else TableMapping(file=base.file),
     )
-    drafted = propose(path, plain, place.schema.used)
+    drafted = propose(path, plain, context.schema.used)
+    candidates = drafted.columns[0].candidates if drafted.columns else ()
+    names = dict.fromkeys([*ids, *drafted.unused, *sorted(candidates)])
+    titles, rows = first_rows(Path(path), plain, _ROWS)
     mapping = base or drafted.to_mapping()
-    if form.one("shown"):
+    if form.get("shown"):
         try:
             mapping = read_mapping_form(form, mapping)
         except InvalidData as error:
             trouble = bad(error)
-    named = TableSpec(
+    spec = TableSpec(
         path=path, options=ReadOptions(id_column=ids, dialect=dialect, mapping=mapping)
     )
-    report = place.check(named)
+    report = context.check(spec)
     variables = tuple(lines_of(drafted, mapping))
-    said = {
-        "place": place.address,
+    content = {
+        "place": context.address,
         "path": path,
         "csv": csv,
         "ids": ids,
         "mapping": field_of(mapping),
         "variables": variables,
-        "before": _first_rows(path, plain),
-        "after": _prepared_rows(named, place.schema),
+        "before": RowsPreview(names=tuple(titles), rows=tuple(map(tuple, rows))),
+        "after": _prepared_rows(spec, context.schema),
         "rows": report.counted_rows,
         "lines": " ".join(map(str, mapping.leave_out.lines)),
         "omitted": write_omitted(mapping),
-        "columns": _names_of(drafted, ids),
+        "columns": tuple(names),
         "fits": not report.problems
         and trouble is None
         and all(cell.chosen for line in variables for cell in line.cells),
         "problems": report.sentences,
         "warnings": report.warnings,
     }
-    return said, trouble
+    return content, trouble
 
 
 def ids_of(form: Form) -> tuple[str, ...]:
-    """Return the columns that name rows; none where a form says that nothing does."""
-    return tuple(name for name in form.all("id") if name not in {"", NOTHING})
+    """Return the id columns in a form; none if it says that there is none."""
+    return tuple(name for name in form.get_all("id") if name not in {"", NO_ID_COLUMN})
 
 
 def mapping_of(text: str) -> TableMapping | None:
-    """Return the mapping in a hidden field, which is one line; None of an empty one.
+    """Return the mapping in a hidden field, or None if it is empty.
 
-    Raises InvalidData if it is none.
+    Raises InvalidData if the field holds something else.
     """
     from party_sdk.tables.mapping import parse_json
 
@@ -126,54 +130,35 @@ def mapping_of(text: str) -> TableMapping | None:
 
 
 def field_of(mapping: TableMapping) -> str:
-    """Return a mapping as a hidden field has it."""
+    """Return a mapping as one line for a hidden field."""
     return mapping.model_dump_json(exclude_defaults=True, by_alias=True)
 
 
-def _base_of(form: Form, place: MappingPlace) -> TableMapping | None:
-    """Return the mapping that a form begins with: its own, that of a file, or the kept."""
+def _base_of(form: Form, page: MappingContext) -> TableMapping | None:
+    """Return the mapping with which a form begins: its own, a file's, or the current."""
     from party_sdk.tables.mapping import read_mapping
 
-    if text := form.one("mapping"):
+    if text := form.get("mapping"):
         return mapping_of(text)
-    if file := path_of(form, place.folder, "file"):
+    if file := path_of(form, page.folder, "file"):
         return read_mapping(Path(file))
-    return place.kept
+    return page.current
 
 
-def _file_part(mapping: TableMapping) -> TableMapping:
-    from party_sdk.tables.mapping import TableMapping
-
-    return TableMapping(file=mapping.file)
-
-
-def _names_of(drafted: Proposal, ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the table, those that name rows too."""
-    known = drafted.columns[0].candidates if drafted.columns else ()
-    return tuple(dict.fromkeys([*ids, *drafted.unused, *sorted(known)]))
-
-
-def _first_rows(path: str, options: Any) -> RowsPreview:
-    from party_sdk.tables import first_rows
-
-    names, rows = first_rows(Path(path), options, _ROWS)
-    return RowsPreview(names=tuple(names), rows=tuple(map(tuple, rows)))
-
-
-def _prepared_rows(named: TableSpec, schema: Schema) -> RowsPreview:
-    """Return the first rows as the dictionary has them; nothing where problems are."""
+def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
+    """Return the first rows as the dictionary describes them; none with problems."""
     from party_sdk.tables import examine
 
-    options = replace(named.options, schema=schema.used)
+    options = replace(table.options, schema=schema.used)
     try:
-        _, table = examine(named.path, options)
+        _, read = examine(table.path, options)
     except CoterieError:
         return RowsPreview()
-    return RowsPreview() if table is None else preview_of(table)
+    return RowsPreview() if read is None else preview_of(read)
 
 
 def preview_of(table: Table) -> RowsPreview:
-    """Return the first rows of a table as people read them."""
+    """Return the first rows of a table, formatted for people."""
     first = np.arange(min(_ROWS, table.n_rows), dtype=np.int64)
     fields = [column.field for column in table.described]
     return RowsPreview(
@@ -199,81 +184,76 @@ def _format_value(value: float, field: Field | None) -> str:
 
 
 def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSource]:
-    """Yield the variables as a mapping has them, beside what was found in the table."""
+    """Yield the variables of a mapping, each with its column in the table, if any."""
     for column in drafted.columns:
-        said = mapping.columns.get(column.name)
-        yield _line(column, said, _source_of(column, mapping))
-
-
-def _source_of(column: ColumnProposal, mapping: TableMapping) -> str:
-    """Return what a variable comes from; empty where the table has no such column."""
-    source = mapping.source_of(column.name)
-    return source if source in column.candidates else ""
+        source = mapping.source_of(column.name)
+        column_mapping = mapping.columns.get(column.name)
+        yield _line(
+            column, column_mapping, source if source in column.candidates else ""
+        )
 
 
 def _line(
-    column: ColumnProposal, said: ColumnMapping | None, source: str
+    column: ColumnProposal, column_mapping: ColumnMapping | None, source: str
 ) -> VariableSource:
     from party_sdk.tables.mapping import ColumnMapping
 
-    plain = said or ColumnMapping()
+    plain = column_mapping or ColumnMapping()
     is_drafted = source == (column.source or "")
     cells = column.cells if is_drafted else ()
-    shown = tuple(
+    lines = tuple(
         CellLine(text=cell.text, n_rows=cell.count, chosen=_find_option(cell, plain))
-        for cell in cells[:_MOST_CELLS]
+        for cell in cells[:_MAX_CELLS]
     )
     has_two = is_drafted and bool(column.two_readings) and not plain.says_signs
     limits = any(cell.is_limit for cell in cells)
+    candidates = column.candidates[:_MAX_CANDIDATES]
+    if source and source not in candidates:
+        candidates = (source, *candidates)
     return VariableSource(
         found=column,
         said=plain,
         source=source,
         is_drafted=is_drafted,
-        candidates=_shown_candidates(column, source),
+        candidates=candidates,
         conversions=tuple(_conversions_for(column)),
-        cells=shown,
-        more_cells=max(0, len(cells) - _MOST_CELLS),
+        cells=lines,
+        more_cells=max(0, len(cells) - _MAX_CELLS),
         options=tuple(_options_of(column)),
         asks=not source
         or (limits and plain.limits is None)
         or has_two
-        or not all(cell.chosen for cell in shown),
+        or not all(cell.chosen for cell in lines),
     )
 
 
-def _shown_candidates(column: ColumnProposal, source: str) -> tuple[str, ...]:
-    """Return the columns to choose from: of very many the nearest."""
-    near = column.candidates[:_MOST_CANDIDATES]
-    return near if not source or source in near else (source, *near)
-
-
 def _conversions_for(column: ColumnProposal) -> Iterator[str]:
-    """Yield the conversions into a variable's unit, those of its name first."""
+    """Yield the conversions into a variable's unit, those for its name first."""
     if column.type not in _NUMBERS:
         return
-    about = f"{column.name} {column.title}"
-    wanted = column.unit.casefold().replace(" ", "")
-    known = [
-        each
-        for each in CONVERSIONS
-        if each.quantity and each.second.casefold() == wanted
+    text = f"{column.name} {column.title}"
+    unit = column.unit.casefold().replace(" ", "")
+    conversions = [
+        conversion
+        for conversion in CONVERSIONS
+        if conversion.quantity and conversion.second.casefold() == unit
     ]
-    for each in sorted(known, key=lambda found: not found.matches(about)):
-        yield each.name
+    for conversion in sorted(
+        conversions, key=lambda conversion: not conversion.matches(text)
+    ):
+        yield conversion.name
 
 
-def _find_option(cell: LevelProposal, said: ColumnMapping) -> str:
-    """Return the option that holds for a text."""
-    if cell.text in said.levels:
-        return f"{_LEVEL}{said.levels[cell.text]}"
-    if cell.text in said.missing:
+def _find_option(cell: LevelProposal, mapping: ColumnMapping) -> str:
+    if cell.text in mapping.levels:
+        return f"{_LEVEL}{mapping.levels[cell.text]}"
+    if cell.text in mapping.missing:
         return _NONE
-    return "" if cell.perhaps else _SAME
+    return "" if cell.perhaps else _AS_WRITTEN
 
 
 def _options_of(column: ColumnProposal) -> Iterator[Option]:
-    yield Option(value=_SAME, text="as it is")
+    yield Option(value=_AS_WRITTEN, text="as it is")
     yield Option(value=_NONE, text="no value")
     levels = column.levels or (("yes", "no") if column.type == "boolean" else ())
     for level in levels:
@@ -281,67 +261,69 @@ def _options_of(column: ColumnProposal) -> Iterator[Option]:
 
 
 def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
-    """Return what a form says, over a mapping that says the rest.
+    """Return a mapping with the changes of a form.
 
-    Raises InvalidData if that contradicts itself; the sentence names no cell.
+    Raises InvalidData if it contradicts itself; the sentence names no cell.
     """
     from party_sdk.tables.mapping import TableMapping
 
     columns: dict[str, Any] = {}
-    for number, name in enumerate(form.all("field")):
-        source = form.one(f"source.{number}")
+    for number, name in enumerate(form.get_all("field")):
+        source = form.get(f"source.{number}")
         if not source:
             continue
-        before = base.columns.get(name)
-        said = _read_column(form, number, before)
+        base_column = base.columns.get(name)
+        fields = _read_column(form, number, base_column)
         if source != name:
-            said["source"] = source
-        if said:
-            columns[name] = said
-    shown = set(form.all("field"))  # a column of ids is none of them
-    columns |= {name: said for name, said in base.columns.items() if name not in shown}
-    said = {
+            fields["source"] = source
+        if fields:
+            columns[name] = fields
+    names = set(form.get_all("field"))  # a column of ids is none of them
+    columns |= {
+        name: fields for name, fields in base.columns.items() if name not in names
+    }
+    fields = {
         "file": base.file,
         "columns": columns,
         "leave_out": {
-            "lines": _read_lines(form.one("lines")),
-            "values": _read_omitted(form.one("omitted")),
+            "lines": _read_lines(form.get("lines")),
+            "values": _read_omitted(form.get("omitted")),
         },
     }
     try:
-        return TableMapping.model_validate(said)
+        return TableMapping.model_validate(fields)
     except ValidationError as error:
         finding = error.errors(include_input=False, include_url=False)[0]
-        place = [str(part) for part in finding["loc"][:2]]
-        raise InvalidData(f"{': '.join(place)}: {in_words(finding)}.") from None
+        path = [str(part) for part in finding["loc"][:2]]
+        raise InvalidData(f"{': '.join(path)}: {in_words(finding)}.") from None
 
 
-def _read_column(
-    form: Form, number: int, before: ColumnMapping | None
-) -> dict[str, Any]:
-    """Return what a form says of one column, beside texts that it does not show."""
-    levels = {} if before is None else dict(before.levels)
-    missing = [] if before is None else list(before.missing)
-    pairs = zip(form.all(f"text.{number}"), form.all(f"cell.{number}"), strict=False)
-    for text, chosen in pairs:
+def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[str, Any]:
+    """Return one column's mapping in a form, with the cells that the form does not show."""
+    levels = {} if base is None else dict(base.levels)
+    missing = [] if base is None else list(base.missing)
+    pairs = zip(
+        form.get_all(f"text.{number}"), form.get_all(f"cell.{number}"), strict=False
+    )
+    for text, option in pairs:
         levels.pop(text, None)
         missing = [code for code in missing if code != text]
-        if chosen == _NONE:
+        if option == _NONE:
             missing.append(text)
-        elif chosen.startswith(_LEVEL):
-            levels[text] = chosen.removeprefix(_LEVEL)
-    said: dict[str, Any] = {"levels": levels, "missing": missing}
+        elif option.startswith(_LEVEL):
+            levels[text] = option.removeprefix(_LEVEL)
+    parts: dict[str, Any] = {"levels": levels, "missing": missing}
     for part in ("factor", "offset"):
-        said[part] = _read_number(form.one(f"{part}.{number}"), part)
+        parts[part] = _read_number(form.get(f"{part}.{number}"), part)
     for part in ("convert", "limits", "minus"):
-        said[part] = form.one(f"{part}.{number}")
-    # a blank parts thousands: it is no empty field
-    said["thousands"], _, said["decimal"] = form.one(f"written.{number}").rpartition(
+        parts[part] = form.get(f"{part}.{number}")
+    # a blank separates thousands, so the field is not stripped
+    parts["thousands"], _, parts["decimal"] = form.get(f"written.{number}").rpartition(
         "_"
     )
-    said["dates"] = form.one(f"dates.{number}").split()
+    parts["dates"] = form.get(f"dates.{number}").split()
     return {
-        part: value for part, value in said.items() if value not in ("", [], {}, None)
+        part: value for part, value in parts.items() if value not in ("", [], {}, None)
     }
 
 
@@ -362,17 +344,17 @@ def _read_lines(text: str) -> Sequence[int]:
 
 
 def _read_omitted(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    cells: dict[str, list[str]] = {}
     for line in filter(str.strip, text.splitlines()):
-        name, sign, cell = line.partition("=")
+        name, sign, value = line.partition("=")
         if not sign:
             raise InvalidData("Rows to leave out by a cell: Column = cell, one a line.")
-        found.setdefault(name.strip(), []).append(cell.strip())
-    return found
+        cells.setdefault(name.strip(), []).append(value.strip())
+    return cells
 
 
 def write_omitted(mapping: TableMapping) -> str:
-    """Return the cells by which rows are left out, as a form has them."""
+    """Return the cells by which rows are left out, as text of a form."""
     return "\n".join(
         f"{name} = {cell}"
         for name, cells in mapping.leave_out.values.items()

@@ -1,11 +1,11 @@
-"""A file as a form names it: its path, its sheet, and where the names of columns stand."""
+"""A file in a form: its path, its sheet, and the row of its column names."""
 
 from __future__ import annotations
 
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,16 +23,16 @@ _MOST_BYTES: Final = 65_536
 
 
 def pasted_or_named(form: Form, field: str, folder: Path) -> str:
-    """Return what was pasted into a field, or the text of the file beside it.
+    """Return the text in a field, or in the file that the form names.
 
-    Raises InvalidParameters if there is neither, or no such file.
+    Raises InvalidParameters if there is neither, or the file cannot be read.
     """
-    text, named = form.one(field).strip(), form.one("file").strip()
+    text, file_name = form.get(field).strip(), form.get("file").strip()
     if text:
         return text
-    if not named:
+    if not file_name:
         raise InvalidParameters(f"Paste the {field}, or name its file.")
-    path = folder / Path(named).expanduser()
+    path = folder / Path(file_name).expanduser()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with os.fdopen(descriptor, errors="replace") as file:
@@ -44,19 +44,19 @@ def pasted_or_named(form: Form, field: str, folder: Path) -> str:
 
 
 def path_of(form: Form, folder: Path, name: str = "path") -> str:
-    """Return the path in a field; it counts from the folder of tables."""
-    path = form.one(name).strip()
+    """Return the path in a field, relative to the folder of tables."""
+    path = form.get(name).strip()
     return str(folder / Path(path).expanduser()) if path else ""
 
 
 def csv_of(form: Form) -> str:
-    """Return how a file is written, with the sheet and the header row of their fields."""
-    words = split_words(form.one("csv"))
+    """Return the dialect of a file, with the sheet and header row from their fields."""
+    words = split_words(form.get("csv"))
     for name in _BY_FIELDS:
         if name not in form.fields:
             continue
         words = [word for word in words if not word.startswith(f"{name}=")]
-        if value := form.one(name).strip():
+        if value := form.get(name).strip():
             words.append(f"{name}={value}")
     return shlex.join(words)
 
@@ -73,31 +73,26 @@ def split_words(csv: str) -> list[str]:
 
 
 def word_of(csv: str, name: str) -> str:
-    """Return what a field says of one part of how a file is written; empty for nothing."""
-    found = (
+    """Return one part of a dialect, or an empty text."""
+    values = (
         w.removeprefix(f"{name}=") for w in split_words(csv) if w.startswith(f"{name}=")
     )
-    return next(found, "")
-
-
-def sheets_of(path: str) -> Sequence[str]:
-    """Return the sheets of a file; none where it has no sheets."""
-    from party_sdk.tables import sheet_names
-
-    return sheet_names(Path(path))
+    return next(values, "")
 
 
 def written_as(path: str, csv: str) -> dict[str, Any]:
-    """Return the sheets of a file, and what was said of sheet and header row."""
+    """Return the sheets of a file, with the chosen sheet and header row."""
+    from party_sdk.tables import sheet_names
+
     return {
-        "sheets": sheets_of(path),
+        "sheets": sheet_names(Path(path)),
         "sheet": word_of(csv, "sheet"),
         "skip": word_of(csv, "skip"),
     }
 
 
 def file_choice(folder: Path, path: str, csv: str) -> dict[str, Any]:
-    """Return what a page says of the file that is chosen, before it is read."""
+    """Return the content of a page about the chosen file, before it is read."""
     return {
         "folder": str(folder),
         "files": tuple(files_in(folder)),
@@ -115,11 +110,11 @@ def file_choice(folder: Path, path: str, csv: str) -> dict[str, Any]:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder that may be tables, by name."""
+    """Yield the possible tables in a folder, by name."""
     try:
-        found = sorted(folder.iterdir())
+        paths = sorted(folder.iterdir())
     except OSError:
-        found = []
-    for path in found:
+        paths = []
+    for path in paths:
         if path.suffix.lower() in _ENDINGS and path.is_file():
             yield path

@@ -1,4 +1,4 @@
-"""Tables of this home, before any invitation: looked at, and mended for a dictionary."""
+"""Pages of this home's tables: reading, mending and trying one before any invitation."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from party_sdk.desk.responses import (
     file,
     form_of,
     query_of,
+    redirect_to,
     render_page,
-    to,
 )
 from party_sdk.desk.tables.mapping_page import (
-    NOTHING,
-    MappingPlace,
+    NO_ID_COLUMN,
+    MappingContext,
     ids_of,
     mapping_of,
     mend,
@@ -57,8 +57,8 @@ def get_tables(request: Request) -> Response:
 
 
 def get_mapping(request: Request) -> Response:
-    """Show the choice of a table: a mapping is one of a table."""
-    return to(request, TABLES)
+    """Redirect to the choice of a table, to which a mapping belongs."""
+    return redirect_to(request, TABLES)
 
 
 def post_mapping(request: Request) -> Response:
@@ -66,21 +66,21 @@ def post_mapping(request: Request) -> Response:
     form, folder = form_of(request), desk_of(request).tables
     try:
         path = path_of(form, folder, "dictionary")
-        said, trouble = mend(form, _find_place(_read_dictionary(path), folder))
+        content, trouble = mend(form, _find_place(_read_dictionary(path), folder))
     except CoterieError as error:
         return _page(request, form, bad(error))
-    nowhere = {"title": "", "session": "", "slot": "", "notify": "", "choices": None}
-    page = Screen("desk/mapping.html.j2", dictionary=path, **nowhere, **said)
+    fields = {"dictionary": path, "party": None, "notify": "", "choices": None}
+    page = Screen("desk/mapping.html.j2", **fields, **content)
     return render_page(request, page, notice=trouble)
 
 
 def post_file(request: Request) -> Response:
-    """Return the mapping as a file: none is kept at home before it takes part."""
+    """Return the mapping as a file, since the home stores it only for a party."""
     from party_sdk.tables.mapping import TableMapping, write_mapping
 
     form = form_of(request)
-    mapping = mapping_of(form.one("mapping")) or TableMapping()
-    name = f"{Path(form.one('path')).stem or 'table'}.mapping.toml"
+    mapping = mapping_of(form.get("mapping")) or TableMapping()
+    name = f"{Path(form.get('path')).stem or 'table'}.mapping.toml"
     return file(write_mapping(mapping), name, "application/toml")
 
 
@@ -104,20 +104,20 @@ def post_trial(request: Request) -> Response:
 
 
 def post_trial_labels(request: Request) -> Response:
-    """Return the labels of a trial, which gives the same ones each time."""
+    """Return the labels of a trial, which is deterministic."""
     from party_sdk.results.label_files import write_labels
 
     form = form_of(request)
     try:
-        path, trial = _try(request, form)
+        table_path, trial = _try(request, form)
     except CoterieError as error:
         return _page(request, form, bad(error))
-    name = f"{Path(path).stem}-labels.csv"
+    name = f"{Path(table_path).stem}-labels.csv"
     source, labels = trial.source, trial.session.whole.labels
     with TemporaryDirectory() as folder:
-        written = Path(folder) / name
-        write_labels(written, labels, source.ids, source.naming, {})
-        return file(written.read_bytes(), name, "text/csv")
+        path = Path(folder) / name
+        write_labels(path, labels, source.ids, source.naming, {})
+        return file(path.read_bytes(), name, "text/csv")
 
 
 def _try(request: Request, form: Form) -> tuple[str, Trial]:
@@ -131,7 +131,6 @@ def _try(request: Request, form: Form) -> tuple[str, Trial]:
 
 
 def _read_dictionary(path: str) -> Schema:
-    """Return a dictionary from its file, which is JSON or a table of variables."""
     from party_sdk.tables.variables import read_draft
 
     if not path:
@@ -139,44 +138,46 @@ def _read_dictionary(path: str) -> Schema:
     return read_draft(Path(path)).schema()
 
 
-def _find_place(schema: Schema, folder: Path) -> MappingPlace:
-    def check(named: TableSpec) -> CheckReport:
-        table = replace(named, options=replace(named.options, schema=schema.used))
+def _find_place(schema: Schema, folder: Path) -> MappingContext:
+    def check(spec: TableSpec) -> CheckReport:
+        table = replace(spec, options=replace(spec.options, schema=schema.used))
         report = table.examine()
         # which preparation meets gaps and words is agreed in a session
-        told = [w for w in report.warnings if not w.startswith("Refused as long")]
-        return report.model_copy(update={"warnings": tuple(told)})
+        warnings = [w for w in report.warnings if not w.startswith("Refused as long")]
+        return report.model_copy(update={"warnings": tuple(warnings)})
 
-    return MappingPlace(address=MAPPING, schema=schema, check=check, folder=folder)
+    return MappingContext(address=MAPPING, schema=schema, check=check, folder=folder)
 
 
 def _page(request: Request, form: Form, notice: Banner | None = None) -> Response:
     folder = desk_of(request).tables
-    said: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     try:
         path, csv = path_of(form, folder), csv_of(form)
-        said = file_choice(folder, path, csv)
+        content = file_choice(folder, path, csv)
         if path:
-            said |= _read(path, csv, form)
+            content |= _read(path, csv, form)
     except CoterieError as error:
         notice = notice or bad(error)
-    said = file_choice(folder, "", "") | said
+    content = file_choice(folder, "", "") | content
     usual = {"is_named": False, "first": RowsPreview()}
-    named = form.one("dictionary").strip()
-    model = TableScreen("desk/own-table.html.j2", dictionary=named, **{**usual, **said})
+    dictionary = form.get("dictionary").strip()
+    model = TableScreen(
+        "desk/own-table.html.j2", dictionary=dictionary, **{**usual, **content}
+    )
     return render_page(request, model, notice=notice)
 
 
 def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
-    """Return how a table is read, as it shows by itself.
+    """Describe how a table is read, without terms.
 
-    Ranges and rows are shown once it is said which column names the rows.
+    Ranges and rows are shown once the id column is named.
     """
     from party_sdk.tables import Dialect, ReadOptions, column_names, first_rows
 
-    said = written_as(path, csv)
-    if len(said["sheets"]) > 1 and not said["sheet"]:
-        return said
+    content = written_as(path, csv)
+    if len(content["sheets"]) > 1 and not content["sheet"]:
+        return content
     dialect = Dialect.parse(split_words(csv))
     names = column_names(Path(path), ReadOptions(dialect=dialect))
     options = ReadOptions(
@@ -185,15 +186,15 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
         allow=("running-number", "totals-row"),
     )
     report = TableSpec(path=path, options=options).examine()
-    is_named = bool(options.id_column) or NOTHING in form.all("id")
-    shown, rows = first_rows(Path(path), options) if is_named else ([], [])
+    is_named = bool(options.id_column) or NO_ID_COLUMN in form.get_all("id")
+    columns, rows = first_rows(Path(path), options) if is_named else ([], [])
     return {
-        **said,
+        **content,
         "ids": options.id_column,
         "names": tuple(names),
         "report": report,
         "is_named": is_named,
-        "first": RowsPreview(names=tuple(shown), rows=tuple(map(tuple, rows))),
+        "first": RowsPreview(names=tuple(columns), rows=tuple(map(tuple, rows))),
         "warnings": tuple(w for w in report.warnings if not w.startswith("Refused")),
     }
 

@@ -91,9 +91,9 @@ def test_every_protocol_fits_or_has_a_reason(situation: Situation) -> None:
     found = advise(situation)
     fitting = {fit.protocol for fit in [*found.fits, *found.with_distances]}
     advised = {name for name, known in catalogue.catalogue().items() if known.methods}
-    assert fitting | set(found.others) == advised
-    assert not fitting & set(found.others)
-    assert all(found.others.values())
+    assert fitting | set(found.unsuitable) == advised
+    assert not fitting & set(found.unsuitable)
+    assert all(found.unsuitable.values())
 
 
 @every_situation
@@ -111,7 +111,7 @@ def test_risks_are_those_of_the_terms(situation: Situation) -> None:
 
 def test_two_parties_cannot_mask_a_sum() -> None:
     found = advise(Situation(partitioning="horizontal", parties=2))
-    assert "3 parties" in found.others["llf"]
+    assert "3 parties" in found.unsuitable["llf"]
 
 
 def test_without_distances_only_masked_sums_fit() -> None:

@@ -14,8 +14,8 @@ from support.terminal import Terminal, opened
 
 from party_sdk.analyst_client.diagnosis import (
     CheckResult,
-    look_at_analyst,
-    look_at_home,
+    check_analyst,
+    check_home,
     network_file_system,
 )
 from party_sdk.home.identities import OwnIdentity
@@ -58,14 +58,14 @@ def test_a_name_that_does_not_resolve_is_told(monkeypatch: pytest.MonkeyPatch) -
         raise OSError
 
     monkeypatch.setattr("socket.getaddrinfo", fails)
-    assert list(wrong(look_at_analyst("https://analyst.invalid"))) == ["address"]
+    assert list(wrong(check_analyst("https://analyst.invalid"))) == ["address"]
 
 
 @pytest.mark.parametrize(("year", "told"), [(2000, "behind"), (2100, "ahead of")])
 def test_a_clock_that_differs_is_told(analyst: Analyst, year: int, told: str) -> None:
     here = datetime(year, 1, 1, tzinfo=UTC)
-    found = look_at_analyst(analyst.url, now=lambda: here)
-    [said] = [each.said for each in found if not each.good]
+    found = check_analyst(analyst.url, now=lambda: here)
+    [said] = [each.text for each in found if not each.good]
     assert f"seconds {told} the analyst's" in said
 
 
@@ -74,9 +74,9 @@ def test_a_proxy_in_use_is_named_without_its_password(
 ) -> None:
     port = free_port()
     monkeypatch.setenv("https_proxy", f"http://user:secret@127.0.0.1:{port}")
-    found = list(look_at_analyst("https://analyst.example"))
-    assert f"127.0.0.1:{port}" in found[0].said
-    assert "secret" not in "".join(each.said + each.remedy for each in found)
+    found = list(check_analyst("https://analyst.example"))
+    assert f"127.0.0.1:{port}" in found[0].text
+    assert "secret" not in "".join(each.text + each.remedy for each in found)
     assert not found[-1].good, "nobody is there"
 
 
@@ -84,20 +84,20 @@ def test_a_home_that_others_may_read_is_told_with_the_command(tmp_path: Path) ->
     home = tmp_path / "home"
     home.mkdir(mode=0o755)
     home.chmod(0o755)
-    assert wrong(look_at_home(home)) == {"home": f"chmod 700 {home}"}
+    assert wrong(check_home(home)) == {"home": f"chmod 700 {home}"}
     home.chmod(0o700)
-    assert not wrong(look_at_home(home))
+    assert not wrong(check_home(home))
 
 
 def test_a_damaged_database_is_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
     OwnIdentity(home).make("North")
-    assert not wrong(look_at_home(home))
+    assert not wrong(check_home(home))
     store_of(home).close()
     with (home / FILE).open("r+b") as file:
         file.seek(4096)
         file.write(bytes(8192))
-    assert set(wrong(look_at_home(home))) == {"database"}
+    assert set(wrong(check_home(home))) == {"database"}
 
 
 @pytest.mark.parametrize(
@@ -124,4 +124,4 @@ def test_a_home_on_a_network_file_system_is_told(
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = namedtuple("usage", "total used free")(10, 10, 1 << 20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    assert "disk" in wrong(look_at_home(tmp_path / "none"))
+    assert "disk" in wrong(check_home(tmp_path / "none"))

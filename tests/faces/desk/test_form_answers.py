@@ -11,7 +11,12 @@ from support.analyst_process import Analyst
 from support.browsing import FORM, texts
 from support.desks import DeskBrowser
 
-from party_sdk.desk.form_answers import ANSWERED, MOST, FormAnswers, page_above
+from party_sdk.desk.form_answers import (
+    ANSWER_PARAMETER,
+    MAX_ANSWERS,
+    FormAnswers,
+    page_above,
+)
 from party_sdk.desk.server import ROUTES
 from tests.faces.desk.test_fuzzing import come
 
@@ -75,13 +80,15 @@ def test_a_form_of_an_earlier_visit_is_refused(browser: DeskBrowser) -> None:
     token = browser.token()
     browser.open()
     answer = sent(browser, "/invitations", {"token": token})
-    assert ANSWERED in answer.headers["location"]
+    assert ANSWER_PARAMETER in answer.headers["location"]
     assert browser.follow(answer).status_code == 403
 
 
 def test_answers_are_bounded() -> None:
     kept = FormAnswers()
-    names = [kept.keep(HTMLResponse(f"page {number}")) for number in range(MOST + 1)]
+    names = [
+        kept.keep(HTMLResponse(f"page {number}")) for number in range(MAX_ANSWERS + 1)
+    ]
     assert kept.find(names[0]) is None
     assert all(map(kept.find, names[1:]))
     large = [kept.keep(HTMLResponse("x" * 20 * 2**20)) for _ in range(2)]

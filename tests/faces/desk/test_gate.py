@@ -14,7 +14,7 @@ from support.in_process import HandClock
 from clustering_protocols.common.errors import StorageFull
 from coterie_pages.served_pages import HEADERS
 from party_sdk.desk import server
-from party_sdk.desk.gate import MOST_BYTES
+from party_sdk.desk.gate import MAX_BYTES
 from party_sdk.home.disk_room import no_room
 from party_sdk.home.store import HomeStore
 
@@ -196,7 +196,7 @@ def test_pages_are_read_and_forms_are_sent_and_nothing_else(
 
 
 def test_a_form_is_bounded(browser: DeskBrowser) -> None:
-    large = b"token=" + b"a" * MOST_BYTES
+    large = b"token=" + b"a" * MAX_BYTES
     assert browser.post("/invitations", large).status_code == 413
     assert browser.post("/invitations", b"\xff=").status_code == 400
     many = b"&".join([b"a=1"] * 2_001)
@@ -244,6 +244,6 @@ def test_a_home_on_a_full_disk_opens_no_desk(
     monkeypatch.setattr(HomeStore, "transaction", full)
     with pytest.raises(StorageFull, match="This machine has no room") as raised:
         server.serve(
-            tmp_path, tmp_path, port=0, idle=timedelta(1), opened=print, say=print
+            tmp_path, tmp_path, port=0, idle=timedelta(1), on_open=print, say=print
         )
     assert str(tmp_path) in raised.value.detail

@@ -166,9 +166,9 @@ from clustering_protocols.numerics import kernels
 assert not kernels.IS_BUILT
 from clustering_protocols.algorithms.row_kernels import squared_distances
 assert squared_distances(np.eye(2), np.eye(2)).tolist() == [[0, 2], [2, 0]]
-from party_sdk.analyst_client.diagnosis import look_at_home
+from party_sdk.analyst_client.diagnosis import check_home
 from pathlib import Path
-[found] = [each for each in look_at_home(Path("/none")) if each.check == "kernels"]
+[found] = [each for each in check_home(Path("/none")) if each.check == "kernels"]
 assert found.good and "gcc" in found.remedy
 """
 

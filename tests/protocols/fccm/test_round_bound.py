@@ -80,7 +80,7 @@ def test_a_site_refuses_what_its_analyst_begins_all_the_same() -> None:
 def test_methods_that_open_rows_to_parties_are_never_advised_first() -> None:
     situation = Situation(partitioning="vertical", parties=3, distances=True)
     fits = advise(situation).fits
-    opened = [opens_rows(fit.shown, Reader.GROUP, Reader.ALL) for fit in fits]
+    opened = [opens_rows(fit.disclosures, Reader.GROUP, Reader.ALL) for fit in fits]
     assert opened == sorted(opened)
     assert opened.count(True) == 1
     assert fits[-1].name == "llf, fuzzy_cmeans"

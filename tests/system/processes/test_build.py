@@ -17,7 +17,7 @@ from support.analyst_process import Analyst
 
 from coterie import build as module
 from coterie.build import find_commit, find_schema, read_build
-from party_sdk.analyst_client.diagnosis import look_at_home
+from party_sdk.analyst_client.diagnosis import check_home
 from party_sdk.cli import main
 
 ROOT = Path(__file__).parents[3]
@@ -122,8 +122,8 @@ def test_who_builds_without_git_may_say_the_commit(
 def test_the_command_and_the_doctor_say_the_build(tmp_path: Path) -> None:
     told = CliRunner().invoke(main, ["--version"]).output
     assert told == f"coterie, version {read_build()}\n"
-    [versions] = [f for f in look_at_home(tmp_path) if f.check == "versions"]
-    assert str(read_build()) in versions.said
+    [versions] = [f for f in check_home(tmp_path) if f.check == "versions"]
+    assert str(read_build()) in versions.text
 
 
 def test_the_first_line_of_the_log_says_the_build(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
-"""The mappings of a party's table, as its session has used them: each is stored.
+"""All mappings that a session has used for a party's table; the last one is in force.
 
-The last one counts. Their levels and codes are cells: logs and reports name a keyed
-digest alone.
+Their levels and codes are cells, so logs and reports name only a keyed digest.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingChange:
-    """What a mapping says otherwise than the one that is kept.
+    """The differences between a new mapping and the stored one.
 
     digest: keyed, of the new one.
-    parts: what differs, without any cell.
+    parts: the differences, without any cell.
     """
 
     digest: str
@@ -31,22 +30,22 @@ class MappingChange:
 
     @property
     def sentence(self) -> str:
-        """Return what an operator has to know before the new one counts."""
-        shown = "; ".join(self.parts[:10])
+        """Return what an operator has to know before accepting the new mapping."""
+        parts = "; ".join(self.parts[:10])
         more = f"; {len(self.parts) - 10} more" if len(self.parts) > 10 else ""
         return (
             "This mapping of the table is another one than this session is kept with. "
-            f"Different: {shown}{more}."
+            f"Different: {parts}{more}."
         )
 
 
 Agree = Callable[[MappingChange], bool]
 
 
-class KeptMappings:
+class StoredMappings:
     """The mappings of one party in one session.
 
-    key: returns 32 secret bytes of the home, under which digests are made.
+    key: returns the home's 32 secret bytes for keyed digests.
     """
 
     def __init__(self, party: PartySession, key: Callable[[], bytes]) -> None:
@@ -54,35 +53,35 @@ class KeptMappings:
 
     @property
     def version(self) -> int:
-        """Return the number of the last mapping; 0 where there is none."""
-        [found] = self._store.row(
+        """Return the number of the last mapping, or 0."""
+        [version] = self._store.row(
             "SELECT max(version) FROM mappings WHERE party = ?", self._party.id
         )
-        return found or 0
+        return version or 0
 
     def last(self) -> TableMapping | None:
-        """Return the mapping that counts; None where there is none.
+        """Return the mapping in force, or None.
 
-        Raises InvalidData if it says what this release does not know.
+        Raises InvalidData if this release cannot read it.
         """
-        found = self._store.row(
+        row = self._store.row(
             "SELECT content, version FROM mappings WHERE party = ? "
             "ORDER BY version DESC LIMIT 1",
             self._party.id,
         )
-        if found is None:
+        if row is None:
             return None
         from party_sdk.tables.mapping import parse_mapping
 
-        return parse_mapping(found[0], f"mapping {found[1]}")
+        return parse_mapping(row[0], f"mapping {row[1]}")
 
     def for_new_rows(self) -> TableMapping | None:
-        """Return the mapping that counts, as it reads another table than the session's."""
+        """Return the mapping in force, adapted to another table than the session's."""
         last = self.last()
         return last and last.for_new_rows()
 
     def keep(self, mapping: TableMapping) -> int:
-        """Keep a mapping behind those that are there, and return its number."""
+        """Store a mapping as the last one, and return its number."""
         from party_sdk.tables.mapping import write_mapping
 
         with self._store.transaction() as database:
@@ -93,31 +92,31 @@ class KeptMappings:
             )
         return number
 
-    def choose(self, given: TableMapping | None, agree: Agree) -> TableMapping | None:
-        """Return the mapping that counts: the kept one, unless somebody agrees to another.
+    def choose(self, new: TableMapping | None, agree: Agree) -> TableMapping | None:
+        """Return the stored mapping, or a new one if somebody agrees to it.
 
-        given: what the operator names; None for the kept one.
-        agree: called where it is another one than is kept.
+        new: the operator's mapping; None for the stored one.
+        agree: called if the two differ.
 
         Raises GuardRefused if nobody agrees.
         """
-        kept = self.last()
-        if given is None or kept is None or given == kept:
-            return given or kept
+        stored = self.last()
+        if new is None or stored is None or new == stored:
+            return new or stored
         from party_sdk.tables.mapping import describe_differences
 
-        parts = tuple(describe_differences(kept, given)) or ("the order of columns",)
-        change = MappingChange(digest=self.digest(given), parts=parts)
+        parts = tuple(describe_differences(stored, new)) or ("the order of columns",)
+        change = MappingChange(digest=self.digest(new), parts=parts)
         if not agree(change):
             raise GuardRefused(
                 f"{change.sentence} Nobody has agreed to it.",
                 remedy="Say nothing of a mapping to continue with the kept one, or agree to "
                 "the new one: --new-mapping.",
             )
-        return given
+        return new
 
     def digest(self, mapping: TableMapping) -> str:
-        """Return a keyed digest (hex): without the home's key no level can be tried."""
+        """Return a keyed digest (hex), so that nobody else can guess levels."""
         from party_sdk.tables.mapping import mapping_digest
 
         return mapping_digest(mapping, self._key())
