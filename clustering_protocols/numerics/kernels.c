@@ -303,8 +303,12 @@ KERNEL void distance_units(reals X, reals offset, reals inverse, reals V, double
         scale_block(X.at + begin * F, F, size, offset.at, inverse.at, block);
         measure(block, size, V.at, k, F, D);
         for (i64 i = 0; i < size; i++)
-            for (i64 c = 0; c < k; c++)
-                out.at[places.at[begin + i] * k + c] = (u64)rint(D[c * BLOCK + i] * unit);
+            for (i64 c = 0; c < k; c++) {
+                /* beyond 64 bits a cast may give any word; the caller refuses 2^63 */
+                double units = rint(D[c * BLOCK + i] * unit);
+                out.at[places.at[begin + i] * k + c]
+                    = units < 0x1p63 ? (u64)units : (u64)1 << 63;
+            }
     }
     free(block);
     free(D);

@@ -56,7 +56,8 @@ def calls(n: int, F: int, k: int) -> Iterator[Call]:
         written = labels, np.empty((n, k)), np.empty((n, k))
         yield llf.assign, [X, *affine, V, exponent, *written]
     places, words = rng.permutation(n), np.zeros((n, k), np.uint64)
-    yield llf.distance_units, [X, *affine, V, 2.0**20, places, words]
+    for unit in (2.0**20, 2.0**60):  # of the second most words are too large
+        yield llf.distance_units, [X, *affine, V, unit, places, words]
     yield block_sums._sum_by_label, [X, *affine, labels, V.copy()]
     around = [V, labels, counts, np.ones(k), np.ones(k)]
     yield block_sums._sum_around, [X, *affine, *around]
