@@ -249,6 +249,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.session_ = session
         for name in _ATTRIBUTES:
             setattr(self, f"{name}_", getattr(session, name))
+        self.labels_ = session.labels  # its type, for users
         self.n_features_in_ = len(whole.columns)
         if whole.has_names:
             self.feature_names_in_ = np.asarray(whole.columns, dtype=object)

@@ -449,7 +449,7 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     history.record(one, rows, POLICY)
     with pytest.raises(GuardRefused, match="allow_shown_together"):
         history.record(other, rows, POLICY)
-    history.record(other, rows, POLICY, allowed=True)
+    history.record(other, rows, POLICY, is_agreed=True)
 
 
 def test_slots_of_one_session_at_one_home_raise_no_question(tmp_path: Path) -> None:

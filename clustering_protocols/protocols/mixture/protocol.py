@@ -88,7 +88,6 @@ def _method(name: str, data: Data) -> Method:
         shapes=("elongated",) if data == "numeric" else ("fuzzy",),
         data=data,
         rounds=RoundBudget.MANY,
-        agreement={"horizontal": (1.0, 1.0)} if data == "numeric" else {},
     )
 
 

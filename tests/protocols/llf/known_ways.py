@@ -43,7 +43,7 @@ class KnownWay(Session):
 
     def branch(self) -> KnownWay:
         other = copy(self)
-        for name in ("memories", "journals", "asked", "data", "sent", "stored"):
+        for name in ("memories", "journals", "last_tasks", "data", "sent", "stored"):
             setattr(other, name, copy(getattr(self, name)))
         other.costs = {role: copy(cost) for role, cost in self.costs.items()}
         return other
