@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import narwhals as nw
 import numpy as np
@@ -55,9 +55,24 @@ def labels_new_rows(estimator: Any) -> bool:
     return catalogue.protocol(name).may_label_new_rows(params)
 
 
+if TYPE_CHECKING:
+
+    class _Untyped:
+        """Scikit-learn's bases, of which no types are known: they would hide ours."""
+
+        def get_params(self, deep: Any = True) -> dict[str, Any]: ...  # noqa: FBT002
+        def __sklearn_tags__(self) -> Any: ...
+        def set_params(self, **params: Any) -> Self: ...
+
+else:
+
+    class _Untyped(ClusterMixin, BaseEstimator):
+        """Scikit-learn's bases."""
+
+
 # scikit-learn reads the names of parameters off the __init__ of each class
 @dataclass(eq=False, repr=False)
-class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped
+class FederatedClusterer(_Untyped):
     """Base of the estimators; a subclass names the methods of protocols it uses.
 
     Attributes
