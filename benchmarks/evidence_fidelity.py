@@ -86,14 +86,16 @@ def landmark_ways() -> list[Method]:
 
 
 def further_cases(sets: Sequence[str]) -> list[Case]:
-    """Return what is measured beside the ways that are advised."""
-    return [
-        ("omnifc", way.name, partitioning, each)
-        for way in landmark_ways()
-        for partitioning in way.partitionings
-        for each in sets
-        if each not in ONLY_COUNTS
+    """Return what is measured of ways that state no agreement.
+
+    The Gaussian mixture states none: by its parameters alone a report cannot tell it from
+    latent classes, which are not measured.
+    """
+    ways = [
+        ("omnifc", way.name, p) for way in landmark_ways() for p in way.partitionings
     ]
+    ways.append(("mixture", "gaussian_mixture", "horizontal"))
+    return [(*way, name) for way in ways for name in sets if name not in ONLY_COUNTS]
 
 
 def cases(sets: Sequence[str]) -> list[Case]:

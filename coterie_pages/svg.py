@@ -707,10 +707,8 @@ def timeline(name: str, title: str, audit_times: Timeline) -> Markup:
                 for answer in answers
                 if answer.slot == slot
             ]
-    n_rounds, n_answers = (
-        sum(answer.rounds for answer in audit_times.work),
-        len(audit_times.answers),
-    )
+    n_rounds = sum(answer.rounds for answer in audit_times.work)
+    n_answers = len(audit_times.answers)
     described = (
         f"{n_rounds} rounds, {n_answers} answers of {len(audit_times.slots)} slots."
     )

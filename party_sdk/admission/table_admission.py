@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -38,12 +38,6 @@ from clustering_protocols.terms.preparation import (
 )
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Terms
-
-# Libraries of tables are imported when rows are read
-if TYPE_CHECKING:
-    from clustering_protocols.numerics.data_source import DataSource
-    from clustering_protocols.terms.terms import Terms
-
 
 UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
 """Scalings of protocols that keep a column's own unit."""

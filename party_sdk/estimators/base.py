@@ -33,10 +33,6 @@ from party_sdk.results.new_rows import NewRows
 from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns
 
-_ATTRIBUTES = (
-    "labels", "n_clusters", "quality", "fidelity", "pooled_agreement",
-    "objective_ratio", "objective_ratio_same_rules", "site_agreement",
-)  # fmt: skip
 _SEEDS = 2**31 - 1
 _LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
 
@@ -57,22 +53,22 @@ def labels_new_rows(estimator: Any) -> bool:
 
 if TYPE_CHECKING:
 
-    class _Untyped:
-        """Scikit-learn's bases, of which no types are known: they would hide ours."""
+    class _ScikitClusterer:
+        """What is used of scikit-learn's bases: as they have no types, they hide ours."""
 
         def get_params(self, deep: Any = True) -> dict[str, Any]: ...  # noqa: FBT002
-        def __sklearn_tags__(self) -> Any: ...
         def set_params(self, **params: Any) -> Self: ...
+        def __sklearn_tags__(self) -> Tags: ...
 
 else:
 
-    class _Untyped(ClusterMixin, BaseEstimator):
+    class _ScikitClusterer(ClusterMixin, BaseEstimator):
         """Scikit-learn's bases."""
 
 
 # scikit-learn reads the names of parameters off the __init__ of each class
 @dataclass(eq=False, repr=False)
-class FederatedClusterer(_Untyped):
+class FederatedClusterer(_ScikitClusterer):
     """Base of the estimators; a subclass names the methods of protocols it uses.
 
     Attributes
@@ -262,9 +258,14 @@ class FederatedClusterer(_Untyped):
     def _keep(self, session: SimulatedSession) -> None:
         whole = session.whole
         self.session_ = session
-        for name in _ATTRIBUTES:
-            setattr(self, f"{name}_", getattr(session, name))
-        self.labels_ = session.labels  # its type, for users
+        self.labels_ = session.labels
+        self.n_clusters_ = session.n_clusters
+        self.quality_ = session.quality
+        self.fidelity_ = session.fidelity
+        self.pooled_agreement_ = session.pooled_agreement
+        self.objective_ratio_ = session.objective_ratio
+        self.objective_ratio_same_rules_ = session.objective_ratio_same_rules
+        self.site_agreement_ = session.site_agreement
         self.n_features_in_ = len(whole.columns)
         if whole.has_names:
             self.feature_names_in_ = np.asarray(whole.columns, dtype=object)

@@ -191,10 +191,8 @@ class Policy:
         own = agreed.member(slot).identity
         other_keys = [m.identity for m in agreed.roster if m.identity != own]
         minimum = _LEAST_KNOWN if self.least_known is None else self.least_known
-        n_required, n_trusted = (
-            min(minimum, len(other_keys)),
-            len(set(other_keys) & set(trusted_keys)),
-        )
+        n_required = min(minimum, len(other_keys))
+        n_trusted = len(set(other_keys) & set(trusted_keys))
         if n_trusted < n_required:
             raise GuardRefused(
                 f"You know {n_trusted} of the {len(other_keys)} other members; 'least_known' is "

@@ -224,10 +224,8 @@ def create(
         new_analyst=new_analyst,
         **earlier_sections(earlier_terms, fields),
     )
-    invitations, needs = (
-        created.invite(),
-        describe_quota(len(protocol_params.linked_by)),
-    )
+    invitations = created.invite()
+    needs = describe_quota(len(protocol_params.linked_by))
     risks = created.status().risks
     if letters is not None:
         write_letters(letters, created.terms, invitations)

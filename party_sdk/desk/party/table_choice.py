@@ -209,10 +209,8 @@ def describe_reading(
 
     read: describes how the chosen table is read.
     """
-    reading, trouble = (
-        dict(file_choice(party.desk.tables, table_form.path, table_form.csv)),
-        None,
-    )
+    reading = dict(file_choice(party.desk.tables, table_form.path, table_form.csv))
+    trouble = None
     if table_form.path:
         try:
             reading |= written_as(table_form.path, table_form.csv) | read(
