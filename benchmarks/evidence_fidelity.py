@@ -86,11 +86,7 @@ def landmark_ways() -> list[Method]:
 
 
 def further_cases(sets: Sequence[str]) -> list[Case]:
-    """Return what is measured of ways that state no agreement.
-
-    The Gaussian mixture states none: by its parameters alone a report cannot tell it from
-    latent classes, which are not measured.
-    """
+    """Return what is measured of ways that state no agreement, mixtures among them."""
     ways = [
         ("omnifc", way.name, p) for way in landmark_ways() for p in way.partitionings
     ]
