@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """A client that goes away is no news."""
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Serve on this machine; yield the address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def serving(
+    handler: type[BaseHTTPRequestHandler], certificate: Path | None = None
+) -> Iterator[str]:
+    """Serve on this machine, by TLS with a folder's certificate; yield the address."""
+    server = _Server(("127.0.0.1", 0), handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate / "tls.pem", certificate / "tls.key")
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s' * bool(certificate)}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()

@@ -25,7 +25,6 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, read_terms
 from coterie import Coordinator, Party
@@ -160,17 +159,6 @@ def test_a_coordinator_shows_no_agreement_that_was_not_signed(
         joined.summary()
 
 
-def test_another_session_under_the_same_id_changes_no_invitation(
-    coordinator: Coordinator,
-) -> None:
-    first = coordinator.create_session("a", Dummy(), PARTS.layout, session_id="same")
-    before = Invitation.parse(first.invite()[A])
-    with pytest.raises(SessionExists):
-        coordinator.create_session("b", Dummy(), PARTS.layout, session_id="same")
-    after = Invitation.parse(first.invite()[A])
-    assert (after.terms, after.secret) == (before.terms, before.secret)
-
-
 def test_a_home_keeps_one_session_of_an_id(
     api: Api, coordinator: Coordinator, home: Path
 ) -> None:
@@ -211,13 +199,3 @@ def test_what_cannot_be_checked_here_is_not_shown(
         with pytest.raises(NotReady):
             shown()
     assert elsewhere.audit() == joined.audit()  # the chain can be
-
-
-def test_a_signature_says_nothing_about_other_terms(joined: CoordinatedSession) -> None:
-    kept = joined._load_stored()
-    roster_entries.check_terms_signature(
-        kept.coordinator, kept.terms_digest, kept.signature
-    )
-    with pytest.raises(KeyNotAuthentic):
-        roster_entries.check_terms_signature(kept.coordinator, "0" * 64, kept.signature)
-    assert kept.entropy not in f"{kept!r}{kept}"

@@ -85,17 +85,6 @@ def test_columns_in_any_order_give_the_labels_of_one_order(
         assert same == (expected.labels[:, None] == expected.labels).tolist()
 
 
-def test_new_rows_are_labelled_by_the_names_of_their_columns(two: Two) -> None:
-    frames = [rows(3), rows(4)]
-    result, _ = two.labels("predict", frames)
-    expected = result.labels.tolist()
-    for order in (["patient", *SCHEMA.names], OTHERWISE):
-        found = result.predict(frames[0][order], id_column="patient")
-        assert found.labels.tolist() == expected
-    with pytest.raises(InvalidData, match="weight"):
-        result.predict(frames[0].drop(columns="weight"), id_column="patient")
-
-
 def test_a_table_without_a_required_column_cannot_join(two: Two) -> None:
     session = two.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="lacking", dictionary=[SCHEMA]

@@ -14,7 +14,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import skfuzzy
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv
@@ -84,6 +83,10 @@ def test_llf_equals_k_means_from_the_same_start() -> None:
     assert_allclose(here.cluster_centers_, centres, atol=1e-9)
     assert (here.n_features_in_, here.fidelity_) == (4, 1.0)
     assert not hasattr(here, "feature_names_in_")
+    new = X[::2] + 0.1
+    expected = there.score(scaler.transform(new))
+    assert here.score(new) == pytest.approx(expected, rel=1e-3)
+    assert here.score([new[:9], new[9:]]) == pytest.approx(here.score(new))
 
 
 def test_it_is_the_session_of_the_command(tmp_path: Path) -> None:
@@ -130,23 +133,6 @@ def test_rows_without_ids_stand_in_the_same_order() -> None:
     assert_array_equal(first, second)
     with pytest.raises(CannotCluster, match=r"not hold the same rows\. .*r1c1, r1c2"):
         here.fit([X[:, :2], X[:90, 2:]])
-
-
-def test_fuzzy_results_match_another_library() -> None:
-    here = FederatedFuzzyCMeans(3, layout="rows", random_state=0).fit(THREE)
-    scaler = StandardScaler().fit(X)
-    centres, *_ = skfuzzy.cmeans(
-        scaler.transform(X).T, 3, 2.0, error=1e-9, maxiter=1000, seed=0
-    )
-    there = scaler.inverse_transform(centres)
-    order = [
-        int(np.abs(there - own).sum(axis=1).argmin()) for own in here.cluster_centers_
-    ]
-    assert sorted(order) == [0, 1, 2]
-    assert_allclose(here.cluster_centers_, there[order], atol=0.01)
-    for degrees, own in zip(here.memberships_, here.labels_, strict=True):
-        assert_allclose(degrees.sum(axis=1), 1.0)
-        assert_array_equal(degrees.argmax(axis=1), own)
 
 
 def test_spectral_clustering_finds_rings() -> None:
@@ -221,18 +207,6 @@ def test_new_rows_are_labelled_only_with_a_predictor() -> None:
     assert_array_equal(here.predict([X[:50]])[0], here.labels_[:50])
     with pytest.raises(CannotCluster, match="X has 3 features, but FederatedK"):
         here.predict(X[:, :3])
-
-
-def test_a_score_is_that_of_k_means() -> None:
-    start, scaler = X[[0, 60, 120]], StandardScaler().fit(X)
-    given = {"init": "given", "initial_centroids": start.tolist(), "tol": 0.0}
-    here = FederatedKMeans(3, protocol="llf", layout="rows", params=given).fit(THREE)
-    there = KMeans(3, init=scaler.transform(start), n_init=1, tol=0.0)
-    there.fit(scaler.transform(X))
-    new = X[::2] + 0.1
-    expected = there.score(scaler.transform(new))
-    assert here.score(new) == pytest.approx(expected, rel=1e-3)
-    assert here.score([new[:9], new[9:]]) == pytest.approx(here.score(new))
 
 
 def test_distances_of_fitted_rows_are_those_of_new_ones() -> None:

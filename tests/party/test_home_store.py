@@ -13,7 +13,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols.common.errors import NotReady
 from party_sdk.home import store as module
@@ -275,13 +274,3 @@ def test_a_home_that_was_removed_is_made_anew(home: Path) -> None:
     assert PartySession(home, "s", "a").result is None
     fill(home, 1)
     assert turn_of(home) == 0
-
-
-def test_a_home_is_a_database(online: Terminal, rows: Path) -> None:
-    _, invitation = opened(online)
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
-    online(*run, *accepting(online, invitation))
-    online("identity", "new", "North")
-    home = Path(online.environment["COTERIE_HOME"])
-    names = {path.name for path in home.iterdir()}
-    assert names - {"home.db-wal", "home.db-shm"} == {"home.db"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,20 +84,14 @@ def test_a_name_that_cannot_be_shown_is_refused(home: Path, name: str) -> None:
 
 
 def test_of_many_that_make_an_identity_at_once_all_have_one(home: Path) -> None:
-    keys: list[str] = []
     start = threading.Barrier(8)
 
-    def make() -> None:
+    def make(_: int) -> str:
         start.wait()
-        keys.append(OwnIdentity(home).load_or_make().key)
+        return OwnIdentity(home).load_or_make().key
 
-    threads = [threading.Thread(target=make) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(keys) == 8
-    assert len(set(keys)) == 1
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(make, range(8)))) == 1
 
 
 def test_who_is_trusted_is_known_until_forgotten(home: Path) -> None:
@@ -224,18 +219,6 @@ def test_a_known_name_with_another_key_is_always_refused(home: Path) -> None:
     meeting.meet(content, A, ACCEPTING)
 
 
-def test_members_that_all_read_the_safety_number_need_no_cards(home: Path) -> None:
-    number = safety_number(ALL)
-    all_of_them = [f"Hospital {slot}" for slot in (B, C)]
-    with pytest.raises(GuardRefused):
-        Meeting(home).meet(ALL, A, STRICT)
-    with pytest.raises(GuardRefused):
-        Meeting(home, asker=Asker()).meet(ALL, A, STRICT)
-    Meeting(home, asker=Compared()).meet(ALL, A, STRICT)
-    for told in (number, number.replace(" ", "")):
-        Meeting(home, number=told, confirmed_with=all_of_them).meet(ALL, A, STRICT)
-
-
 @pytest.mark.threat(34)
 def test_parties_with_different_rosters_stop_on_comparison(home: Path) -> None:
     """Each roster holds by itself: every line in it is marked and signed."""
@@ -318,14 +301,11 @@ def test_a_leaked_invitation_does_not_admit_another_key(
     here = guests(A, B, C)
     with pytest.raises(GuardRefused, match="The terms expect the key"):
         here.party(A, STRICT, home=here.home("thief"))
-    # nor one who changes the SDK: the service looks, and so does everybody else
-    thief = Institution("", bytes(32))
-    line = here.session.member(A, institution=thief)
+    # nor one who changes the SDK: the service looks
+    line = here.session.member(A, institution=Institution("", bytes(32)))
     refused = here.session.try_join(A, line)
     assert refused.status_code == 403
     assert "another institution" in refused.json()["detail"]
-    named = line.model_copy(update={"identity": here.who[A].key})
-    assert "signed" in here.session.try_join(A, named).json()["detail"]
 
 
 def test_institutions_that_know_each_other_sit_down(
@@ -403,7 +383,11 @@ def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
         meeting = Meeting(home, number=number, confirmed_with=confirmed)
         with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
             meeting.meet(ALL, A, usual)
-    Meeting(home, number=number, confirmed_with=named).meet(ALL, A, usual)
+    for told in (number, number.replace(" ", "")):
+        Meeting(home, number=told, confirmed_with=named).meet(ALL, A, usual)
+    with pytest.raises(GuardRefused):
+        Meeting(home, asker=Asker()).meet(ALL, A, usual)
+    Meeting(home, asker=Compared()).meet(ALL, A, usual)
     TrustedInstitutions(home).trust(institution(B).card)
     Meeting(home, number=number, confirmed_with=named[1:]).meet(ALL, A, usual)
     with pytest.raises(GuardRefused, match="give the number too"):

@@ -16,7 +16,6 @@ from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.shared_stages.alignment.identifiers import identify
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from party_sdk.disclosures.history import History
@@ -27,7 +26,6 @@ from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import linked_rows, run_report
 from party_sdk.supervisor import Order, PartyOrder, QuestionKind
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
-from tests.party.messy_ids import spellings
 
 LAYOUT = Layout.lattice(1, 2)
 TWENTY = "60 to 65 % of the smallest table in common; the terms expect 80%"
@@ -146,20 +144,6 @@ def test_intersections_of_one_table_are_counted_by_coordinator(house: House) -> 
         with pytest.raises(GuardRefused, match="intersections_limit"):
             history.record(use, history.rows_of(same_ids), strict)
     assert b"P001" not in b"".join(path.read_bytes() for path in home.glob("home.db*"))
-
-
-def test_of_703_patients_the_normalisation_links_679_and_more() -> None:
-    """As in a study: lost zeros, upper and lower case, blanks, hyphens, typing errors."""
-    tables = spellings(np.random.default_rng(0), n_common=703)
-    usual = Alignment().normalisation
-    linked = {}
-    for steps in (usual, (*usual, "digits", "zero-pad:8")):
-        ids = [set(identify(each, steps, "first").ids) for each in tables]
-        linked[steps] = len(set.intersection(*ids))
-    few, many = linked.values()
-    plain = [{int("".join(filter(str.isdigit, i))) for i in each} for each in tables]
-    assert few < 703 / 2
-    assert 679 <= many <= len(set.intersection(*plain))
 
 
 def test_a_party_sees_how_many_ids_match_the_session_pattern(online: Terminal) -> None:

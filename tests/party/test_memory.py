@@ -11,27 +11,16 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
-from clustering_protocols.common.errors import (
-    CoterieError,
-    Equivocation,
-    InvalidParameters,
-    NotReady,
-)
+from clustering_protocols.common.errors import Equivocation, InvalidParameters, NotReady
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
-from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.shared_stages.row_selection import AdmittedRows
 from clustering_protocols.terms.roster_entries import sign_terms
-from clustering_protocols.terms.terms import Layout
-from coterie import Coordinator
-from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.coordinator.session import opened_in
 from party_sdk.home.files import default_home
 from party_sdk.party.party_session import (
     AnsweredRound,
@@ -77,14 +66,6 @@ def fill(folder: PartySession) -> None:
     folder.save(Document.RESULT, b"result")
 
 
-def test_a_document_is_kept_until_it_is_erased(folder: PartySession) -> None:
-    fill(folder)
-    assert folder.load(Document.ADMITTED_ROWS) == ARRIVED.encode()
-    for _ in range(2):
-        folder.save(Document.ADMITTED_ROWS, None)
-        assert folder.load(Document.ADMITTED_ROWS) is None
-
-
 def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
@@ -106,27 +87,6 @@ def test_only_its_owner_reads_what_a_party_keeps(folder: PartySession) -> None:
     assert len(names) == 4, "and one of the lease"
     assert set(names.values()) == {0o600}
     assert mode(folder.home) == 0o700
-
-
-@pytest.mark.usefixtures("open_umask")
-def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
-    def refuse(request: httpx.Request) -> httpx.Response:
-        if request.url.path == "/v1/identity":
-            return httpx.Response(200, json={"key": "0" * 64})
-        return httpx.Response(500)
-
-    refusing = httpx.MockTransport(refuse)
-    http = httpx.Client(base_url="http://127.0.0.1", transport=refusing)
-    analyst = connect("http://127.0.0.1", patience=0, http=http)
-    with (
-        Coordinator(
-            "http://127.0.0.1", "key", home=tmp_path, analyst=analyst
-        ) as coordinator,
-        pytest.raises(CoterieError),
-    ):
-        coordinator.create_session("s", Dummy(), Layout.lattice(1))
-    assert opened_in(tmp_path) != []
-    assert {mode(path) for path in tmp_path.iterdir()} == {0o600}
 
 
 def test_what_is_kept_is_read_back(folder: PartySession) -> None:

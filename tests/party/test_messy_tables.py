@@ -90,6 +90,7 @@ def refused(path: Path, **options: Any) -> str:
         open_table(path, **options)
     detail = raised.value.detail
     assert path.name in detail or not re.search(r"line \d", detail)
+    assert str(path.parent) not in detail, "folders may name people"
     return detail.removeprefix(f"{path.name}: ")
 
 

@@ -19,18 +19,14 @@ from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     AgreementMismatch,
     CoterieError,
-    EnvelopeRefused,
     Equivocation,
     GuardRefused,
-    InvalidArray,
     InvalidParameters,
-    InvitationExpired,
     KeyNotAuthentic,
     Malformed,
     RiskNotAccepted,
     TaskRefused,
     Unavailable,
-    VersionMismatch,
 )
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -277,18 +273,6 @@ def in_header(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], b
     return changed
 
 
-@pytest.mark.parametrize("fixture", ["alone", "pair"])
-def test_with_an_honest_analyst_there_are_labels(
-    request: pytest.FixtureRequest, fixture: str
-) -> None:
-    table: Table = request.getfixturevalue(fixture)
-    result = table.run()
-    n_rows = table.parts.data[A].n_rows
-    assert result.labels.tolist() == [row % 3 for row in range(n_rows)]
-    assert result.ids == table.parts.data[A].ids
-    assert len(table.between.sent("/contribution")) == 5
-
-
 # Before joining: nothing but the code is sent
 
 
@@ -307,12 +291,6 @@ def test_terms_that_the_coordinator_did_not_sign_are_refused(
 ) -> None:
     with pytest.raises(AgreementMismatch, match=why):
         alone.party(on("POST", "/preview", in_json(change)))
-    assert_only_previewed(alone)
-
-
-def test_an_unaccepted_risk_stops_a_party_before_sending(alone: Table) -> None:
-    with pytest.raises(RiskNotAccepted, match="how many rows you hold"):
-        alone.party(policy=Policy())
     assert_only_previewed(alone)
 
 
@@ -429,38 +407,6 @@ def test_an_analyst_that_takes_a_slot_is_noticed(
     assert table.party().stored.agreement is None
 
 
-@pytest.mark.threat(34)
-def test_a_swapped_key_is_noticed_again_by_the_next_run(pair: Table) -> None:
-    swapped = on("GET", "/agreement", in_json(swap_keys(B)))
-    for _ in range(2):
-        with pytest.raises(KeyNotAuthentic):
-            pair.run(swapped)
-    assert pair.run().labels.size == 20
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (lambda h: h["address"].update(session="another"), AgreementMismatch),
-        (lambda h: h["address"].update(agreement="0" * 64), AgreementMismatch),
-        (lambda h: h["address"].update(slot=B), AgreementMismatch),
-        (lambda h: h["address"].update(stage="nonsense"), Malformed),
-        (lambda h: h["record"].update(kind="nonsense"), Malformed),
-        (lambda h: h["record"].update(version=2), VersionMismatch),
-        (lambda h: h["expects"].update(kind="counted"), Malformed),
-    ],
-    ids=["session", "agreement", "slot", "stage", "kind", "version", "expectation"],
-)
-def test_a_task_that_does_not_belong_here_is_not_answered(
-    pair: Table,
-    change: Callable[[dict[str, Any]], object],
-    expected: type[CoterieError],
-) -> None:
-    with pytest.raises(expected):
-        pair.run(on("GET", "/task", in_header(change)))
-    assert pair.between.sent("/contribution") == []
-
-
 class Replay:
     """Answers one request for a task with an earlier task, changed or not."""
 
@@ -523,54 +469,6 @@ def test_a_task_that_arrives_with_a_receipt_is_also_checked(waiting: Table) -> N
     assert len(waiting.between.sent("/contribution")) == 1
 
 
-@pytest.mark.parametrize("label", [{}, {"peer": A}], ids=["a bit", "sender"])
-@pytest.mark.quick(2)
-def test_an_envelope_that_was_tampered_with_is_refused(
-    pair: Table, label: dict[str, Any]
-) -> None:
-    """The third task brings a word that the other party has sealed."""
-
-    def changed(content: bytes) -> bytes:
-        header, arrays = raw_packets.decode(content)
-        for envelope in header["envelopes"]:
-            envelope.update(label)
-            arrays["envelope.0"] = arrays["envelope.0"] ^ np.uint8(not label)
-        return raw_packets.encode(header, arrays)
-
-    with pytest.raises(EnvelopeRefused):
-        pair.run(on("GET", "/task", changed))
-    assert len(pair.between.sent("/contribution")) == 2
-
-
-def relabelled(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
-    def changed(content: bytes) -> bytes:
-        header, arrays = raw_packets.decode(content)
-        return raw_packets.encode(
-            header, {**arrays, "labels": change(arrays["labels"])}
-        )
-
-    return changed
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (in_header(lambda h: h["address"].update(slot=B)), AgreementMismatch),
-        (relabelled(lambda labels: labels - 1), InvalidArray),
-        (relabelled(lambda labels: labels[1:]), TaskRefused),
-        (lambda content: content[:-1], Malformed),
-    ],
-    ids=["of another slot", "negative", "one label missing", "cut off"],
-)
-@pytest.mark.quick(3)
-def test_a_result_that_does_not_fit_gives_no_labels(
-    alone: Table, change: Callable[[bytes], bytes], expected: type[CoterieError]
-) -> None:
-    with pytest.raises(expected):
-        alone.run(on("GET", "/result", change))
-    assert alone.run().labels.size == 40, "an honest analyst is asked again"
-
-
 def test_a_result_is_kept_and_the_analyst_is_not_asked_again(alone: Table) -> None:
     result = alone.run()
     n_requests = len(alone.between.requests)
@@ -628,15 +526,6 @@ def test_other_data_than_it_joined_with_are_refused(pair: Table) -> None:
         with pytest.raises(GuardRefused, match=r"joined with other data.*their order"):
             pair.run(data=other)
     assert len(pair.between.requests) == n_requests
-
-
-def test_an_expired_invitation_is_refused(alone: Table) -> None:
-    old = dict(alone.session.codes)
-    alone.session.invite(A)
-    assert alone.session.codes == old
-    with pytest.raises(InvitationExpired):
-        alone.party()
-    assert_only_previewed(alone)
 
 
 @pytest.mark.parametrize(

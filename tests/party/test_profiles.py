@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,80 +10,23 @@ import pytest
 from scipy import stats
 from sklearn.datasets import load_iris
 from support.analyst_process import House
-from support.drawn_terms import drawn
 
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.schema import Field, Schema, numbers
 from clustering_protocols.terms.sections import Release
-from clustering_protocols.terms.terms import Layout, Terms
+from clustering_protocols.terms.terms import Layout
 from coterie_pages.formatting import format_test
 from coterie_pages.pages import page
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.cli.terminal.result_lines import outcome_lines, profile_lines
-from party_sdk.disclosures.history import History
-from party_sdk.disclosures.uses import Use
-from party_sdk.home.policy import Policy
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
 from party_sdk.tables import ReadOptions
 
-NAMES = ("a", "b")
 NAMES_OF_SIX = ["a", "b", "c", "d", "cost", "died"]
-ROWS = np.random.default_rng(1).normal(size=(60, 2))
-
-
-def terms_of(n_parties: int, *, release: bool = True, scaling: str = "shared") -> Terms:
-    anchor = {"kind": "uniform", "ranges": "declared"}
-    said = {"n_clusters": 2, "scaling": scaling, "anchor": anchor}
-    return drawn(
-        DataCollaboration.model_validate(said),
-        Layout.lattice(n_parties),
-        dictionary=(numbers(NAMES, -9, 9),),
-        release=Release(profiles="members") if release else None,
-    )
-
-
-def table(rows: np.ndarray) -> MatrixSource:
-    return MatrixSource(rows, columns=NAMES)
-
-
-def check(home: Path, terms: Terms, data: MatrixSource) -> None:
-    history = History(home)
-    use = Use.from_terms(terms, "later", "r1c1", data.columns)
-    history.check(use, history.rows_of(data), Policy())
-
-
-def keep(home: Path, terms: Terms, data: MatrixSource) -> None:
-    history = History(home)
-    use = Use.from_terms(terms, "earlier", "r1c1", data.columns)
-    history.record(use, history.rows_of(data), Policy())
-
-
-@pytest.mark.threat(108)
-def test_a_profile_of_nearly_the_same_rows_is_refused(tmp_path: Path) -> None:
-    terms = terms_of(3)
-    keep(tmp_path, terms, table(ROWS))
-    check(tmp_path, terms, table(ROWS[::-1]))
-    check(tmp_path, terms, table(ROWS[10:]))
-    with pytest.raises(GuardRefused, match="nearly the same rows"):
-        check(tmp_path, terms, table(ROWS[1:]))
-
-
-@pytest.mark.parametrize(
-    "terms",
-    [terms_of(2, scaling="local"), terms_of(3, release=False, scaling="local")],
-    ids=["own profile", "none"],
-)
-def test_no_profile_is_kept_where_nothing_is_added_up(
-    tmp_path: Path, terms: Terms
-) -> None:
-    keep(tmp_path, terms, table(ROWS))
-    keep(tmp_path, terms_of(3), table(ROWS))
-    check(tmp_path, terms, table(ROWS[1:]))
 
 
 @pytest.mark.threat(108)

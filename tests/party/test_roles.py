@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from sklearn.datasets import load_iris
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.schema import Field, Schema
-from party_sdk.cli import main
 from party_sdk.estimators import FederatedKMeans
 from party_sdk.lab.simulated_session import simulate
 from party_sdk.tables import open_table
@@ -68,16 +65,6 @@ def test_an_estimator_takes_roles() -> None:
     assert estimator.fidelity_ > 0.9
     described = np.isnan(estimator.cluster_centers_).all(axis=0)
     assert described.sum() == 2, "a centre has no place in what is only described"
-
-
-def test_commands_take_roles(tmp_path: Path) -> None:
-    table, schema = tmp_path / "rows.csv", tmp_path / "rows.json"
-    FRAME.astype({"died": "Int64"}).to_csv(table, index=False)
-    schema.write_text(SCHEMA.model_dump_json())
-    words = ["simulate", "llf", "--data", str(table), "--schema", str(schema), "--json"]
-    ran = CliRunner().invoke(main, [*words, "--param", "n_clusters=3"])
-    assert ran.exit_code == 0, ran.output
-    assert json.loads(ran.stdout)["fidelity"] == 1.0
 
 
 def test_what_is_left_out_is_not_read() -> None:

@@ -14,7 +14,7 @@ from support.analyst_process import House
 from support.in_process import Api
 from support.tables import blobs, names
 
-from clustering_protocols.common.errors import GuardRefused, InvalidData, RowsNotAligned
+from clustering_protocols.common.errors import GuardRefused, InvalidData
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import IntArray
@@ -100,14 +100,6 @@ def test_shuffled_tables_get_the_labels_of_the_pooled_table(
     assert adjusted_rand(alike[A].labels, TRUTH) == 1.0
 
 
-def test_other_people_end_a_session_before_clustering(two: Two) -> None:
-    two.open("another")
-    people = [*PEOPLE[:-1], "somebody else"]
-    with pytest.raises(RowsNotAligned, match="r1c1, r1c2"):
-        two.run({A: table(0, shuffled(1)), B: table(1, shuffled(2), people)})
-    assert two.session.status().reason == "rows-not-aligned"
-
-
 def test_tables_without_ids_are_refused_before_they_join(two: Two) -> None:
     two.open("nameless")
     bare = table(0, range(N)).drop(columns="person")
@@ -119,20 +111,6 @@ def test_tables_without_ids_are_refused_before_they_join(two: Two) -> None:
     slot = two.session.status().slots[0]
     assert (slot.joined_at, slot.state) == (None, SlotState.REFUSED)
     assert slot.reason == "invalid-data"
-
-
-def test_tables_by_position_need_no_ids_but_a_named_risk(two: Two) -> None:
-    two.open("position", method="position")
-    risks = frozenset(two.session.status().risks)
-    assert "house.rows-by-position" in risks
-    rows = shuffled(1)
-    bare = {
-        slot: table(place, rows).drop(columns="person")
-        for place, slot in enumerate((A, B))
-    }
-    found = two.run(bare, id_column=None)
-    assert adjusted_rand(found[B].labels, TRUTH[rows]) == 1.0
-    assert found[A].labels.tolist() == found[B].labels.tolist()
 
 
 def test_a_party_s_own_minimum_holds_for_the_rows_that_arrive(two: Two) -> None:

@@ -40,6 +40,7 @@ X = load_iris().data[::3] + np.random.default_rng(0).normal(size=(50, 4)) / 100
 IDS = [f"patient {number}" for number in range(len(X))]
 LLF = LosslessFederated(n_clusters=3)
 SIZES = LosslessFederated(n_clusters=3, publish="sizes")
+MEMBERS = Release(profiles="members")
 ANALYST, OTHER_ANALYST = "a" * 64, "b" * 64
 COORDINATOR, OTHER_COORDINATOR = "c" * 64, "d" * 64
 
@@ -180,6 +181,19 @@ def test_sessions_about_other_people_raise_no_question(
     first, then = terms if means_first else terms[::-1]
     home.runs(first, table(rows[0::2]))
     home.runs(then, table(rows[1::2] + 0.01))
+
+
+@pytest.mark.parametrize(
+    ("n_parties", "release"), [(2, MEMBERS), (3, None)], ids=["own profile", "none"]
+)
+def test_no_profile_is_kept_where_nothing_is_added_up(
+    home: Home, n_parties: int, release: Release | None
+) -> None:
+    anchor = {"kind": "uniform", "ranges": "declared"}
+    params = DataCollaboration(n_clusters=2, scaling="local", anchor=anchor)
+    layout = Layout.lattice(n_parties)
+    home.runs(terms_of(params, layout=layout, release=release), table())
+    home.runs(terms_of(params, release=MEMBERS), table(X[1:]))
 
 
 def test_places_alone_are_asked_about_nothing(home: Home) -> None:
@@ -379,9 +393,6 @@ def described_terms(
         release=release,
         dictionary=(Schema(fields=tuple(fields)),),
     )
-
-
-MEMBERS = Release(profiles="members")
 
 
 @pytest.mark.threat(108)

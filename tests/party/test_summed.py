@@ -43,25 +43,6 @@ def summed(
     return np.array(names, dtype=np.uint64), history
 
 
-def test_the_row_by_which_two_sessions_differ_follows_from_both() -> None:
-    """Neither singles it out."""
-    first = summed(range(10), [0] * 10)
-    second = summed([7, 3, 4, 9, 8, 1, 2, 6, 5], [0] * 9)
-    assert first[1].n_following() == second[1].n_following() == 0
-    marks, both = merge(*second, [first])
-    assert both.n_following() == 1
-    assert marks.tolist() == [*second[0], 0]
-    one_more, four = summed([3], [0]), summed(range(4), [0] * 4)
-    assert merge(*four, [one_more])[1].n_following() == 1
-    assert merge(*one_more, [four])[1].n_following() == 1
-
-
-def test_other_tables_tell_nothing_of_these_rows() -> None:
-    other = summed(range(20, 30), [0] * 9 + [1])
-    marks, found = merge(*summed(range(10), [0] * 10), [other])
-    assert (len(marks), found.n_following()) == (10, 0)
-
-
 def random_sessions(rng: np.random.Generator) -> list[tuple[IntArray, list[IntArray]]]:
     found = []
     for _ in range(3):

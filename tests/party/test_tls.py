@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from clustering_protocols.common.errors import (
 )
 from party_sdk.analyst_client.diagnosis import check_analyst
 from party_sdk.analyst_client.http_analyst import connect
+from tests.party.small_servers import serving
 
 KEY = '{"key": "' + "0" * 64 + '"}'
 
@@ -40,28 +39,13 @@ class _Answers(BaseHTTPRequestHandler):
         pass
 
 
-class _Server(HTTPServer):
-    def handle_error(self, *_: object) -> None:
-        """A client that goes away is no news."""
-
-
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, list[str | None]]]:
     """Serve with the certificate in a folder; yield address and what was shown."""
     shown: list[str | None] = []
     handler = type("Handler", (_Answers,), {"shown": shown})
-    server = _Server(("127.0.0.1", 0), handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "tls.pem", folder / "tls.key")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"https://127.0.0.1:{server.server_port}", shown
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(handler, certificate=folder) as url:
+        yield url, shown
 
 
 def made(folder: Path, host: str = "127.0.0.1", days: int = 36_500) -> Path:

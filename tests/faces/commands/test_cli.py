@@ -12,17 +12,13 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.analyst_process import free_port
 from support.terminal import Terminal, accepting, opened, read, running, waiting_status
 
 from clustering_protocols.catalogue import check_choices
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.scores import adjusted_rand
-from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms.roster_entries import sign_terms
-from party_sdk.analyst_client import transport
 from party_sdk.cli import main
 from party_sdk.cli.parameters import LongCommand
 from party_sdk.cli.terminal import asker as asker_module
@@ -30,10 +26,6 @@ from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.cli.terminal.output import progress_line, report_lines
 from party_sdk.lab.parties import usual_lattice
 from party_sdk.party.roster import Roster
-
-COORDINATOR = Institution("", bytes(32))
-SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
-INVITATION = f"#coterie-2/s/a/{'c' * 20}/{'0' * 64}/{SIGNED}"
 
 
 def commands(
@@ -194,30 +186,6 @@ def test_an_entropy_file_that_is_malformed_is_refused(
     refused = online(*create, expect=5)
     assert_explained(refused, Problem.INVALID_PARAMETERS)
     assert "64 hex digits" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("session", "list"), ("party", "run", INVITATION, "--accept", "0" * 64)],
-    ids=["session", "party"],
-)
-def test_an_analyst_that_cannot_be_reached_is_exit_code_6(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    now = SimpleNamespace(seconds=0.0)
-
-    def sleep(seconds: float) -> None:
-        now.seconds += seconds
-
-    clock = SimpleNamespace(monotonic=lambda: now.seconds, sleep=sleep)
-    monkeypatch.setattr(transport, "time", clock)
-    url = f"http://127.0.0.1:{free_port()}"
-    terminal.environment |= {"COTERIE_URL": url, "COTERIE_KEY": "key"}
-    texts = [url + word if word.startswith("#") else word for word in words]
-    refused = terminal(*texts, expect=6)
-    assert_explained(refused, Problem.UNAVAILABLE)
-    assert now.seconds > 10, "it was patient"
-    assert terminal.json(*texts, expect=6)["type"] == Problem.UNAVAILABLE.urn
 
 
 def test_a_key_comes_from_the_file_that_a_variable_names(

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.terminal import RISK, Terminal, accepting, opened, running
+from support.terminal import RISK, Terminal, opened, running
 
 from party_sdk.cli.terminal import asker
 from party_sdk.party.party_index import sessions_in
@@ -57,18 +57,6 @@ def test_the_printed_command_accepts_exactly_this_sheet(
     assert PartySession(online.folder / "home", session, "r1c1").consents.given
     _, _, following = joined.stderr.partition("Next: coterie ")
     told = following.replace("FILE", str(rows))
-    assert "12 labels" in online(*shlex.split(told)).stdout
-
-
-def test_an_accepted_sheet_holds_without_the_invitation(
-    online: Terminal, rows: Path
-) -> None:
-    session, invitation = opened(online)
-    joined = online("party", "run", invitation, *accepting(online, invitation))
-    assert invitation not in joined.stderr, "it is a secret"
-    _, _, following = joined.stderr.partition("Next: coterie ")
-    told = following.replace("FILE", str(rows))
-    assert told.startswith(f"party run {session} r1c1")
     assert "12 labels" in online(*shlex.split(told)).stdout
 
 

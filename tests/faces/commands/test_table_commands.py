@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyreadstat
 import pytest
-from pyarrow import parquet
 from python_calamine import CalamineWorkbook
 from support.terminal import coterie
 
@@ -87,26 +84,6 @@ def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
     assert read.columns == WARD.names
     assert [c.missing for c in read.report.columns] == [0, 1, 2, 0, 1]
     assert list(read.ids or ()) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pa.table], ids=["pandas", "pyarrow"])
-def test_a_frame_has_the_same_fields_as_a_file(tmp_path: Path, make: Any) -> None:
-    days = np.array(["1970-01-02", "1970-01-01", "NaT"], dtype="M8[s]")
-    columns = {
-        "sex": ["m", "f", "m"],
-        "age": [30.0, None, 50.0],
-        "crp": [1.5, -9.0, None],
-        "smoker": [True, False, True],
-        "day": days,
-    }
-    how = ReadOptions(id_column="patient", schema=WARD)
-    [expected] = read_table(table(tmp_path, *LINES), how).batches()
-    [found] = read_table(make(columns), ReadOptions(schema=WARD)).batches()
-    assert np.array_equal(found, expected, equal_nan=True)
-    file = tmp_path / "ward.parquet"
-    parquet.write_table(pa.table(columns), file)
-    [found] = read_table(file, ReadOptions(schema=WARD)).batches()
-    assert np.array_equal(found, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize(
