@@ -153,17 +153,10 @@ def outcome_rows(
         yield f"{field.title or field.name}{unit}", format_test(field), *intervals
 
 
-def drift_cells(drift: VariableDrift, gaps: bool) -> tuple[str, ...]:  # noqa: FBT001  templates
-    """Return a column of new rows as cells; ``gaps``: whether any has missing values."""
-    shares = map(percent, (drift.missing_then, drift.missing_now)) if gaps else ()
-    return (
-        drift.name,
-        drift_value(drift, drift.then),
-        drift_value(drift, drift.now),
-        "–" if drift.shift is None else f"{drift.shift:+.2f}",
-        percent(drift.outside),
-        *shares,
-    )
+def drift_cells(drift: VariableDrift) -> tuple[str, str, str]:
+    """Return a column of new rows as cells of a table."""
+    shift = "–" if drift.shift is None else f"{drift.shift:+.2f}"
+    return drift.name, shift, percent(drift.outside)
 
 
 def column_rows(columns: Iterable[Any], ranges: bool) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001  templates
@@ -300,17 +293,6 @@ def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
 def percent(share: float | None) -> str:
     """Return a share in percent; a dash where there is none."""
     return "–" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
-
-
-def drift_value(drift: VariableDrift, value: float | None) -> str:
-    """Return a mean as people read it: a date, a share, or a number with its unit."""
-    if value is None:
-        return "–"
-    if drift.is_date:
-        return date_of(value)
-    if drift.is_share:
-        return percent(value)
-    return f"{number(value)} {drift.unit}".rstrip()
 
 
 def moment(time: datetime) -> str:

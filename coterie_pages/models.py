@@ -499,23 +499,12 @@ class RunOverlap(Value):
 class VariableDrift(Value):
     """A column of new rows beside the trained ones.
 
-    then, now: the mean in the units of the table, or the share of a yes or level; None if
-        it is not known.
-    is_share, is_date: whether these are shares, or days since 1970-01-01.
-    missing_then, missing_now: shares of rows without a value.
     shift: of the clustered mean, in standard deviations of the trained rows; None if these
         are all alike.
     outside: share of the new rows outside the trained range.
     """
 
     name: str
-    unit: str = ""
-    is_share: bool = False
-    is_date: bool = False
-    then: float | None = None
-    now: float | None = None
-    missing_then: float | None = None
-    missing_now: float | None = None
     shift: float | None = None
     outside: float
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -58,13 +58,12 @@ class TableSpec:
         Raises InvalidData if it cannot be read, or does not fit.
         """
         from party_sdk.admission.table_admission import check_admitted
-        from party_sdk.tables import LongForm, open_long, open_table, read_objects
+        from party_sdk.tables import LongForm, open_long, open_source_of, read_objects
 
         options = self._build_options(terms_fields)
         options = replace(options, columns=options.columns or columns or None)
         if self.long_form is None:
-            values = {f.name: getattr(options, f.name) for f in fields(options)}
-            data = open_table(self.path, **values)
+            data = open_source_of(self.path, options)
             if terms_fields is not None:
                 check_admitted(terms_fields, data)
         else:

@@ -528,10 +528,6 @@ class Party:
             dict(measure(rows, moments=True, ranges=True))
         )
         self.stored.save(Document.MOMENTS, moments.encode())
-        if self.terms.plan(self.invitation.slot) is not None:
-            from party_sdk.results.new_rows import measure_variables
-
-            self.stored.save(Document.VARIABLES, measure_variables(data).encode())
 
     def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
         """Compare new rows with the trained ones.
@@ -541,19 +537,17 @@ class Party:
         Raises NotReady if no summary of the trained rows is stored.
         Raises InvalidData if every row lacks a required value.
         """
-        from party_sdk.results.new_rows import Comparison, VariableMoments
+        from party_sdk.results.new_rows import Comparison
 
         trained = self.stored.load(Document.MOMENTS)
         if trained is None:
             raise NotReady("This home keeps no summary of the trained rows.")
-        variables = self.stored.load(Document.VARIABLES)
         numbers = np.arange(data.n_rows, dtype=np.int64)
         rows, numbers = self.select_clustered(data, numbers)
         return Comparison(
             terms=self.terms,
             slot=self.invitation.slot,
             trained=OwnMoments.decode(trained),
-            variables=None if variables is None else VariableMoments.decode(variables),
             sizes=sizes,
             table=data,
             rows=rows,

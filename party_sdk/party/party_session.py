@@ -52,7 +52,6 @@ class Document(StrEnum):
     RESULT = "result"
     ADMITTED_ROWS = "admitted-rows"
     MOMENTS = "moments"
-    VARIABLES = "variables"
 
 
 class NotificationRequest(BaseModel):

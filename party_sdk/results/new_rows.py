@@ -9,15 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
 import numpy as np
-from pydantic import Field
 
 from clustering_protocols.contract import Placement
-from clustering_protocols.numerics.data_source import DataSource, keep_rows
-from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
-from clustering_protocols.records.record import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.statistics.by_leader import (
     Moments,
     OwnMoments,
@@ -28,60 +26,9 @@ from clustering_protocols.shared_stages.statistics.units import (
     columns_of,
     question,
 )
-from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.models import ClusterDrift, NewRowsSummary, VariableDrift
 from party_sdk.results.label_files import encode_labels, naming_of, write_labels
-
-
-class VariableMoments(Record):
-    """Memory: moments of the own rows before preparation.
-
-    counts: how many rows have a value.
-    mean, deviations, minimum, maximum: of these, in the units of the table; 0 where
-        there is none. ``deviations`` are sums of squares, as in :class:`Moments`.
-    """
-
-    kind = "variable-moments"
-
-    n_rows: int = Field(ge=1)
-    counts: Annotated[IntArray, Spec("variables", low=0)]
-    mean: Annotated[FloatArray, Spec("variables")]
-    deviations: Annotated[FloatArray, Spec("variables", low=0)]
-    minimum: Annotated[FloatArray, Spec("variables")]
-    maximum: Annotated[FloatArray, Spec("variables")]
-
-    @property
-    def missing_shares(self) -> FloatArray:
-        """Return the share of rows without a value, of each variable."""
-        return 1.0 - self.counts / self.n_rows
-
-
-def measure_variables(rows: DataSource) -> VariableMoments:
-    """Return moments and ranges of a table's own variables, values alone."""
-    width = len(rows.columns)
-    counts, total = np.zeros(width, dtype=np.int64), np.zeros(width)
-    low, high = np.full(width, np.inf), np.full(width, -np.inf)
-    for batch in rows.batches():
-        is_value = ~np.isnan(batch)
-        counts += is_value.sum(axis=0)
-        total += np.where(is_value, batch, 0.0).sum(axis=0)
-        low = np.minimum(low, np.where(is_value, batch, np.inf).min(axis=0))
-        high = np.maximum(high, np.where(is_value, batch, -np.inf).max(axis=0))
-    has_some = counts > 0
-    mean = total / np.maximum(counts, 1)
-    deviations = np.zeros(width)
-    for batch in rows.batches():
-        deviations += np.nansum(np.square(batch - mean), axis=0)
-    return VariableMoments(
-        n_rows=rows.n_rows,
-        counts=counts,
-        mean=mean,
-        deviations=deviations,
-        minimum=np.where(has_some, low, 0.0),
-        maximum=np.where(has_some, high, 0.0),
-    )
-
 
 _MOST_LISTED: Final = 200
 
@@ -91,7 +38,6 @@ class Comparison:
     """New rows compared with the trained rows of a home.
 
     trained: moments and ranges of the own rows, as they were clustered.
-    variables: the same rows as the table had them; None where nothing was prepared.
     sizes: int64 (k,); own trained rows in each cluster.
     table: the new rows as they were read.
     rows, numbers: those that can get a label, as the columns that were clustered, and
@@ -101,7 +47,6 @@ class Comparison:
     terms: Terms
     slot: str
     trained: OwnMoments
-    variables: VariableMoments | None
     sizes: IntArray
     table: DataSource
     rows: DataSource
@@ -110,7 +55,8 @@ class Comparison:
     @cached_property
     def doubt(self) -> str:
         """Return a question if columns seem to have other units than the session's."""
-        plan, dictionary = self.terms.plan(self.slot), self._dictionary
+        plan = self.terms.plan(self.slot)
+        dictionary = self.terms.dictionary_of(self.slot)
         columns = columns_of(self.rows.columns, plan, dictionary)
         session, new = map(Distribution.from_moments, (self.trained, self._moments))
         return question(columns, new, session, "the session's rows")
@@ -145,52 +91,19 @@ class Comparison:
         return of_rows, summary
 
     def _compare_columns(self, outside: FloatArray) -> Iterator[VariableDrift]:
-        """Yield the columns that were clustered, with means as the table says them.
+        """Yield the columns that were clustered.
 
         outside: float64 (m,); share of rows outside the trained range.
         """
-        plan, dictionary = self.terms.plan(self.slot), self._dictionary
-        trained, current = self.trained, self._moments
         shifts = np.full(len(outside), np.nan)
-        moved, spread = current.mean - trained.mean, trained.spread
+        moved, spread = self._moments.mean - self.trained.mean, self.trained.spread
         np.divide(moved, spread, out=shifts, where=spread > 0)
-        numbers: dict[str, int] = {}
-        before = after = None
-        if plan is not None:
-            rows = self.table
-            if len(self.numbers) < rows.n_rows:
-                rows = keep_rows(rows, self.numbers)
-            before, after = self.variables, measure_variables(rows)
-            names = () if dictionary is None else dictionary.names
-            numbers = {name: number for number, name in enumerate(names)}
-        for index, name in enumerate(self.rows.columns):
-            number = index if plan is None else numbers[plan.sources[index]]
-            in_units = plan is not None and bool(plan.in_units[index])
-            figures: dict[str, Any] = {}
-            if plan is None or in_units:
-                unit = float(plan.bounds.high[index]) if plan is not None else 1.0
-                figures["then"] = float(trained.mean[index]) / unit
-                figures["now"] = float(current.mean[index]) / unit
-            else:
-                figures["then"] = _observed_mean(before, number)
-                figures["now"] = _observed_mean(after, number)
-            if plan is not None:
-                figures["missing_then"] = _missing_share(before, number)
-                figures["missing_now"] = _missing_share(after, number)
-            if dictionary is not None and not in_units:
-                field = dictionary.fields[number]
-                figures |= {"unit": field.unit, "is_date": field.type == "date"}
+        for name, shift, share in zip(self.rows.columns, shifts, outside, strict=True):
             yield VariableDrift(
                 name=name,
-                is_share=in_units,
-                shift=None if np.isnan(shifts[index]) else float(shifts[index]),
-                outside=float(outside[index]),
-                **figures,
+                shift=None if np.isnan(shift) else float(shift),
+                outside=float(share),
             )
-
-    @property
-    def _dictionary(self) -> Schema | None:
-        return self.terms.dictionary_of(self.slot)
 
     @cached_property
     def _moments(self) -> Moments:
@@ -209,16 +122,6 @@ class Comparison:
             of_rows[numbers] = is_outside.mean(axis=1)
             begin += len(batch)
         return of_rows, of_columns
-
-
-def _missing_share(variables: VariableMoments | None, number: int) -> float | None:
-    return None if variables is None else float(variables.missing_shares[number])
-
-
-def _observed_mean(variables: VariableMoments | None, number: int) -> float | None:
-    if variables is None or not variables.counts[number]:
-        return None
-    return float(variables.mean[number])
 
 
 def _compare_clusters(before: IntArray, labels: IntArray) -> Iterator[ClusterDrift]:

@@ -74,10 +74,6 @@ def open_table(
         agreed for: gaps, words, dates. The sentence names lines and columns, and no
         value.
     """
-    if isinstance(table, DataSource):
-        return table
-    if (array := _of_array(table, id_column, columns, mapping)) is not None:
-        return array
     options = ReadOptions(
         id_column=id_column,
         columns=columns,
@@ -88,11 +84,30 @@ def open_table(
         allow=allow,
         match_columns=match_columns,
     )
+    return open_source_of(table, options)
+
+
+def open_source_of(table: Any, options: ReadOptions) -> DataSource:
+    """Return what :func:`open_table` returns, by options."""
+    if isinstance(table, DataSource):
+        return table
+    if isinstance(table, np.ndarray):
+        if options.id_columns or options.columns is not None or options.mapping:
+            raise InvalidData("An array has no named columns; use a data frame.")
+        if table.dtype.kind not in "biuf":
+            raise InvalidData(f"An array of {table.dtype} holds no numbers.")
+        # what is masked is no value
+        return MatrixSource(np.ma.filled(table.astype(np.float64, copy=False), np.nan))
+    if file_of(table) is None:
+        from scipy.sparse import issparse
+
+        if issparse(table):
+            return SparseSource(table, columns=options.columns)
     return open_as(table, options)
 
 
 def open_as(table: Any, options: ReadOptions) -> Table:
-    """Return a table that can take part as it is; for the rest see :func:`open_table`."""
+    """Return a file or a frame that can take part as it is."""
     read = read_table(table, options)
     if read.unfit:
         raise read.report.refusal(read.unfit.shown, read.unfit.more)
@@ -129,24 +144,6 @@ def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None
         findings.add(refused.detail)
         name = type(table).__name__ if file is None else file.name
         return CheckReport(file=name, problems=tuple(findings.shown)), None
-
-
-def _of_array(
-    table: Any, id_column: IdColumns, columns: Sequence[str] | None, mapping: Any
-) -> DataSource | None:
-    """Return a matrix as a source; None for other tables."""
-    if isinstance(table, np.ndarray):
-        if id_column or columns is not None or mapping is not None:
-            raise InvalidData("An array has no named columns; use a data frame.")
-        if table.dtype.kind not in "biuf":
-            raise InvalidData(f"An array of {table.dtype} holds no numbers.")
-        # what is masked is no value
-        return MatrixSource(np.ma.filled(table.astype(np.float64, copy=False), np.nan))
-    if isinstance(table, str | os.PathLike):
-        return None
-    from scipy.sparse import issparse
-
-    return SparseSource(table, columns=columns) if issparse(table) else None
 
 
 # Sources

@@ -37,7 +37,7 @@ from party_sdk.results.output_files import (
 )
 
 if TYPE_CHECKING:
-    from coterie_pages.models import NewRowsSummary, OwnRun, RunOverlap, VariableDrift
+    from coterie_pages.models import NewRowsSummary, OwnRun, RunOverlap
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
     from party_sdk.party.party_session import PartySession
@@ -239,7 +239,7 @@ def predict(
 
 def summary_lines(summary: "NewRowsSummary") -> Iterator[str]:
     """Yield the summary of new rows."""
-    from coterie_pages.formatting import percent
+    from coterie_pages.formatting import drift_cells, percent
 
     if n_left := summary.n_rows - summary.n_labelled:
         yield f"without a label, for want of a value: {n_left} rows"
@@ -256,22 +256,6 @@ def summary_lines(summary: "NewRowsSummary") -> Iterator[str]:
     ]
     yield from align_columns([["", "new rows", "share then", "now"], *shares])
     variables = summary.variables[:_MAX_VARIABLES]
-    heads = ["", "mean then", "now", "shift", "outside", "missing then", "now"]
-    rows = [heads, *map(_variable, variables)]
-    if all(share.missing_now is None for share in variables):
-        rows = [row[:-2] for row in rows]
-    yield from align_columns(rows)
+    yield from align_columns([["", "shift", "outside"], *map(drift_cells, variables)])
     if n_left := len(summary.variables) - len(variables) + summary.more_variables:
         yield f"and {n_left} columns that moved less"
-
-
-def _variable(drift: "VariableDrift") -> list[str]:
-    from coterie_pages.formatting import drift_value, percent
-
-    return [
-        drift.name,
-        drift_value(drift, drift.then),
-        drift_value(drift, drift.now),
-        "–" if drift.shift is None else f"{drift.shift:+.2f}",
-        *map(percent, (drift.outside, drift.missing_then, drift.missing_now)),
-    ]
