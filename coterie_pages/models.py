@@ -1,4 +1,4 @@
-"""Models of what people read: terms, reports, timelines, frames and form fields."""
+"""Models of what people read: terms, reports, frames and form fields."""
 
 from __future__ import annotations
 
@@ -344,44 +344,6 @@ class Refusal(Screen):
 
     def __init__(self, title: str, detail: str, remedy: str = "") -> None:
         super().__init__("refusal.html.j2", title=title, detail=detail, remedy=remedy)
-
-
-class Work(Value):
-    """A time with open rounds, or with none (``rounds`` 0) while parties join."""
-
-    begin: AwareDatetime
-    end: AwareDatetime
-    first_round: int = Field(ge=0)
-    rounds: int = Field(default=0, ge=0)
-
-
-class StageSpan(Value):
-    """The time in which the rounds of a stage were open."""
-
-    name: str
-    begin: AwareDatetime
-    end: AwareDatetime
-
-
-class SlotAnswer(Value):
-    """A slot's answer to a round, and its time."""
-
-    slot: str
-    at: AwareDatetime
-    round: int = Field(ge=0)
-
-
-class Timeline(Value):
-    """When stages and rounds were open, and when each slot answered.
-
-    stages: none if the audit is of a release that did not name them.
-    """
-
-    stages: tuple[StageSpan, ...] = ()
-    work: tuple[Work, ...] = ()
-    answers: tuple[SlotAnswer, ...] = ()
-    slots: tuple[str, ...] = ()
-    joined: tuple[SlotAnswer, ...] = ()
 
 
 class _Report(Value):

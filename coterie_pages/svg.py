@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import Final, NamedTuple
 
@@ -20,7 +19,7 @@ from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.numerics.survival import TOO_FEW, Survival, kaplan_meier
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.formatting import AUXILIARY, cluster_title, figure, number
-from coterie_pages.models import Points, Timeline
+from coterie_pages.models import Points
 
 N_COLOURS: Final = 8
 
@@ -652,77 +651,3 @@ def _marks(points: Iterable[_Pair], cluster: int) -> Markup:
     kind = "none" if cluster < 0 else f"c{cluster % N_COLOURS}"
     path = "".join(f"M{x:.1f},{y:.1f}{shape}" for x, y in points)
     return element("path", d=path, class_=f"point {kind}")
-
-
-_LANE: Final = 26.0
-_LEAST_WIDTH: Final = 1.0
-_LETTER: Final = 6.5  # the usual width of one
-
-
-def timeline(name: str, title: str, audit_times: Timeline) -> Markup:
-    """Return lanes of stages and rounds, and a lane of marks for each slot."""
-    times = [answer.at for answer in (*audit_times.joined, *audit_times.answers)]
-    times += [
-        time for answer in audit_times.work for time in (answer.begin, answer.end)
-    ]
-    begin = min(times)
-    seconds = max(1.0, (max(times) - begin).total_seconds())
-    n_lanes = 2 if audit_times.stages else 1
-    height = _LANE * (n_lanes + len(audit_times.slots))
-    plot = _Plot(150.0, 8.0, 670.0, height, (0.0, seconds))
-
-    def across(at: datetime) -> float:
-        return plot.place((at - begin).total_seconds(), 0.0)[0]
-
-    parts = [plot.floor, *_write_times(plot, begin)]
-    top = plot.top + _LANE * (n_lanes - 1)
-    if audit_times.stages:
-        parts += [text(plot.left - 10, plot.top + 17, "stages", anchor="end")]
-    for index, stage in enumerate(audit_times.stages):
-        x, hint = across(stage.begin), element("title", stage.name)
-        width = max(_LEAST_WIDTH, across(stage.end) - x)
-        kind = "stage" if index % 2 else "stage alt"
-        parts += [rectangle(x, plot.top + 18, width, 4, hint, class_=kind)]
-        if width > _LETTER * len(stage.name):
-            parts += [text(x, plot.top + 13, stage.name, class_="small roomy")]
-    parts += [text(plot.left - 10, top + 17, "rounds", anchor="end")]
-    for index, work in enumerate(audit_times.work):
-        x, last = across(work.begin), work.first_round + work.rounds - 1
-        width = max(_LEAST_WIDTH, across(work.end) - x)
-        rounds = f"round {last}"
-        if work.rounds != 1:
-            rounds = f"rounds {work.first_round} to {last}"
-        hint, kind = element("title", rounds), "stage" if index % 2 else "stage alt"
-        parts += [rectangle(x, top + 4, width, _LANE - 8, hint, class_=kind)]
-    for lane, slot in enumerate(audit_times.slots, start=1):
-        y = top + _LANE * (lane + 0.5)
-        parts += [_hinted_name(slot, plot.left - 10, y + 4, length=12)]
-        parts += [line(plot.left, y, plot.right, y, class_="grid")]
-        for answers, radius, kind in (
-            (audit_times.joined, 5.5, "ring"),
-            (audit_times.answers, 3.0, "mark"),
-        ):
-            parts += [
-                element("circle", cx=across(answer.at), cy=y, r=radius, class_=kind)
-                for answer in answers
-                if answer.slot == slot
-            ]
-    n_rounds = sum(answer.rounds for answer in audit_times.work)
-    n_answers = len(audit_times.answers)
-    described = (
-        f"{n_rounds} rounds, {n_answers} answers of {len(audit_times.slots)} slots."
-    )
-    size = (840.0, plot.bottom + 30)
-    return picture(name, title, described, size, parts, class_="timeline")
-
-
-def _write_times(plot: _Plot, begin: datetime) -> Iterator[Markup]:
-    """Yield five times below a plot whose values are seconds."""
-    form = "%m-%d %H:%M" if plot.x[1] > 86_400 else "%H:%M:%S"
-    for index in range(5):
-        seconds = plot.x[1] * index / 4
-        x, _ = plot.place(seconds, 0.0)
-        kind = "small roomy" if index % 2 else "small"
-        anchor = "end" if index == 4 else "middle"
-        time = f"{begin + timedelta(seconds=seconds):{form}}"
-        yield text(x, plot.bottom + 22, time, anchor=anchor, class_=kind)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from clustering_protocols import session_terms
@@ -15,21 +12,8 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.terms.terms import Layout, Terms
 from clustering_protocols.wire.answers import SessionStatus
-from clustering_protocols.wire.states import (
-    Event,
-    SessionState,
-    SlotState,
-    summarise_stop,
-)
-from coterie_pages.models import (
-    AuditRow,
-    Matrix,
-    SlotAnswer,
-    SlotEntry,
-    StageSpan,
-    Timeline,
-    Work,
-)
+from clustering_protocols.wire.states import SessionState, summarise_stop
+from coterie_pages.models import AuditRow, Matrix, SlotEntry
 
 May: TypeAlias = Literal["cancel", "extend", "choose"]
 
@@ -82,90 +66,6 @@ def line_of(entry: Mapping[str, Any]) -> AuditRow:
     """Return an entry of an audit as a line of a table."""
     values = {name: entry.get(name) for name in AuditRow.model_fields}
     return AuditRow.model_validate({n: value for n, value in values.items() if value})
-
-
-_MOST_WORK: Final = 120
-_MOST_ANSWERS: Final = 600
-Entry = Mapping[str, Any]
-
-
-def timeline_of(
-    entries: Iterable[Entry], slots: Sequence[str], now: datetime
-) -> Timeline:
-    """Return the times in a session's audit.
-
-    In long sessions neighbouring rounds are merged, and only some answers are returned.
-
-    entries: of the audit, the oldest first.
-    now: the end of a round that is still open.
-    """
-    lines = list(entries)
-    events = [(line["event"], _answer(line)) for line in lines if line.get("slot")]
-    answers = [answer for event, answer in events if event == "contribution"]
-    joined = [answer for event, answer in events if event == SlotState.JOINED.value]
-    rounds = list(_rounds(lines, now))
-    step = max(1, -(-len(answers) // _MOST_ANSWERS))
-    return Timeline(
-        stages=tuple(_stages(rounds)),
-        work=tuple(_merge_rounds([work for _, work in rounds])),
-        answers=tuple(answers[::step]),
-        slots=tuple(slots),
-        joined=tuple(joined),
-    )
-
-
-def _answer(entry: Entry) -> SlotAnswer:
-    time = datetime.fromisoformat(entry["at"])
-    return SlotAnswer(slot=entry["slot"], at=time, round=entry.get("round") or 0)
-
-
-def _rounds(entries: Iterable[Entry], now: datetime) -> Iterator[tuple[str, Work]]:
-    """Yield each round with its stage, and when it was open."""
-    opened: tuple[Entry, datetime] | None = None
-    for entry in entries:
-        time = datetime.fromisoformat(entry["at"])
-        if entry["event"] == Event.ROUND_OPENED:
-            opened = entry, time
-        elif opened is not None and entry["event"] in _ENDINGS:
-            yield _round(*opened, time)
-            opened = None
-    if opened is not None:
-        yield _round(*opened, max(now, opened[1]))
-
-
-def _round(entry: Entry, begin: datetime, end: datetime) -> tuple[str, Work]:
-    work = Work(begin=begin, end=end, first_round=entry["round"], rounds=1)
-    return entry.get("stage") or "", work
-
-
-def _stages(rounds: Iterable[tuple[str, Work]]) -> Iterator[StageSpan]:
-    """Yield when the rounds of each stage were open."""
-    for name, rounds_of_stage in groupby(rounds, key=itemgetter(0)):
-        works = [work for _, work in rounds_of_stage]
-        if name:  # audits of earlier releases name no stage
-            yield StageSpan(name=name, begin=works[0].begin, end=works[-1].end)
-
-
-_ENDINGS: Final = frozenset(
-    {
-        Event.ROUND_COMPLETE.value,
-        Event.DEADLINE.value,
-        Event.CANCEL.value,
-        Event.PARTY_STOPPED.value,
-    }
-)
-
-
-def _merge_rounds(rounds: Sequence[Work]) -> Iterator[Work]:
-    step = max(1, -(-len(rounds) // _MOST_WORK))
-    for first in range(0, len(rounds), step):
-        merged = rounds[first : first + step]
-        yield Work(
-            begin=merged[0].begin,
-            end=merged[-1].end,
-            first_round=merged[0].first_round,
-            rounds=len(merged),
-        )
 
 
 _OTHER_ARRAYS: Final = frozenset(

@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from coterie_pages.models import Banner, Refusal, Screen
 from coterie_pages.pages import page as file_of
-from coterie_pages.views.session_views import may_of, seats_shown, timeline_of
+from coterie_pages.views.session_views import may_of, seats_shown
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
@@ -143,7 +143,7 @@ def build_session_desk(
     coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> Screen:
     """Return the page of a session, from its checked audit and its status."""
-    log, time = opened.audit(), now()
+    log = opened.audit()
     entries = log.entries()  # once: of a long session it is most of the work
     trusted = coordinator.trusted_institutions
     report = session_report(opened, status, log, entries, trusted)
@@ -155,11 +155,10 @@ def build_session_desk(
             seats_shown(status, opened.terms.layout if opened.is_ours else None)
         ),
         status=status,
-        now=time,
+        now=now(),
         pace=describe_pace(status),
         may=tuple(may_of(status)),
         updates=updates_done(status) if "updates" in status.progress else (0, 0),
-        timeline=timeline_of(entries, [slot.name for slot in status.slots], time),
         audit_lines=len(entries),
         here=opened.is_ours,
     )
