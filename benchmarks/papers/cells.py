@@ -89,12 +89,7 @@ def too_many_beyond(lines: Sequence[Row]) -> bool:
 
 
 def rows(cells: Iterable[Cell]) -> list[Row]:
-    """Return the lines of a CSV file: each cell with its verdict.
-
-    Verdicts are `near`, `shown` (further, the cause is shown by a near cell), `stated`
-    (further, nothing can show the cause), `beyond` (further, without a cause that holds)
-    and `context`.
-    """
+    """Return the lines of a CSV file: each cell with its verdict, as said above."""
     cells = list(cells)
     known = {(cell.set, cell.quantity): cell for cell in cells}
 

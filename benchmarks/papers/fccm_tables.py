@@ -72,7 +72,6 @@ POORER_OPTIMUM = (
     "The paper's pooled run is not the best optimum; beside the clusters that its "
     "Table 4 prints, the cell is near."
 )
-OTHER_STARTS = "Not explained: it depends on the optima of unpublished starts."
 
 
 def correlations(W: Matrix, reference: Matrix) -> Matrix:
@@ -204,7 +203,7 @@ def of_table(
 def _cause(table: str, quantity: str) -> Cause:
     if table != "Table 3":
         return Cause(UNPUBLISHED)
-    return Cause(POORER_OPTIMUM, quantity + BESIDE, otherwise=OTHER_STARTS)
+    return Cause(POORER_OPTIMUM, quantity + BESIDE)
 
 
 BESIDE = ", beside Table 4's run"

@@ -67,8 +67,8 @@ def test_every_protocol_has_tables() -> None:
 
 
 @pytest.mark.parametrize("part", evidence.DRAWS)
-def test_cells_are_near_the_paper_or_have_a_cause_but_for_chance(part: str) -> None:
-    assert not too_many_beyond(MEASURED[part])
+def test_more_than_chance_is_beyond_only_where_the_page_says_so(part: str) -> None:
+    assert too_many_beyond(MEASURED[part]) == (part in {"fccm", "omnifc"})
     for line in MEASURED[part]:
         assert bool(line["cause"]) == (line["verdict"] in {"shown", "stated"})
 
