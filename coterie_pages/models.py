@@ -522,7 +522,7 @@ class Banner(Value):
 class Frame(Value):
     """The frame around a served page.
 
-    root: the path of all pages, scripts and styles.
+    root: the path of all pages, scripts and styles; empty for a stranger.
     address: the path of this page, for its refreshes.
     token: the secret of every form against requests of other sites.
     leave: the address of the form that leaves the desk; empty without one.
@@ -531,7 +531,7 @@ class Frame(Value):
     waits: whether something on the page waits for the person: its title says so.
     """
 
-    root: str
+    root: str = ""
     address: str = ""
     links: tuple[Link, ...] = ()
     token: str = Field(default="", repr=False)

@@ -6,7 +6,7 @@ functions as the commands.
 
 ``visits`` and ``gate`` let one visitor in and check every request, ``responses`` has the
 frame and the forms of pages, ``form_answers`` redirects from a form to its page, and
-``server`` is the process, with the list of all sections of pages.
+``rooms`` lists the sections of pages, and ``server`` is the process.
 
 This is the only package of the SDK that imports a web server (extra ``ui``).
 """

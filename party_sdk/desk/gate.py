@@ -17,7 +17,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     Unauthenticated,
 )
-from coterie_pages.models import Refusal
+from coterie_pages.models import Frame, Refusal
 from coterie_pages.served_pages import HEADERS, asset
 from party_sdk.desk.form_answers import AnswersByGet, see_other
 from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
@@ -76,7 +76,7 @@ class Gate:
 
     def _refuse(self, request: Request, denial: RequestRefused) -> Response:
         """Return the page of a refusal; a visitor's form is redirected to it."""
-        page = render_in_frame(self._desk, denial.refusal, None, status=denial.status)
+        page = render_in_frame(denial.refusal, Frame(), denial.status)
         if request.method != "POST":
             return page
         if denial.status == HTTPStatus.UNAUTHORIZED:
@@ -88,7 +88,14 @@ class Gate:
     async def _answer(self, request: Request) -> Response | None:
         """Return a response, or None if a page makes it."""
         path = request.url.path
-        self._check_host(request)
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in self._desk.hosts:  # DNS rebinding
+            raise RequestRefused(
+                421,
+                "This is the desk of another name",
+                "It is asked for as 127.0.0.1 alone, from this machine.",
+                "Open the link that the terminal shows.",
+            )
         if request.method not in {"GET", "POST"}:
             raise RequestRefused(
                 405, "Pages are read and forms are sent", "Nothing else.", ""
@@ -96,11 +103,11 @@ class Gate:
         if request.method == "GET" and path.startswith(_OPEN):
             return self._begin_visit(path.removeprefix(_OPEN))
         if request.method == "GET" and path == GOODBYE_PATH:
-            return render_in_frame(self._desk, _GOODBYE, None)
-        if request.method == "GET" and (
-            asset_response := _find_asset(path, self._desk.root)
-        ):
-            return asset_response
+            return render_in_frame(_GOODBYE, Frame())
+        name = path.removeprefix(self._desk.root).removeprefix(_STATIC)
+        is_asset = path in {f"{self._desk.root}{_STATIC}{name}", _STATIC + name}
+        if request.method == "GET" and is_asset and (found := asset(name)):
+            return Response(found.content, headers=found.headers)
         if not path.startswith(f"{self._desk.root}/"):
             raise RequestRefused(
                 404,
@@ -110,18 +117,6 @@ class Gate:
             )
         await self._admit(request)
         return None
-
-    def _check_host(self, request: Request) -> None:
-        """Refuse other names of this address (DNS rebinding)."""
-        hosts = request.headers.getlist("host")
-        if len(hosts) == 1 and hosts[0] in self._desk.hosts:
-            return
-        raise RequestRefused(
-            421,
-            "This is the desk of another name",
-            "It is asked for as 127.0.0.1 alone, from this machine.",
-            "Open the link that the terminal shows.",
-        )
 
     def _begin_visit(self, token: str) -> Response:
         try:
@@ -162,7 +157,16 @@ class Gate:
         request.state.visitor = visitor
         request.state.form = Form()
         if request.method == "POST":
-            self._check_origin(request)
+            # another site may make a browser send forms
+            origin = request.headers.get("origin", "")
+            own_origin = f"http://{request.headers['host']}"
+            if not hmac.compare_digest(origin.encode(), own_origin.encode()):
+                raise RequestRefused(
+                    403,
+                    "This form is not sent",
+                    "It was sent from a page of another site.",
+                    _BACK,
+                )
             fields = await _read(request)
             try:
                 visitor.check(fields.get("token"))
@@ -171,18 +175,6 @@ class Gate:
                     403, "This form is not sent", error.detail, _BACK
                 ) from None
             request.state.form = fields
-
-    def _check_origin(self, request: Request) -> None:
-        """Refuse forms that another site makes a browser send."""
-        origin = request.headers.get("origin", "")
-        own_origin = f"http://{request.headers['host']}"
-        if not hmac.compare_digest(origin.encode(), own_origin.encode()):
-            raise RequestRefused(
-                403,
-                "This form is not sent",
-                "It was sent from a page of another site.",
-                _BACK,
-            )
 
 
 _GOODBYE: Final = Refusal(
@@ -222,16 +214,6 @@ async def _read(request: Request) -> Form:
             400, "This is no form", "It cannot be read.", _BACK
         ) from None
     return Form.of(pairs)
-
-
-def _find_asset(path: str, root: str) -> Response | None:
-    name = path.removeprefix(root).removeprefix(_STATIC)
-    content = (
-        asset(name) if path in {f"{root}{_STATIC}{name}", _STATIC + name} else None
-    )
-    return (
-        None if content is None else Response(content.content, headers=content.headers)
-    )
 
 
 def _add_headers(send: Send) -> Send:

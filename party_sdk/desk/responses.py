@@ -31,26 +31,19 @@ _PATIENCE: Final = 10.0  # seconds: a person waits for the page
 _UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class AnalystConnection:
-    """The address of an analyst, and a coordinator's key.
-
-    environment: whether they come from the process's environment.
-    """
-
-    url: str
-    key: str = field(repr=False)
-    environment: bool = False
-
-
+@dataclass(slots=True)
 class Connection:
     """The current analyst and key: the environment's at first, then those of a form.
 
     They are stored nowhere, and end with the process.
+
+    url, key: of the analyst, and a coordinator's; empty where none is known.
+    environment: whether they come from the process's environment.
     """
 
-    def __init__(self, known: AnalystConnection | None = None) -> None:
-        self.known = known
+    url: str = ""
+    key: str = field(default="", repr=False)
+    environment: bool = False
 
     @classmethod
     def read_environment(cls) -> Self:
@@ -60,17 +53,11 @@ class Connection:
         """
         url = os.environ.get("COTERIE_URL", "")
         key = read_secret_variable("COTERIE_KEY")
-        return cls(
-            AnalystConnection(url, key, environment=True) if url and key else None
-        )
+        return cls(url, key, environment=True) if url and key else cls()
 
     def keep(self, url: str, key: str) -> None:
-        """Use another analyst and key from now on."""
-        self.known = AnalystConnection(url, key)
-
-    def forget(self) -> None:
-        """Forget the analyst and the key."""
-        self.known = None
+        """Use another analyst and key from now on; empty texts forget them."""
+        self.url, self.key, self.environment = url, key, False
 
 
 class Room(NamedTuple):
@@ -187,42 +174,25 @@ def render_page(
     seconds: interval in which the page refreshes itself; 0 for never.
     waits: whether it waits for the person.
     """
-    return render_in_frame(
-        desk_of(request),
-        model,
-        getattr(request.state, "visitor", None),
-        address=address_of(request, desk_of(request)),
-        notice=notice,
-        seconds=seconds,
-        waits=waits,
-        status=status,
-    )
+    desk = desk_of(request)
+    address = address_of(request, desk)
+    visitor: DeskVisitor | None = getattr(request.state, "visitor", None)
+    frame = Frame(address=address, notice=notice, seconds=seconds, waits=waits)
+    if visitor is not None:  # a stranger does not learn the root
+        update = {
+            "root": desk.root,
+            "links": tuple(_links(desk, address)),
+            "token": visitor.token,
+            "leave": f"{desk.root}/leave",
+        }
+        frame = frame.model_copy(update=update)
+    return render_in_frame(model, frame, status)
 
 
 def render_in_frame(
-    desk: Desk,
-    model: Screen | Report,
-    visitor: DeskVisitor | None,
-    *,
-    address: str = "",
-    notice: Banner | None = None,
-    seconds: int = 0,
-    waits: bool = False,
-    status: int = 200,
+    model: Screen | Report, frame: Frame, status: int = 200
 ) -> HTMLResponse:
-    """Return the same for a visitor, or for a stranger, who does not learn the root."""
-    root = "" if visitor is None else desk.root
-    links = () if visitor is None else tuple(_links(desk, address))
-    frame = Frame(
-        root=root,
-        address=address,
-        links=links,
-        token="" if visitor is None else visitor.token,
-        leave="" if visitor is None else f"{root}/leave",
-        notice=notice,
-        seconds=seconds,
-        waits=waits,
-    )
+    """Return a model as a page in a frame."""
     return HTMLResponse(screen(model, frame), status_code=status, headers=dict(HEADERS))
 
 

@@ -25,12 +25,10 @@ from starlette.types import ASGIApp
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotFound
 from coterie_pages.models import Refusal
-from party_sdk.desk.coordinator import coordination
 from party_sdk.desk.form_answers import see_other
 from party_sdk.desk.gate import GOODBYE_PATH, Gate
-from party_sdk.desk.party import parties
-from party_sdk.desk.responses import Desk, Room, desk_of, render_error, render_page
-from party_sdk.desk.tables import own_tables
+from party_sdk.desk.responses import Desk, desk_of, render_error, render_page
+from party_sdk.desk.rooms import ROOMS
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.store import store_of
 from party_sdk.supervisor import Supervisor
@@ -49,8 +47,6 @@ _PAGE: Final = """<!DOCTYPE html>
 <a href="{link}">Open the desk</a>
 </html>
 """
-ROOMS: Final[tuple[Room, ...]] = (parties.room, own_tables.room, coordination.room)
-"""The sections of the desk, in the order of their links."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,29 +176,19 @@ def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
     """
     app = Starlette(
         routes=[Mount(desk.root, routes=ROUTES)],
-        exception_handlers={
-            CoterieError: _handle_error,
-            HTTPException: _handle_not_found,
-            Exception: _broken,
-        },
+        exception_handlers=dict.fromkeys(
+            (CoterieError, HTTPException, Exception), _show_error
+        ),
     )
     app.state.desk = complete = replace(desk, rooms=ROOMS)
     return Gate(app, complete, say)
 
 
-async def _handle_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, CoterieError):
-        raise error
-    return render_error(request, error)
-
-
-async def _handle_not_found(request: Request, error: Exception) -> Response:
-    del error
-    return render_error(request, NotFound("Nothing has this address."))
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    del error
+async def _show_error(request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException):
+        error = NotFound("Nothing has this address.")
+    if isinstance(error, CoterieError):
+        return render_error(request, error)
     model = Refusal(
         title="This page has a defect",
         detail="What runs continues.",

@@ -41,15 +41,15 @@ def pass_coordinator(handle: Handler) -> Callable[[Request], Response]:
     @wraps(handle)
     def handle_request(request: Request) -> Response:
         desk = desk_of(request)
-        connection = desk.connection.known
-        if connection is None:
+        url, key = desk.connection.url, desk.connection.key
+        if not key:
             return redirect_to(request, ANALYST)
         try:
-            with _coordinator_at(desk, connection.url, connection.key) as coordinator:
+            with _coordinator_at(desk, url, key) as coordinator:
                 return handle(request, coordinator)
         except Unauthenticated as error:
             wrong = f"{error.problem.title}: {error.detail}"
-            return _analyst_page(request, url=connection.url, wrong_key=wrong)
+            return get_analyst(request, url, wrong_key=wrong)
 
     return handle_request
 
@@ -80,11 +80,12 @@ def get_sessions(request: Request, coordinator: Coordinator) -> Response:
     own_sessions = frozenset(
         line.id for line in lines if coordinator.session(line.id).is_ours
     )
-    connection = desk_of(request).connection.known
-    url = "" if connection is None else connection.url
-    rows = tuple(reversed(lines))
     page = Screen(
-        "desk/sessions.html.j2", url=url, rows=rows, here=own_sessions, now=now()
+        "desk/sessions.html.j2",
+        url=desk_of(request).connection.url,
+        rows=tuple(reversed(lines)),
+        here=own_sessions,
+        now=now(),
     )
     waits = any(line.state not in OVER for line in lines)
     return render_page(request, page, seconds=_SECONDS if waits else 0)
@@ -93,10 +94,32 @@ def get_sessions(request: Request, coordinator: Coordinator) -> Response:
 # Analyst and key
 
 
-def get_analyst(request: Request) -> Response:
+def get_analyst(
+    request: Request,
+    url: str | None = None,
+    *,
+    wrong_url: str = "",
+    wrong_key: str = "",
+    changed: bool = False,
+) -> Response:
     """Show the form of address and key, without the current key."""
-    connection = desk_of(request).connection.known
-    return _analyst_page(request, url="" if connection is None else connection.url)
+    connection = desk_of(request).connection
+    page = Screen(
+        "desk/analyst.html.j2",
+        url=FormField(
+            name="url",
+            label="Address of the analyst",
+            hint="As its administrator told it, e.g. https://analyst.example.",
+            required=True,
+            value=connection.url if url is None else url,
+            wrong=wrong_url,
+        ),
+        given=bool(connection.key),
+        environment=connection.environment,
+        wrong_key=wrong_key,
+        changed=changed,
+    )
+    return render_page(request, page)
 
 
 def post_analyst(request: Request) -> Response:
@@ -104,22 +127,22 @@ def post_analyst(request: Request) -> Response:
     desk, form = desk_of(request), form_of(request)
     url, key = form.get("url").strip().rstrip("/"), form.get("key").strip()
     if not key.isascii() or not key:
-        return _analyst_page(request, url=url, wrong_key="Give the key.")
+        return get_analyst(request, url, wrong_key="Give the key.")
     try:
         coordinator = _coordinator_at(desk, url, key)
     except CoterieError as error:
-        return _analyst_page(request, url=url, wrong_url=error.detail)
+        return get_analyst(request, url, wrong_url=error.detail)
     try:
         with coordinator:
             coordinator.analyst_key(is_new=bool(form.get("changed")))
             coordinator.sessions()
     except (Unauthenticated, Forbidden) as error:
         wrong = f"{error.problem.title}. {error.detail}"
-        return _analyst_page(request, url=url, wrong_key=wrong)
+        return get_analyst(request, url, wrong_key=wrong)
     except CoterieError as error:
-        return _analyst_page(
+        return get_analyst(
             request,
-            url=url,
+            url,
             wrong_url=f"{error.problem.title}. {error.detail}",
             changed=isinstance(error, GuardRefused),
         )
@@ -129,38 +152,8 @@ def post_analyst(request: Request) -> Response:
 
 def post_forget(request: Request) -> Response:
     """Forget the address and the key; sessions continue."""
-    desk_of(request).connection.forget()
+    desk_of(request).connection.keep("", "")
     return redirect_to(request, ANALYST)
-
-
-def _analyst_page(
-    request: Request,
-    *,
-    url: str,
-    wrong_url: str = "",
-    wrong_key: str = "",
-    changed: bool = False,
-) -> Response:
-    connection = desk_of(request).connection.known
-    page = Screen(
-        "desk/analyst.html.j2",
-        url=FormField(
-            name="url",
-            label="Address of the analyst",
-            hint="As its administrator told it, e.g. https://analyst.example.",
-            required=True,
-            value=url,
-            wrong=wrong_url,
-        ),
-        given=connection is not None,
-        environment=connection is not None and connection.environment,
-        wrong_key=wrong_key,
-        changed=changed,
-    )
-    return render_page(request, page)
-
-
-# Numbers
 
 
 def parse_number(text: str, field_name: str, minimum: int = 1) -> int:

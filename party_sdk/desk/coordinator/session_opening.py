@@ -140,9 +140,7 @@ def _review(
     names = coordinator.trusted_institutions.names()
     if terms.identities.coordinator is not None:
         names.setdefault(terms.identities.coordinator, "you")
-    connection = desk.connection.known
-    url = "" if connection is None else connection.url
-    sheet = sheet_of(drawn_terms.terms, terms, names, url=url)
+    sheet = sheet_of(drawn_terms.terms, terms, names, url=desk.connection.url)
     runs = draft_request.sections["evaluation"]
     return Screen(
         "desk/review.html.j2",
@@ -190,32 +188,28 @@ def invitations_page(
 
 
 @pass_coordinator
-def get_inviting(request: Request, coordinator: Coordinator) -> Response:
-    """Show the free slots, for which new invitations may be made."""
-    return _page(request, session_in(request, coordinator))
-
-
-@pass_coordinator
 def post_inviting(request: Request, coordinator: Coordinator) -> Response:
     """Make new invitations for the ticked slots; their earlier ones become invalid."""
     form = form_of(request)
-    opened = session_in(request, coordinator)
     slots, folder = form.get_all("slot"), form.get("folder").strip()
     if not slots:
-        return _page(request, opened, "Tick a place.")
+        return inviting_page(request, coordinator, "Tick a place.")
     try:
         path = _make_folder(request, folder) if folder else None
     except InvalidParameters as error:
-        return _page(request, opened, wrong_folder=error.detail)
+        return inviting_page(request, coordinator, wrong_folder=error.detail)
+    opened = session_in(request, coordinator)
     return invitations_page(request, opened, opened.invite(list(slots)), path)
 
 
-def _page(
+def inviting_page(
     request: Request,
-    opened: CoordinatedSession,
+    coordinator: Coordinator,
     wrong: str = "",
     wrong_folder: str = "",
 ) -> Response:
+    """Show the free slots, for which new invitations may be made."""
+    opened = session_in(request, coordinator)
     terms, status = opened.terms, opened.status()
     free = tuple(
         SlotLine(

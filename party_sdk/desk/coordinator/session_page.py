@@ -37,12 +37,6 @@ _MOST_DAYS: Final = 366
 
 
 @pass_coordinator
-def get_session(request: Request, coordinator: Coordinator) -> Response:
-    """Show a session, refreshed while it runs."""
-    return _page(request, coordinator)
-
-
-@pass_coordinator
 def get_report(request: Request, coordinator: Coordinator) -> Response:
     """Show the report of a session."""
     opened = session_in(request, coordinator)
@@ -115,13 +109,14 @@ def _change_session(
         number = parse_number(form_of(request).get(name), name) if name else 0
         change(opened, number)
     except CoterieError as error:
-        return _page(request, coordinator, bad(error))
+        return session_page(request, coordinator, bad(error))
     return redirect_to(request, f"{SESSIONS}/{opened.id}")
 
 
-def _page(
+def session_page(
     request: Request, coordinator: Coordinator, notice: Banner | None = None
 ) -> Response:
+    """Show a session, refreshed while it runs."""
     opened = session_in(request, coordinator)
     try:
         status = opened.status()

@@ -21,6 +21,7 @@ from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor import Order, OrderedTable, PartyOrder, orders_in
 
 if TYPE_CHECKING:
+    from coterie_pages.models import TermsSheet
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.tables.mapping import TableMapping
 
@@ -128,6 +129,10 @@ class AddressedParty:
     def terms(self) -> Terms:
         """Return its terms."""
         return self.home.offer(str(self.invitation)).terms
+
+    def sheet(self) -> TermsSheet:
+        """Return its terms in words."""
+        return self.home.sheet(self.home.offer(str(self.invitation)))
 
     @property
     def title(self) -> str:

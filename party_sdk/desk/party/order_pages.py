@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +12,11 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.terms.agreements import Seat
-from coterie_pages.models import Banner, Screen, TermsSheet
+from coterie_pages.models import Banner, Screen
 from coterie_pages.pages import assessment, page
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
 from party_sdk.desk.party.table_choice import limit_in
-from party_sdk.desk.responses import bad, file, form_of, redirect_to, render_page
+from party_sdk.desk.responses import Form, bad, file, form_of, redirect_to, render_page
 from party_sdk.home.clock import now
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.roster import Roster
@@ -62,62 +64,71 @@ def order_page(
     return render_page(request, model, notice=notice, seconds=seconds, waits=waits)
 
 
-def post_answer(request: Request) -> Response:
+def change_order(
+    change: Callable[[AddressedParty, Form], object],
+) -> Callable[[Request], Response]:
+    """Redirect to the party after a change of its order; an error stands on its page."""
+
+    @wraps(change)
+    def handle(request: Request) -> Response:
+        party = party_in(request)
+        try:
+            change(party, form_of(request))
+        except CoterieError as error:
+            return order_page(request, party, bad(error))
+        return redirect_to(request, party.address)
+
+    return handle
+
+
+@change_order
+def post_answer(party: AddressedParty, form: Form) -> None:
     """Answer the question that was shown."""
-    party, form = party_in(request), form_of(request)
-    try:
-        if (answer := form.get("answer")) not in {"yes", "no"}:
-            raise NotReady("Say yes or no.")
-        reason = form.get("reason").strip()[:_LONGEST]
-        party.files.answer(form.get("question"), yes=answer == "yes", reason=reason)
-    except CoterieError as error:
-        return order_page(request, party, bad(error))
-    return redirect_to(request, party.address)
+    if (answer := form.get("answer")) not in {"yes", "no"}:
+        raise NotReady("Say yes or no.")
+    reason = form.get("reason").strip()[:_LONGEST]
+    party.files.answer(form.get("question"), yes=answer == "yes", reason=reason)
 
 
-def post_withdraw_consent(request: Request) -> Response:
+@change_order
+def post_withdraw_consent(party: AddressedParty, _: Form) -> None:
     """Withdraw the consent to the sheet, so that the next contribution needs a yes."""
-    party = party_in(request)
-    try:
-        party.home.withdraw_consent(party.session, party.slot)
-    except CoterieError as error:
-        return order_page(request, party, bad(error))
-    return redirect_to(request, party.address)
+    party.home.withdraw_consent(party.session, party.slot)
 
 
-def post_again(request: Request) -> Response:
+@change_order
+def post_again(party: AddressedParty, _: Form) -> None:
     """Place an order again as it was."""
-    party = party_in(request)
-    try:
-        order = party.files.order().model_copy(update={"withdrawn": None})
-        place_order(party.desk.home, order)
-    except CoterieError as error:
-        return order_page(request, party, bad(error))
-    return redirect_to(request, party.address)
+    order = party.files.order().model_copy(update={"withdrawn": None})
+    place_order(party.desk.home, order)
 
 
-def get_terms(request: Request) -> Response:
+@change_order
+def post_decline(party: AddressedParty, form: Form) -> None:
+    """End the order, with a reason that the others read if the slot is free."""
+    # after an error the order is withdrawn too: it says why the others do not know it
+    party.files.withdraw(form.get("reason").strip())
+
+
+def get_terms(request: Request, notice: Banner | None = None) -> Response:
     """Show the terms, to be accepted."""
-    return _page(request, party_in(request))
+    party = party_in(request)
+    model = Screen("desk/terms.html.j2", party.sheet(), joined=party.has_accepted)
+    return render_page(request, model, notice=notice)
 
 
 def get_sheet(request: Request) -> Response:
     """Return the page to sign, with its annex, as a self-contained file."""
     party = party_in(request)
-    return file(
-        page(_sheet(party)).encode(), f"{party.file_stem}-terms.html", "text/html"
-    )
+    content = page(party.sheet()).encode()
+    return file(content, f"{party.file_stem}-terms.html", "text/html")
 
 
 def get_assessment(request: Request) -> Response:
     """Return a data protection impact assessment, filled from the terms."""
     party = party_in(request)
-    text = assessment(_sheet(party)).encode()
+    text = assessment(party.sheet()).encode()
     return file(text, f"{party.file_stem}-assessment.md", "text/markdown")
-
-
-def _sheet(party: AddressedParty) -> TermsSheet:
-    return party.home.sheet(party.home.offer(str(party.invitation)))
 
 
 def post_terms(request: Request) -> Response:
@@ -132,23 +143,5 @@ def post_terms(request: Request) -> Response:
         with home.join(invitation, policy):
             pass  # the party is stored now
     except CoterieError as error:
-        return _page(request, party, bad(error))
+        return get_terms(request, bad(error))
     return redirect_to(request, party.address)
-
-
-def post_decline(request: Request) -> Response:
-    """End the order, with a reason that the others read if the slot is free."""
-    party, form = party_in(request), form_of(request)
-    try:
-        party.files.withdraw(form.get("reason").strip())
-    except CoterieError as error:
-        # the order is withdrawn, and the error says why the others do not know it
-        return order_page(request, party, bad(error))
-    return redirect_to(request, party.address)
-
-
-def _page(
-    request: Request, party: AddressedParty, notice: Banner | None = None
-) -> Response:
-    model = Screen("desk/terms.html.j2", _sheet(party), joined=party.has_accepted)
-    return render_page(request, model, notice=notice)

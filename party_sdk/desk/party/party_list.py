@@ -48,11 +48,6 @@ _FINAL_STATES: Final = frozenset({*OVER, "forgotten", "left"})
 _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
 
-def get_parties(request: Request) -> Response:
-    """Show the parties of this home."""
-    return show_parties(request)
-
-
 def post_invitation(request: Request) -> Response:
     """Store an invitation as an order without a table, and redirect to its terms."""
     desk, form = desk_of(request), form_of(request)

@@ -284,9 +284,3 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     return describe_table(
         table, table_form, columns, lambda: table.check_new_rows(fields, columns)
     )
-
-
-def _usual_ids(party: AddressedParty) -> tuple[str, ...]:
-    """Return the columns that named the rows of the run, where the desk ran it."""
-    order = party.order
-    return () if order is None or order.table is None else order.table.id_column

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
@@ -18,7 +17,6 @@ from coterie_pages.models import Banner, Screen
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import (
     Form,
-    Room,
     bad,
     desk_of,
     file,
@@ -51,11 +49,6 @@ MAPPING: Final = f"{TABLES}/mapping"
 TRIAL: Final = f"{TABLES}/trial"
 
 
-def get_tables(request: Request) -> Response:
-    """Show the files to choose from, and how the chosen one is read."""
-    return _page(request, query_of(request))
-
-
 def get_mapping(request: Request) -> Response:
     """Redirect to the choice of a table, to which a mapping belongs."""
     return redirect_to(request, TABLES)
@@ -63,12 +56,19 @@ def get_mapping(request: Request) -> Response:
 
 def post_mapping(request: Request) -> Response:
     """Draft a mapping for a dictionary, or try the one of the form."""
+    from party_sdk.tables.variables import read_draft
+
     form, folder = form_of(request), desk_of(request).tables
     try:
         path = path_of(form, folder, "dictionary")
-        content, trouble = mend(form, _find_place(_read_dictionary(path), folder))
+        if not path:
+            raise InvalidData(
+                "Name the dictionary: the file that the coordinator sent."
+            )
+        schema = read_draft(Path(path)).schema()
+        content, trouble = mend(form, _find_place(schema, folder))
     except CoterieError as error:
-        return _page(request, form, bad(error))
+        return tables_page(request, form, bad(error))
     fields = {"dictionary": path, "party": None, "notify": "", "choices": None}
     page = Screen("desk/mapping.html.j2", **fields, **content)
     return render_page(request, page, notice=trouble)
@@ -90,7 +90,7 @@ def post_trial(request: Request) -> Response:
     try:
         path, trial = _try(request, form)
     except CoterieError as error:
-        return _page(request, form, bad(error))
+        return tables_page(request, form, bad(error))
     model = Screen(
         "desk/trial.html.j2",
         trial.report,
@@ -111,7 +111,7 @@ def post_trial_labels(request: Request) -> Response:
     try:
         table_path, trial = _try(request, form)
     except CoterieError as error:
-        return _page(request, form, bad(error))
+        return tables_page(request, form, bad(error))
     name = f"{Path(table_path).stem}-labels.csv"
     source, labels = trial.source, trial.session.whole.labels
     with TemporaryDirectory() as folder:
@@ -130,14 +130,6 @@ def _try(request: Request, form: Form) -> tuple[str, Trial]:
     return path, try_table(Path(path), options)
 
 
-def _read_dictionary(path: str) -> Schema:
-    from party_sdk.tables.variables import read_draft
-
-    if not path:
-        raise InvalidData("Name the dictionary: the file that the coordinator sent.")
-    return read_draft(Path(path)).schema()
-
-
 def _find_place(schema: Schema, folder: Path) -> MappingContext:
     def check(spec: TableSpec) -> CheckReport:
         table = replace(spec, options=replace(spec.options, schema=schema.used))
@@ -149,8 +141,11 @@ def _find_place(schema: Schema, folder: Path) -> MappingContext:
     return MappingContext(address=MAPPING, schema=schema, check=check, folder=folder)
 
 
-def _page(request: Request, form: Form, notice: Banner | None = None) -> Response:
-    folder = desk_of(request).tables
+def tables_page(
+    request: Request, form: Form | None = None, notice: Banner | None = None
+) -> Response:
+    """Show the files to choose from, and how the chosen one is read."""
+    folder, form = desk_of(request).tables, form or query_of(request)
     content: dict[str, Any] = {}
     try:
         path, csv = path_of(form, folder), csv_of(form)
@@ -197,17 +192,3 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
         "first": RowsPreview(names=tuple(columns), rows=tuple(map(tuple, rows))),
         "warnings": tuple(w for w in report.warnings if not w.startswith("Refused")),
     }
-
-
-room: Final = Room(
-    path=TABLES,
-    text="Your tables",
-    routes=(
-        Route(TABLES, get_tables),
-        Route(MAPPING, get_mapping),
-        Route(MAPPING, post_mapping, methods=["POST"]),
-        Route(f"{MAPPING}/file", post_file, methods=["POST"]),
-        Route(TRIAL, post_trial, methods=["POST"]),
-        Route(f"{TRIAL}/labels", post_trial_labels, methods=["POST"]),
-    ),
-)

@@ -74,7 +74,7 @@ def test_a_changed_analyst_key_needs_confirmation(
     form = {"url": analyst.url, "key": analyst.key}
     page = browser.post("/sessions/-/analyst", form)
     assert "shows the key" in wrong(page)["url"]
-    assert browser.desk.connection.known is None
+    assert not browser.desk.connection.key
     again = browser.post("/sessions/-/analyst", {**form, "changed": "yes"})
     assert again.status_code == 303
 

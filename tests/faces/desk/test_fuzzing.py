@@ -42,7 +42,7 @@ def come(browser: DeskBrowser, role: str, analyst: Analyst, key: str) -> str:
     place = f"/parties/{invitation.session}/{invitation.slot}"
     browser.accept(place)
     if role == "party":
-        browser.desk.connection.forget()
+        browser.desk.connection.keep("", "")
     elif role == "administrator":
         browser.desk.connection.keep(analyst.url, key)
     return invitation.session
