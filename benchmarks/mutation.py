@@ -33,24 +33,26 @@ from benchmarks.mutants import ROOT, Copy, Mutant, Verdict, draw
 
 GOAL = 0.84
 
-_SUMS = "secrecy/test_sums.py"
+_VECTORS = "spec/test_vectors.py"
+_SUMS = ("secrecy/test_sums.py", _VECTORS)
 _LLF = ("llf/test_results.py",)
 _OMNIFC = ("omnifc/test_field.py", "omnifc/test_secrecy.py")
 _PQMDS = ("pqmds/test_pqmds.py", "pqmds/test_coordinates.py")
 _DISHONEST = ("engine/test_dishonest_analyst.py",)
-_TRANSCRIPT = ("engine/test_transcript.py",)
+_TRANSCRIPT = ("engine/test_transcript.py", _VECTORS)
 _STANDING = ("engine/test_standing.py",)
 _FILLING = ("preparation/test_filling.py",)
-_STAGES = ("preparation/test_stages.py",)
+_STAGES = ("preparation/test_stages.py", _VECTORS)
 _INTERSECTION = (
+    _VECTORS,
     "preparation/test_intersection_attacks.py",
     "preparation/test_intersection.py",
 )
 _PROFILES = ("profiling/test_sums.py",)
 _MAGNITUDES = ("preparation/test_magnitudes.py",)
 _MOMENTS = tuple(f"preparation/test_{n}.py" for n in ("moments", "sum_programs"))
-_CLOSING = ("llf/test_figures.py", *_LLF)
-_ROUNDS = ("llf/test_rounds.py",)
+_CLOSING = ("llf/test_figures.py", *_LLF, _VECTORS)
+_ROUNDS = ("llf/test_rounds.py", _VECTORS)
 
 _DISHONEST_ROWS = ("llf/test_dishonest_rows.py",)
 _ROW_MARKS = ("party/test_row_marks.py",)
@@ -98,7 +100,10 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/numerics/blocks.py": ("engine/test_blocks.py",),
     "clustering_protocols/protocols/omnifc/maths.py": _OMNIFC,
     "clustering_protocols/protocols/pqmds/maths.py": _PQMDS,
-    "clustering_protocols/terms/roster_entries.py": ("secrecy/test_rosters.py",),
+    "clustering_protocols/terms/roster_entries.py": (
+        "secrecy/test_rosters.py",
+        _VECTORS,
+    ),
     "clustering_protocols/records/hash_chain.py": _TRANSCRIPT,
     "clustering_protocols/terms/signed_logs.py": ("party/test_proofs.py",),
     "clustering_protocols/contract/disclosures.py": (
@@ -145,15 +150,21 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/engine/transcript.py": (*_TRANSCRIPT, *_DISHONEST),
     # secrecy
     "clustering_protocols/secrecy/budget.py": ("secrecy/test_privacy.py",),
-    "clustering_protocols/secrecy/envelopes.py": ("secrecy/test_envelopes.py",),
+    "clustering_protocols/secrecy/envelopes.py": (
+        "secrecy/test_envelopes.py",
+        _VECTORS,
+    ),
     "clustering_protocols/secrecy/field.py": _OMNIFC,
-    "clustering_protocols/secrecy/fixed_point.py": (_SUMS,),
+    "clustering_protocols/secrecy/fixed_point.py": _SUMS,
     "clustering_protocols/secrecy/identities.py": ("secrecy/test_identities.py",),
-    "clustering_protocols/secrecy/keys.py": ("secrecy/test_envelopes.py", _SUMS),
-    "clustering_protocols/secrecy/masks.py": (_SUMS,),
-    "clustering_protocols/secrecy/prime.py": (_SUMS,),
-    "clustering_protocols/secrecy/ristretto.py": ("secrecy/test_ristretto.py",),
-    "clustering_protocols/secrecy/tags.py": (_SUMS,),
+    "clustering_protocols/secrecy/keys.py": ("secrecy/test_envelopes.py", *_SUMS),
+    "clustering_protocols/secrecy/masks.py": _SUMS,
+    "clustering_protocols/secrecy/prime.py": _SUMS,
+    "clustering_protocols/secrecy/ristretto.py": (
+        "secrecy/test_ristretto.py",
+        _VECTORS,
+    ),
+    "clustering_protocols/secrecy/tags.py": _SUMS,
     # preparation
     "clustering_protocols/shared_stages/alignment/__init__.py": _INTERSECTION,
     "clustering_protocols/shared_stages/alignment/digests.py": _STAGES,
@@ -166,15 +177,15 @@ MODULES: dict[str, Sequence[str]] = {
         *_FILLING,
         "preparation/test_bounds.py",
     ),
-    "clustering_protocols/shared_stages/alignment/identifiers.py": _INTERSECTION[1:],
+    "clustering_protocols/shared_stages/alignment/identifiers.py": _INTERSECTION,
     "clustering_protocols/shared_stages/alignment/intersection.py": _INTERSECTION,
-    "clustering_protocols/shared_stages/alignment/params.py": _INTERSECTION[1:],
+    "clustering_protocols/shared_stages/alignment/params.py": _INTERSECTION,
     "clustering_protocols/shared_stages/secrets.py": _STAGES,
     "clustering_protocols/shared_stages/statistics/by_leader.py": (*_STAGES, *_MOMENTS),
     "clustering_protocols/shared_stages/statistics/magnitudes.py": _MAGNITUDES,
     "clustering_protocols/shared_stages/statistics/moments.py": _MOMENTS,
     "clustering_protocols/shared_stages/statistics/__init__.py": _MOMENTS,
-    "clustering_protocols/shared_stages/masked_sums.py": (_SUMS,),
+    "clustering_protocols/shared_stages/masked_sums.py": _SUMS,
     # profiles
     "clustering_protocols/shared_stages/profiles/totals.py": _PROFILES,
     "clustering_protocols/shared_stages/profiles/profile.py": _PROFILES,
@@ -182,6 +193,7 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/protocols/dc/party.py": (
         "dc/test_guards.py",
         "dc/test_whole.py",
+        _VECTORS,
     ),
     "clustering_protocols/protocols/dc/anchors.py": ("dc/test_guards.py",),
     "clustering_protocols/protocols/fccm/site_state.py": (
@@ -197,6 +209,7 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/protocols/llf/columns_party.py": (
         "llf/test_split_columns.py",
         "llf/test_results.py",
+        _VECTORS,
     ),
     "clustering_protocols/protocols/llf/rows_party.py": (
         *_ROUNDS,

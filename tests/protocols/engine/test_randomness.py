@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-import hmac
 import itertools
 from collections import Counter
-from hashlib import sha256
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from clustering_protocols.numerics.randomness import (
-    KeyedStream,
-    derive_key,
-    length_prefixed,
-    public_stream,
-)
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records.arrays import WordArray
 
 KEY = bytes(range(32))
-
-# RFC 8439, appendix A.1, test vectors 1 and 2: zero key and nonce, counters 0 and 1
-ZERO_KEY_BLOCKS = bytes.fromhex(
-    "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
-    "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586"
-    "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"
-    "29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f"
-)
-
-
-def hkdf(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
-    """RFC 5869 over the standard library's HMAC."""
-    extracted = hmac.digest(salt or bytes(32), secret, sha256)
-    block, out = b"", b""
-    for counter in range(1, -(-length // 32) + 1):
-        block = hmac.digest(extracted, block + info + bytes([counter]), sha256)
-        out += block
-    return out[:length]
-
-
-def prefixed(*parts: bytes) -> bytes:
-    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
-
-
-@given(secret=st.binary(min_size=1), label=st.text(), number=st.integers(0, 2**64 - 1))
-def test_a_derived_key_is_hkdf_of_the_labels(
-    secret: bytes, label: str, number: int
-) -> None:
-    info = prefixed(label.encode(), number.to_bytes(8, "big"), b"end")
-    assert derive_key(secret, label, number, b"end") == hkdf(secret, b"", info, 32)
-    salted = derive_key(secret, label, number, b"end", salt=b"salt")
-    assert salted == hkdf(secret, b"salt", info, 32)
-
-
-def test_the_zero_key_gives_the_key_stream_of_rfc_8439() -> None:
-    assert KeyedStream(bytes(32)).take(128) == ZERO_KEY_BLOCKS
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33])
@@ -116,10 +73,3 @@ def test_rotations_have_the_distribution_of_haar() -> None:
     traces = np.trace(drawn, axis1=1, axis2=2)
     assert stats.ks_2samp(turned, traces).pvalue > 0.01
     assert stats.binomtest(int((np.linalg.det(drawn) > 0).sum()), 3000).pvalue > 0.01
-
-
-def test_a_public_stream_is_hkdf_of_seed_and_labels() -> None:
-    info = prefixed(b"coterie/public-stream/1", b"S", b"fccm", b"start", bytes(8))
-    key = hkdf((7).to_bytes(8, "big"), b"", info, 32)
-    drawn = public_stream(7, "S", "fccm", "start", 0).take(64)
-    assert drawn == KeyedStream(key).take(64)

@@ -103,26 +103,6 @@ def test_silence_until_the_deadline_applies_the_default_rule() -> None:
     assert outcome(later).chosen == outcome(usual).chosen
 
 
-def test_an_analyst_cannot_choose_another_run_than_the_terms_say(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Chooser(simulation.Session):
-        def advance(self, contributions: Any) -> None:
-            with monkeypatch.context() as patch:
-                patch.setattr(Evaluation, "best", lambda *_: 2)
-                super().advance(contributions)
-
-    def to_the_end(choose: Any) -> None:
-        params, layout = WAYS["dc"]
-        data = simulation.split(X, layout, 0).data
-        runs = Evaluation(n_clusters=KS, choose=choose)
-        Chooser(params, layout, data, 0, evaluation=runs).to_the_end()
-
-    with pytest.raises(ProtocolFailed, match="another run than the terms say"):
-        to_the_end("usual")
-    to_the_end("later")  # there it is the coordinator's word
-
-
 @pytest.mark.parametrize("way", ["dc", "omnifc", "pqmds"])
 @pytest.mark.parametrize(("label", "taken"), [(4, True), (5, False)])
 def test_a_label_names_a_cluster(way: str, label: int, *, taken: bool) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from support.examples import begun, dealt
-from support.lies import alter, signed
+from support.examples import begun
+from support.lies import alter
 
 from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.common.errors import (
     CoterieError,
-    EnvelopeRefused,
     ProtocolFailed,
     SignatureRefused,
     TaskRefused,
@@ -25,23 +23,16 @@ from clustering_protocols.engine.packets import Packet
 from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.protocols.dummy.params import Dummy
 from clustering_protocols.records import hash_chain
-from clustering_protocols.records.arrays import ByteArray
 from clustering_protocols.secrecy.keys import party_keys
 from clustering_protocols.terms.terms import Layout
 
 SEED = 5
 A, B, C = "r1c1", "r2c1", "r3c1"
 PARTS = simulation.split(np.arange(36.0).reshape(12, 3), Layout.lattice(3), SEED)
-every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 
 
 def dummies(**params: Any) -> simulation.Session:
     return simulation.Session(Dummy(**params), PARTS.layout, PARTS.data, SEED)
-
-
-def example(name: str) -> simulation.Session:
-    one = catalogue.protocol(name).reference().examples()[0]
-    return begun(one, SEED, simulation.Session)
 
 
 def rewritten(packet: Packet, index: int, **changes: Any) -> Packet:
@@ -62,11 +53,6 @@ def told(session: simulation.Session, slot: str, **changes: Any) -> dict[str, by
     return {slot: packets.encode(rewritten(packet, -1, **changes))}
 
 
-def refused(session: simulation.Session, slot: str, packet: Packet, match: str) -> None:
-    with pytest.raises((TaskRefused, ProtocolFailed), match=match):
-        session.answer(slot, packets.encode(packet))
-
-
 # Lines
 
 
@@ -79,63 +65,6 @@ def test_who_was_left_out_follows_when_it_is_asked_again() -> None:
     assert session.journals[C] is not None
     assert session.journals[C].transcript == session.journals[A].transcript
     assert len(session.to_the_end().outcomes) == 3
-
-
-@pytest.mark.parametrize("keep", [slice(1, None), slice(None, -1), slice(0, 0)])
-def test_lines_that_are_missing_are_noticed(keep: slice) -> None:
-    session = dummies()
-    packet = packets.read(session.open.tasks[A])
-    refused(session, A, replace(packet, history=packet.history[keep]), "told")
-
-
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"agreement": "0" * 64}, "another agreement"),
-        ({"number": 2}, "cannot be read|leaves out"),
-        ({"previous": "1" * 64}, "leaves out"),
-        ({"more": 1}, "cannot be read"),
-    ],
-)
-def test_a_first_line_that_is_not_the_agreements_is_refused(
-    changes: Mapping[str, Any], match: str
-) -> None:
-    session = dummies()
-    packet = packets.read(session.open.tasks[A])
-    refused(session, A, rewritten(packet, 0, **changes), match)
-
-
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"told": ["0" * 64]}, "something else"),
-        ({"told": []}, "something else"),
-        ({"left_out": [A]}, "another task"),
-        ({"asks": "count"}, "another task"),
-        ({"stage": "count"}, "another round"),
-        ({"round": 3}, "no next|another round"),
-        ({"attempt": 2}, "no next|another round"),
-        ({"round": True}, "cannot be read"),
-        ({"number": 9}, "leaves out"),
-    ],
-)
-def test_a_line_that_does_not_fit_the_task_is_refused(
-    changes: Mapping[str, Any], match: str
-) -> None:
-    session = dummies()
-    session.turn()
-    packet = packets.read(session.open.tasks[A])
-    refused(session, A, rewritten(packet, -1, **changes), match)
-
-
-def test_another_past_than_before_is_refused() -> None:
-    session = dummies()
-    session.turn()
-    session.turn(told=told(session, A, left_out=[C]))
-    with pytest.raises(TaskRefused, match=r"another past|leaves out"):
-        session.answer(A)
-    with pytest.raises(EnvelopeRefused):
-        session.answer(B)  # what A sealed is bound to another story
 
 
 # Absences
@@ -175,30 +104,6 @@ def test_who_has_a_receipt_was_not_absent() -> None:
 
 
 # Signatures
-
-
-@every_protocol
-@pytest.mark.parametrize("forged", ["none", "one", "another", "few"])
-def test_nothing_leaves_before_everybodys_signature_is_there(
-    name: str, forged: str
-) -> None:
-    session = example(name)
-    session.turn()
-    for slot, task in session.open.tasks.items():
-        packet = packets.read(task)
-        lie = replace(packet, signatures=_forged(packet.signatures, forged))
-        refused(session, slot, lie, "signed|signatures")
-        session.answer(slot)
-
-
-def _forged(honest: ByteArray, how: str) -> ByteArray:
-    if how == "none":
-        return packets.UNSIGNED
-    if how == "few":
-        return honest[:-1]
-    lie = honest.copy()
-    lie[-1] = np.zeros(64) if how == "one" else np.roll(honest[-1], 1)
-    return lie
 
 
 def test_a_party_with_a_wrong_signature_is_named() -> None:
@@ -242,89 +147,6 @@ def signed_by(session: simulation.Session, slot: str, stage: str, told: str) -> 
     name = session.session.terms.session
     keys = party_keys(session.entropies[slot], name, slot)
     return keys.signing.sign(signatures.statement(stage, told))
-
-
-class TwoCamps(simulation.Session):
-    """An analyst that tells the last slot another story from some round on.
-
-    Anyone who it lies to gets a history of its own that is consistent in itself.
-    """
-
-    def __init__(self, name: str, begin: int) -> None:
-        self.begin = begin
-        self.story: list[str] = []
-        self.named = name
-        one = catalogue.protocol(name).reference().examples()[0]
-        parts = dealt(one, SEED)
-        self.victim = one.layout.names[-1]
-        super().__init__(one.params, one.layout, parts.data, SEED, **one.sections)
-
-    def tasks(self) -> dict[str, bytes]:
-        honest = super().tasks()
-        if self.victim in honest and self.open.round >= self.begin:
-            packet = packets.read(honest[self.victim])
-            lines = self._retold(packet.history)
-            honest[self.victim] = packets.encode(replace(packet, history=lines))
-        return honest
-
-    def _retold(self, lines: Sequence[str]) -> list[str]:
-        """The same lines from another one on: somebody else was left out."""
-        out = []
-        for line in lines:
-            said = json.loads(line)
-            if self.story:
-                said["previous"] = hash_chain.digest(self.story[-1])
-            elif said["number"] > 1:
-                said["left_out"] = [self.session.slots[0]]
-            out.append(json.dumps(said, sort_keys=True, separators=(",", ":")))
-            if said["number"] > 1:
-                self.story.append(out[-1])
-        return out
-
-
-@every_protocol
-@pytest.mark.quick(3)
-def test_nobody_gets_labels_where_one_was_told_another_story(name: str) -> None:
-    """Whichever round the lie begins in: a refusal, or a session without a result."""
-    rounds = example(name).to_the_end().rounds
-    for begin in range(1, rounds + 1):
-        session = TwoCamps(name, begin)
-        with pytest.raises(CoterieError):
-            session.to_the_end()
-
-
-@every_protocol
-def test_a_result_is_taken_as_it_was_signed_or_not_at_all(name: str) -> None:
-    session = example(name)
-    while not session.is_over:
-        session.turn()
-    for slot, result in session.final_step.results.items():
-        known = (session.journals[slot], session.memories[slot])
-        party, data = session.party(slot), session.data[slot]
-        packet = packets.read(result)
-        other = replace(packet, signatures=_forged(packet.signatures, "another"))
-        bare = replace(packet, signatures=packets.UNSIGNED)
-        untold = replace(packet, history=())
-        for lie in (other, bare, untold):
-            with pytest.raises((ProtocolFailed, TaskRefused)):
-                party.conclude(*known, packets.encode(lie), data)
-        party.conclude(*known, result, data)
-
-
-def test_other_labels_than_were_signed_are_refused() -> None:
-    session = dummies(n_clusters=3)
-    while not session.is_over:
-        session.turn()
-    result = session.final_step.results[A]
-    swapped = alter(
-        session.agreement, result, lambda r: {"labels": np.roll(r.labels, 1)}
-    )
-    party, data = session.party(A), session.data[A]
-    known = (session.journals[A], session.memories[A])
-    with pytest.raises(TaskRefused):
-        party.conclude(*known, swapped, data)
-    with pytest.raises(TaskRefused):
-        party.conclude(*known, signed(session, swapped), data)
 
 
 def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:

@@ -5,7 +5,7 @@ It sends any share it likes, reads every total as all parties do, and takes its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,16 +24,11 @@ from clustering_protocols.contract.row_history import most_following
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
-    messages,
     rows_party,
     rows_round,
 )
-from clustering_protocols.protocols.llf.params import LlfContext
 from clustering_protocols.protocols.llf.rows_round import RowsRound
-from clustering_protocols.records.arrays import FloatArray, WordArray
-from clustering_protocols.shared_stages.masked_sums import CheckedSum
-from clustering_protocols.shared_stages.starts.messages import StartCentroids
-from clustering_protocols.shared_stages.sums import SumTotals
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -250,99 +245,3 @@ def test_the_last_sums_of_degrees_are_in_the_history() -> None:
     s.to_the_end()
     found = s.recall(VICTIM, RowHistory)
     assert len(found.labels) == 1
-
-
-# The comparisons
-
-
-def bent(words: WordArray, own: FloatArray, V: FloatArray, what: str) -> WordArray:
-    """Return a total that breaks one comparison, and no range."""
-    found = words.view(np.int64).copy()
-    k, width = V.shape
-    sums, counts = found[: V.size].reshape(k, width), found[V.size : V.size + k]
-    if what == "own":
-        c = int(np.argmax(own))
-        shift = counts[c] - int(own[c]) + 1
-        counts[c] -= shift
-        counts[(c + 1) % k] += shift
-    if what == "rows":
-        sums[0] += 1 << 20
-    if what == "cost":
-        away = np.rint((V[0] - V[1]) * 2.0**49).astype(np.int64)
-        sums[0] -= away
-        sums[1] += away
-    return found.view(np.uint64)
-
-
-SAID = {"own": "fewer rows", "rows": "other rows", "cost": "farther"}
-
-
-Bending = Callable[[LlfContext, WordArray, str], WordArray]
-
-
-def refused_with(s: Session, what: str, bending: Bending) -> None:
-    """Play with totals as all parties together could send them: their tag is right."""
-    true = CheckedSum.read
-
-    def read(
-        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
-    ) -> WordArray:
-        return bending(context, true(self, context, total, of, fits), of.name)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CheckedSum, "read", read)
-        refused = ended(s)
-    assert isinstance(refused, ProtocolFailed)
-    assert SAID[what] in str(refused)
-
-
-@pytest.mark.parametrize("what", list(SAID))
-@pytest.mark.parametrize("name", ["update/2", "closing/"])
-def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
-    def bending(context: LlfContext, words: WordArray, of: str) -> WordArray:
-        if not of.startswith(name):
-            return words
-        known = context.recall(messages.Centroids)
-        rows = context.memory.get(messages.FinalRows)
-        own = known.own
-        if rows is not None:
-            own = np.bincount(rows.labels, minlength=3).astype(np.float64)
-        return bent(words, own, known.centroids, what)
-
-    refused_with(session("wine"), what, bending)
-
-
-@pytest.mark.parametrize("what", ["own", "rows"])
-def test_false_sums_of_a_second_start_are_refused(what: str) -> None:
-    def bending(context: LlfContext, words: WordArray, of: str) -> WordArray:
-        if of != "race":
-            return words
-        encoding = RowsRound.of(context).encoding
-        second = slice(encoding.n_words, 2 * encoding.n_words)
-        lanes = context.recall(messages.RacingStarts).centroids
-        _, own = encoding.decode(context.recall(SumTotals).own[second])
-        found = words.copy()
-        found[second] = bent(words[second], own, lanes[1], what)
-        return found
-
-    parts = simulation.split(load_wine().data, LAYOUT, 0).data
-    refused_with(Session(Llf(n_clusters=3, n_init=3), LAYOUT, parts, 0), what, bending)
-
-
-def test_several_runs_are_of_the_same_rows() -> None:
-    """A total of the second run that holds other rows than those of the first."""
-
-    def bending(context: LlfContext, words: WordArray, of: str) -> WordArray:
-        if of != "update/1" or context.session.params.n_clusters == 2:
-            return words
-        V = context.recall(StartCentroids).centroids
-        return bent(words, np.zeros(3), V, "rows")
-
-    parts = simulation.split(load_wine().data, LAYOUT, 0).data
-    runs = Evaluation(n_clusters=(2, 3))
-    whole = Session(
-        *(Llf(n_clusters=3), LAYOUT, parts, 0),
-        evaluation=runs,
-        choices=unaudited(LAYOUT),
-    )
-    refused_with(whole, "rows", bending)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from support.attacks import looks_like_noise
 from support.lies import altered
 
-from clustering_protocols.common.errors import CoterieError, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
@@ -52,41 +52,6 @@ def test_the_bound_of_distances_is_tight() -> None:
         < columns_party.build_distance_encoding(s.session).bound
         < 1.02 * farthest
     )
-
-
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-@pytest.mark.parametrize("step", [-2, -1, 1])
-def test_distances_of_an_update_are_measured_once(algorithm: Any, step: int) -> None:
-    s = columns_session(algorithm)
-    other = altered(s, "r1c2", lambda task: {"number": task.number + step})
-    with pytest.raises(ProtocolFailed, match="out of order"):
-        s.answer("r1c2", other)
-
-
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-@pytest.mark.parametrize("field", ["number", "fewer", "cluster", "row"])
-def test_a_lie_about_labels_or_memberships_is_noticed(
-    algorithm: Any, field: str
-) -> None:
-    s = columns_session(algorithm)
-    name = "labels" if algorithm == "cmeans" else "memberships"
-
-    def change(task: Any) -> dict[str, Any]:
-        old = np.array(getattr(task, name))
-        if field == "number":
-            return {"number": task.number + 1}
-        if field == "fewer":
-            return {name: old[:-1]}
-        if field == "row":
-            old[0] = (old[0] + 1) % 3 if name == "labels" else old[0][::-1]
-            return {name: old}
-        if name == "memberships":
-            return {name: np.hstack([old, 0 * old[:, :1]])}
-        return {name: np.where(old == 2, 3, old)}
-
-    told = {"r1c2": altered(s, "r1c2", change)}
-    with pytest.raises(CoterieError):
-        s.to_the_end(told=told)
 
 
 def far_clusters() -> FloatArray:
@@ -146,28 +111,6 @@ def test_an_outlier_starts_no_cluster_of_its_own() -> None:
     Y = np.vstack([np.random.default_rng(0).normal(size=(60, 2)), [[900.0, 900.0]]])
     labels = columns_analyst.partition(Y, 2, np.random.default_rng(1))
     assert np.bincount(labels).min() == least_rows(61, 2) == 5
-
-
-@pytest.mark.parametrize("lie", ["few", "fewer", "cluster"])
-def test_a_party_starts_from_no_row_that_is_named(lie: str) -> None:
-    s = started(far_clusters(), 3)
-    s.until(messages.StartFrom)
-
-    def change(task: Any) -> dict[str, Any]:
-        labels = np.array(task.labels)
-        if lie == "fewer":
-            return {"labels": labels[:-1]}
-        if lie == "cluster":
-            return {"labels": np.where(labels == 2, 3, labels)}
-        labels[labels == 2] = 0
-        labels[7:11] = 2  # four rows, one less than are asked for
-        return {"labels": labels}
-
-    with pytest.raises(CoterieError) as refused:
-        s.answer("r1c2", altered(s, "r1c2", change))
-    if lie == "few":
-        assert isinstance(refused.value, ProtocolFailed)
-        assert "too few rows" in str(refused.value)
 
 
 def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -135,24 +133,6 @@ def test_a_leader_sends_nothing_but_answers() -> None:
         receive(view, PeerMessage(peer=FIRST, content=order))
 
 
-def test_answers_that_are_none_stop_the_party_before_it_sends() -> None:
-    running = session()
-    running.until(intersection.Unblind)
-    n_ids = len(HELD[1])
-    task = packets.read(running.open.tasks[SECOND])
-    header = task.header.model_copy(update={"envelopes": []})
-    bare = packets.encode(replace(task, header=header, envelopes=()))
-    for elements, problem in (
-        (np.full((n_ids, 32), 255, np.uint8), ProtocolFailed),
-        (np.full((n_ids - 1, 32), 2, np.uint8), InvalidArray),
-        (np.full((n_ids, 33), 2, np.uint8), InvalidArray),
-    ):
-        lie = intersection.EvaluatedIds(elements=elements)
-        running.memories[SECOND] = running.memories[SECOND].remember([lie])
-        with pytest.raises(problem):
-            running.answer(SECOND, bare)
-
-
 def elsewhere(view: PartyContext) -> list[PartyContext]:
     """The same party with the same entropy, under another agreement or in another row."""
     other = replace(view.session, agreement_digest="0" * 64)
@@ -251,36 +231,3 @@ def test_a_dictionary_attack_finds_no_id_at_the_analyst() -> None:
 
 def stage_view(running: Session, slot: str = FIRST) -> PartyContext:
     return replace(running.context(slot), stage="intersection")
-
-
-def test_the_dictionary_would_find_what_a_careless_stage_holds() -> None:
-    running = session()
-    known = known_to_the_analyst(running)
-    (point,) = list(guesses.points(b'["patient-000003"]', known[4:5]))[:1]
-    careless = [
-        b"... patient-000003 ...",
-        b"." + hashlib.sha256(b"patient-000003").digest() + b".",
-        hmac.new(known[3], b'["patient-000003"]', "sha256").hexdigest().encode(),
-        b"--" + point,
-    ]
-    for held in careless:
-        assert guesses.found(held, ["patient-000003"], known)
-        assert not guesses.found(held, ["patient-000004"], known)
-
-
-def test_tokens_of_two_sessions_have_nothing_in_common() -> None:
-    shown = []
-    for name in ("s", "t"):
-        split = parties(X, HELD)
-        chosen = ProductQuantisation(n_clusters=3, alignment=Alignment(method="ecdh"))
-        running = Session(chosen, split.layout, split.data, seed=5, session=name)
-        running.until(intersection.Select)
-        shown.append(
-            {
-                token.tobytes()
-                for sent in running.received_messages
-                for token in packets.read(sent.payload).arrays.get("tokens", ())
-            }
-        )
-    assert len(shown[0]) == len({row for rows in HELD for row in rows})
-    assert not shown[0] & shown[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,13 @@ import pytest
 from support.lies import altered
 
 from clustering_protocols.common.errors import (
-    EnvelopeRefused,
-    GuardRefused,
     InvalidArray,
     InvalidData,
     OverlapTooSmall,
-    ProtocolFailed,
 )
-from clustering_protocols.contract import PeerMessage
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.blocks import ONE_THREAD
-from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.secrecy.ristretto import JointMask
 from clustering_protocols.shared_stages.alignment import linkage
 from clustering_protocols.shared_stages.alignment.digests import Digests, RowOrder
 from clustering_protocols.shared_stages.alignment.linkage import (
@@ -174,62 +166,3 @@ def at(kind: type[Any], *held: Sequence[Person]) -> Session:
     running = session(*(held or (CROWD, CROWD)))
     running.until(kind)
     return running
-
-
-def receive(running: Session, *incoming: PeerMessage) -> Any:
-    return linkage.LinkageParty(params().alignment).receive(
-        running.context("r1c2"), incoming
-    )
-
-
-def points(n_rows: int, n_keys: int = 3) -> Any:
-    return np.zeros((n_keys, n_rows, 32), np.uint8)
-
-
-@pytest.mark.threat(98)
-@pytest.mark.parametrize(("n_rows", "n_keys"), [(41, 3), (40, 4), (39, 3)])
-def test_a_list_has_as_many_values_as_rows_and_keys(n_rows: int, n_keys: int) -> None:
-    running = session(CROWD, CROWD)
-    more = linkage.MaskedKeys(points=points(n_rows, n_keys), n_masks=1)
-    with pytest.raises(InvalidArray):
-        receive(running, PeerMessage(peer="r1c1", content=more))
-
-
-@pytest.mark.parametrize(("peer", "n_masks"), [("r1c1", 2), ("r1c3", 1), ("r1c2", 1)])
-def test_lists_come_in_turn_from_the_party_before(peer: str, n_masks: int) -> None:
-    running = session(CROWD, CROWD, CROWD)
-    sent = linkage.MaskedKeys(points=points(40), n_masks=n_masks)
-    with pytest.raises(EnvelopeRefused):
-        receive(running, PeerMessage(peer=peer, content=sent))
-
-
-def test_a_list_that_the_analyst_withholds_stops_the_party() -> None:
-    running = at(linkage.ShowTokens)
-    task = packets.read(running.open.tasks["r1c2"])
-    header = task.header.model_copy(update={"envelopes": []})
-    bare = packets.encode(replace(task, header=header, envelopes=()))
-    with pytest.raises(EnvelopeRefused, match="withholds the envelope of 'r1c1'"):
-        running.answer("r1c2", bare)
-
-
-def test_what_is_no_point_is_not_masked() -> None:
-    mask = JointMask(KeyedStream(bytes(32)), ONE_THREAD)
-    for made in (np.full((2, 32), 255, np.uint8), np.zeros((2, 32), np.uint8)):
-        with pytest.raises(GuardRefused, match="no point of the group"):
-            mask.mask_again(made)
-
-
-@pytest.mark.parametrize(
-    "lie",
-    [
-        lambda asked: {"n_rows": asked.n_rows | {"r1c2": 39}},
-        lambda asked: {"rows": np.zeros_like(asked.rows)},
-        lambda asked: {"rows": asked.rows + 1},
-        lambda asked: {"rows": asked.rows[:20]},
-    ],
-    ids=["other numbers", "one row again and again", "no row of it", "fewer rows"],
-)
-def test_rows_that_cannot_be_are_not_selected(lie: Any) -> None:
-    running = at(linkage.SelectLinked)
-    with pytest.raises(ProtocolFailed):
-        running.answer("r1c1", altered(running, "r1c1", lie))

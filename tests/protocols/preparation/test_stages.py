@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,9 +15,7 @@ from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     ColumnsNotAligned,
     CoterieError,
-    EnvelopeRefused,
     InvalidData,
-    Malformed,
     ProtocolFailed,
     RowsNotAligned,
 )
@@ -31,7 +28,6 @@ from clustering_protocols.numerics.data_source import (
     matrix,
 )
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.shared_stages import secrets
 from clustering_protocols.shared_stages.alignment import digests
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret
@@ -188,15 +184,6 @@ def test_a_leader_pools_exactly_its_column_group(session: Session) -> None:
             role.receive(view, others)
 
 
-@pytest.mark.parametrize("n_rows", [0, -5])
-def test_moments_of_no_rows_are_malformed(n_rows: int) -> None:
-    good = measure(MatrixSource(X), moments=True, ranges=True)
-    header = good.header()
-    header["values"]["n_rows"] = n_rows
-    with pytest.raises(Malformed, match="n_rows"):
-        by_leader.Moments.parse(header, good.arrays)
-
-
 # Secrets of groups
 
 
@@ -209,30 +196,6 @@ def test_only_members_of_a_group_share_its_secret(session: Session) -> None:
     assert columns["r1c2"] == columns["r2c2"]
     assert len({*rows.values(), *columns.values()}) == 4
     assert all(len(bytes.fromhex(secret)) == 32 for secret in rows.values())
-
-
-@pytest.mark.parametrize(
-    ("sender", "scope"), [("r1c2", "row"), ("r2c1", "row"), ("r1c1", "all")]
-)
-def test_a_secret_comes_from_the_leader_of_a_group_that_has_one(
-    session: Session, sender: str, scope: Any
-) -> None:
-    """To the second of its row: from the first of it, and not from itself or others."""
-    role, view = secrets.SecretsParty(("row", "column")), session.context("r1c2")
-    content = secrets.GroupSecret(scope=scope, secret="ab" * 32)
-    with pytest.raises(EnvelopeRefused, match="does not lead"):
-        role.receive(view, [PeerMessage(peer=sender, content=content)])
-    right = secrets.GroupSecret(scope="row", secret="ab" * 32)
-    (kept,) = role.receive(view, [PeerMessage(peer="r1c1", content=right)])
-    assert RowSecret.narrow(kept).secret == right.secret
-
-
-@pytest.mark.parametrize("secret", ["", "00" * 31, "00" * 33, "zz" * 32])
-def test_a_secret_that_is_not_32_bytes_is_malformed(secret: str) -> None:
-    values = {"scope": "row", "secret": secret}
-    header = {"kind": "group-secret", "version": 1, "values": values}
-    with pytest.raises(Malformed, match="secret"):
-        secrets.GroupSecret.parse(header, {})
 
 
 # Alignment
@@ -258,19 +221,6 @@ def ended(data: Mapping[str, MatrixSource], problem: type[CoterieError]) -> str:
     with pytest.raises(problem) as end:
         simulation.run(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
     return end.value.detail
-
-
-def test_digests_are_keyed_and_of_each_text_after_its_length(session: Session) -> None:
-    view = session.context("r1c1")
-    source = MatrixSource(np.zeros((2, 1)), ["äge"])
-    found = digests.digests(view, source, ["one", "two"])
-    texts = {
-        "row": b"\0\0\0\0\0\0\0\3one" + b"\0\0\0\0\0\0\0\3two",
-        "column": b"\0\0\0\0\0\0\0\4" + "äge".encode(),
-    }
-    for scope, told in (("row", found.rows), ("column", found.columns)):
-        key = secrets.group_key(view, scope, f"alignment/{scope}")
-        assert told == hmac.new(key, texts[scope], "sha256").hexdigest()
 
 
 def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
@@ -320,38 +270,6 @@ def test_members_stop_an_analyst_that_hides_a_difference(
         packets.read(sent.payload).address.stage for sent in whole.received_messages
     ]
     assert "upload" not in after
-
-
-@pytest.mark.parametrize("what", ["rows", "columns"])
-@pytest.mark.parametrize(("own", "leaders"), [("00", "ff"), ("ff", "00")])
-def test_a_party_stops_whichever_digest_is_the_larger(
-    session: Session, what: str, own: str, leaders: str
-) -> None:
-    digest = digests.Digests(rows="77", columns="77")
-    mine, other = (digest.model_copy(update={what: each}) for each in (own, leaders))
-    view = session.context("r2c2")
-    view = replace(view, memory=view.memory.remember([mine]))
-    leader = {"rows": "r2c1", "columns": "r1c2"}[what]
-    digests.check_leaders(view, {leader: mine})
-    with pytest.raises(ProtocolFailed, match=f"'{leader}' holds other {what}"):
-        digests.check_leaders(view, {leader: other})
-
-
-def test_a_withheld_leader_envelope_stops_the_party() -> None:
-    whole = Session(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
-    refused = set()
-    while not whole.is_over:
-        for slot, task in whole.open.tasks.items():
-            packet = packets.read(task)
-            kinds = {envelope.label.kind for envelope in packet.envelopes}
-            if kinds & {"digests", "group-secret"}:
-                header = packet.header.model_copy(update={"envelopes": []})
-                lie = packets.encode(replace(packet, header=header, envelopes=[]))
-                with pytest.raises(EnvelopeRefused, match="withholds"):
-                    whole.answer(slot, lie)
-                refused |= kinds
-        whole.turn()
-    assert refused == {"digests", "group-secret"}
 
 
 def test_equal_ids_of_two_groups_have_different_digests() -> None:

@@ -47,7 +47,6 @@ def test_each_case_has_its_outcome(layer: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-@pytest.mark.quick(2)
 def test_each_session_goes_as_it_was_recorded(protocol: str) -> None:
     checker = Checker(program=Program(of_product))
     found = list(checker.check_sessions({protocol: FILES[protocol]}))
