@@ -1,14 +1,12 @@
-"""What a study costs its people, at the desk and by commands.
+"""What a study costs its people at the desk.
 
     python -m benchmarks.speed.clicks
 
 A coordinator and three parties go from a question to labels. On the way a party
 declines and is invited anew, and the analyst is killed.
 `tests/system/pages/test_whole_path.py` plays it at four desks in Chromium: clicks,
-seconds, questions, words, pages. A choice from a list counts as two clicks.
-`tests/system/pages/test_typed_study.py` plays it in four terminals: commands typed and
-questions answered, and seconds. Seconds are those of a person who reads nothing. Ends
-with 1 where a figure is above its bar.
+questions, words, pages. A choice from a list counts as two clicks. Ends with 1 where a
+figure is above its bar.
 """
 
 from __future__ import annotations
@@ -16,21 +14,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
-
-_STUDIES: Final = {
-    "at the desk": "tests/system/pages/test_whole_path.py",
-    "by commands": "tests/system/pages/test_typed_study.py",
-}
 
 
 def main() -> None:
-    """Play the study in both ways, and print each figure beside its bar."""
-    ends = [_play(name, path) for name, path in _STUDIES.items()]
-    sys.exit(max(ends))
-
-
-def _play(name: str, path: str) -> int:
+    """Play the study, and print each figure beside its bar."""
+    path = "tests/system/pages/test_whole_path.py"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "0", "-q", "-rA", path],
         cwd=Path(__file__).parents[2],
@@ -41,9 +29,9 @@ def _play(name: str, path: str) -> int:
     figures = [line for line in done.stdout.splitlines() if line.startswith("| ")]
     if not figures:
         sys.exit(done.stdout + done.stderr)
-    heading = f"| {name} | counted | at most |"
-    sys.stdout.write("\n".join([heading, "|---|---|---|", *figures, "", ""]))
-    return done.returncode
+    heading = "| at the desk | counted | at most |"
+    sys.stdout.write("\n".join([heading, "|---|---|---|", *figures, ""]))
+    sys.exit(done.returncode)
 
 
 if __name__ == "__main__":

@@ -1,38 +1,47 @@
-"""The coordinator reads what the runs are like, and says which counts."""
+"""The coordinator reads what the runs are like, and says which counts; parties compare."""
 
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from support.analyst_process import House
+from support.terminal import coterie
 
-from clustering_protocols.common.errors import InvalidParameters, NotReady, RoundClosed
+from analyst_service.credentials import Role
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidParameters,
+    NotReady,
+    RoundClosed,
+)
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.sections import Evaluation
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import SessionState
+from coterie_pages.result_texts import suggest_run
 from party_sdk.advice import describe_runs
+from party_sdk.analyst_client import http_analyst
+from party_sdk.application.exports import own_runs
+from party_sdk.application.home import Home
 from party_sdk.cli.terminal.result_lines import table_lines
 from party_sdk.coordinator.option_parsing import read_runs
-from party_sdk.coordinator.session import CoordinatedSession
+from party_sdk.tables import open_table
 
 X: Any = load_iris().data
 LAYOUT = Layout.lattice(2)
 PARAMS = DataCollaboration(n_clusters=4, dimensions="all_but_one")
 KS = (2, 3, 4)
-
-
-def until_choosing(session: CoordinatedSession) -> None:
-    while session.status().state is not SessionState.CHOOSING:
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("n_clusters", [3, None])
@@ -51,7 +60,7 @@ def test_parties_get_the_labels_of_the_run_that_was_chosen(
         session.choose(3)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(house.run, session, tables)
-        until_choosing(session)
+        until_choosing(session, running)
         status = session.status()
         assert [run.n_clusters for run in status.runs] == list(KS)
         assert not any(run.chosen for run in status.runs)
@@ -153,3 +162,190 @@ def test_what_several_runs_cost_is_said_before_the_session_opens(
     params: Any, layout: Layout, said: str
 ) -> None:
     assert said in describe_runs(params, layout, Evaluation(n_clusters=KS))
+
+
+# Own rows under each number
+
+
+THREE = Layout.lattice(3)
+SCHEMA = numbers(("a", "b"), -60, 60)
+NAMES = THREE.names
+
+
+def tables() -> list[pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    centres = np.array([[20.0, -20.0], [0.0, 20.0], [-20.0, -5.0]])
+    truth = rng.permutation(np.repeat([0, 1, 2], [90, 63, 41]))
+    X = centres[truth] + rng.normal(size=(len(truth), 2))
+    ids = [f"p{n}" for n in range(len(X))]
+    frame = pd.DataFrame({"id": ids, "a": X[:, 0], "b": X[:, 1]})
+    return [frame[:70], frame[70:130], frame[130:]]
+
+
+def open_session(house: House, params: Any) -> Any:
+    return house.open(
+        "runs",
+        params,
+        THREE,
+        dictionary=[SCHEMA],
+        release=Release(profiles="members"),
+        evaluation=Evaluation(n_clusters=KS, choose="later", within=3600),
+    )
+
+
+def until_choosing(session: Any, running: Future[Any]) -> None:
+    while session.status().state is not SessionState.CHOOSING:
+        time.sleep(0.02)
+        assert not running.done()
+
+
+def sources() -> list[Any]:
+    return [open_table(t, id_column="id", schema=SCHEMA) for t in tables()]
+
+
+def test_each_party_reads_its_own_rows_under_each_number(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api: Any = house.api
+    session = open_session(
+        house, LosslessFederated(n_clusters=4, small_cohorts="allow")
+    )
+    data = sources()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, data)
+        until_choosing(session, running)
+        status = session.status()
+        for run in status.runs:
+            assert sum(run.sizes) in range(180, 210)
+            assert all(size % 5 == 0 for size in run.sizes)
+            assert list(run.sizes) == sorted(run.sizes, reverse=True)
+        assert [len(run.sizes) for run in status.runs] == [2, 3, 4]
+        suggested = suggest_run(status.runs)
+        assert suggested is not None
+        assert suggested.n_clusters == 3
+        found, overlaps = own_runs(house.last[NAMES[0]], data[0])
+        with pytest.raises(GuardRefused, match="not the table"):
+            own_runs(house.last[NAMES[0]], data[1])
+        monkeypatch.setattr(Home, "connect", lambda *_: api.connect())
+        monkeypatch.setattr(http_analyst, "connect", lambda *_, **__: api.connect())
+        tables()[0].to_csv(tmp_path / "own.csv", index=False)
+        own = ("--data", tmp_path / "own.csv", "--id-column", "id")
+        at = ("--home", house.home_of(NAMES[0]))
+        shown = coterie("party", "report", "runs", NAMES[0], "--runs", *own, *at)
+        assert "from 2 to 3 clusters" in shown.stdout
+        asked = ("--url", "http://127.0.0.1", "--key", api.key(Role.ADMINISTRATOR))
+        coterie("session", *asked, "choose", "runs", "--n-clusters", 3)
+        results = running.result()
+    assert [run.n_clusters for run in found] == list(KS)
+    first = results[NAMES[0]]
+    assert list(found[1].own_sizes) == first.own_sizes.tolist()
+    assert first.cluster_sizes is not None
+    assert list(found[1].sizes) == first.cluster_sizes.tolist()
+    profile = found[1].profile
+    assert profile is not None
+    assert profile.own
+    own = tables()[0].groupby(first.labels)["a"].mean()
+    means = next(f.mean for f in profile.fields if f.name == "a")
+    np.testing.assert_allclose(means, own[list(profile.clusters)], rtol=1e-9)
+    assert [(each.first, each.second) for each in overlaps] == [(2, 3), (3, 4)]
+    for overlap, previous, after in zip(overlaps, found, found[1:], strict=False):
+        counts = np.array(overlap.counts)
+        assert counts.sum(axis=1).tolist() == list(previous.own_sizes)
+        assert counts.sum(axis=0).tolist() == list(after.own_sizes)
+    assert [run.sizes for run in session.status().runs] == [
+        r.sizes for r in status.runs
+    ]
+
+
+@pytest.mark.slow
+def test_columns_show_own_variables_under_each_number(house: House) -> None:
+    columns, schemas = Layout.lattice(1, 3), [numbers((c,), -60, 60) for c in "abc"]
+    session = house.open(
+        "columns",
+        LosslessFederated(n_clusters=4),
+        columns,
+        dictionary=schemas,
+        evaluation=Evaluation(n_clusters=KS, choose="later", within=3600),
+    )
+    table = pd.concat(tables()).assign(c=lambda each: each["a"] - each["b"])
+    data = [
+        open_table(table[["id", c]].sample(frac=1, random_state=n), id_column="id")
+        for n, c in enumerate("abc")
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, data)
+        until_choosing(session, running)
+        found, _ = own_runs(house.last[columns.names[1]], data[1])
+        session.choose(3)
+        result = running.result()[columns.names[1]]
+    assert [run.n_clusters for run in found] == list(KS)
+    assert list(found[1].own_sizes) == result.own_sizes.tolist()
+    profile = found[1].profile
+    assert profile is not None
+    [field] = profile.fields
+    shuffled = table.sample(frac=1, random_state=1)["b"].to_numpy()
+    means = [shuffled[result.labels == c].mean() for c in profile.clusters]
+    np.testing.assert_allclose(field.mean, means, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> None:
+    session = open_session(
+        house, DataCollaboration(n_clusters=4, dimensions="all_but_one")
+    )
+    data = sources()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, data)
+        until_choosing(session, running)
+        with pytest.raises(NotReady, match="labels the rows"):
+            own_runs(house.last[NAMES[0]], data[0])
+        session.choose(3)
+        running.result()
+
+
+def lines(**figures: tuple[float, ...]) -> list[RunLine]:
+    ks = range(2, 2 + len(next(iter(figures.values()))))
+    return [
+        RunLine(
+            n_clusters=k,
+            figures={name: values[n] for name, values in figures.items()},
+            chosen=False,
+            sizes=(50, 30),
+        )
+        for n, k in enumerate(ks)
+    ]
+
+
+def test_what_most_measures_prefer_is_suggested_with_the_reason() -> None:
+    found = suggest_run(
+        lines(
+            simplified_silhouette=(0.3, 0.5, 0.4),
+            calinski_harabasz=(10.0, 20.0, 30.0),
+            davies_bouldin=(2.0, 1.0, 1.5),
+            stability=(0.9, 0.93, 0.5),
+        )
+    )
+    assert found is not None
+    assert found.n_clusters == 3
+    assert found.reason == (
+        "best by simplified silhouette and Davies–Bouldin; each half of the rows gives it "
+        "again (stability 0.93)"
+    )
+    assert found.doubts == ()
+
+
+def test_what_is_not_stable_comes_behind_what_is() -> None:
+    measures = {"simplified_silhouette": (0.3, 0.5), "stability": (0.9, 0.4)}
+    found = suggest_run(lines(**measures))
+    assert found is not None
+    assert found.n_clusters == 2
+    measures = {"simplified_silhouette": (0.3, 0.5), "stability": (0.3, 0.4)}
+    found = suggest_run(lines(**measures))
+    assert found is not None
+    assert found.n_clusters == 3
+    assert "other clusters" in found.doubts[0]
+
+
+def test_nothing_is_suggested_where_nothing_compares_runs() -> None:
+    assert suggest_run(lines(inertia=(3.0, 2.0))) is None
+    assert suggest_run(lines(simplified_silhouette=(0.5,))) is None

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from support.analyst_process import House
 from support.in_process import Api
+from support.terminal import coterie
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -21,6 +22,7 @@ from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState
 from coterie import Party, Policy, Result
+from party_sdk.application.home import Home
 from party_sdk.tables import open_table
 
 LAYOUT = Layout.lattice(2)
@@ -152,37 +154,27 @@ def test_a_dictionary_of_no_use_opens_no_session(
 def test_a_table_is_checked_for_an_invitation_without_joining(
     two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from click.testing import CliRunner
-
-    from party_sdk.application.home import Home
-    from party_sdk.cli import main
-
     monkeypatch.setattr(Home, "connect", lambda *_: two.api.connect())
     session = two.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="checked", dictionary=[SCHEMA]
     )
     invitation = session.invite()["r1c1"]
 
-    def check(frame: pd.DataFrame) -> tuple[int, Any]:
+    def check(frame: pd.DataFrame, expect: int = 5) -> Any:
         path = written(frame, tmp_path / "table.csv")
-        words = ["party", "check", invitation, "--data", str(path)]
-        words += ["--id-column", "patient", "--json", "--home", str(tmp_path / "home")]
-        done = CliRunner().invoke(main, words)
-        return done.exit_code, json.loads(done.stdout)
+        words = ("party", "check", invitation, "--data", path, "--id-column", "patient")
+        there = ("--json", "--home", tmp_path / "home")
+        return json.loads(coterie(*words, *there, expect=expect).stdout)
 
-    code, report = check(rows(6)[OTHERWISE])
-    assert (code, report["rows"], report["problems"]) == (0, 30, [])
+    report = check(rows(6)[OTHERWISE], expect=0)
+    assert (report["rows"], report["problems"]) == (30, [])
     assert [column["name"] for column in report["columns"]] == list(SCHEMA.names)
-    code, report = check(rows(6).assign(crp="high"))
-    assert code == 5
+    report = check(rows(6).assign(crp="high"))
     assert {problem["column"] for problem in report["problems"]} == {"crp"}
     assert report["problems"][0]["line"] == 2
-    twice = pd.concat([rows(6), rows(6)[:1]])
-    code, report = check(twice)
-    assert code == 5
+    report = check(pd.concat([rows(6), rows(6)[:1]]))
     assert "have the same id" in report["problems"][0]["what"]
-    code, report = check(rows(6)[OTHERWISE][:9])
-    assert code == 5
+    report = check(rows(6)[OTHERWISE][:9])
     assert report["problems"][0]["what"] == "'minimum_rows' is 10; 9 rows take part."
     assert not (tmp_path / "home").exists(), "nothing was joined"
     assert session.status().slots[0].joined_at is None

@@ -14,7 +14,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv
 from sklearn.base import clone
@@ -25,6 +24,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from support.terminal import coterie
 
 from clustering_protocols.common.error_catalogue import Problem
 from coterie import (
@@ -35,7 +35,6 @@ from coterie import (
     FederatedSpectralClustering,
     Layout,
 )
-from party_sdk.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore:Parties with .* columns:UserWarning")
 
@@ -92,10 +91,9 @@ def test_llf_equals_k_means_from_the_same_start() -> None:
 def test_it_is_the_session_of_the_command(tmp_path: Path) -> None:
     data, out = tmp_path / "iris.csv", tmp_path / "labels.csv"
     csv.write_csv(pa.Table.from_pandas(FRAME, preserve_index=False), data)
-    words = ["simulate", "dc", "--data", str(data), "--labels", str(out)]
-    words += ["--param", "n_clusters=3", "--param", "dimensions=all"]
-    words += ["--column-groups", "2", "--seed", "7"]
-    assert CliRunner().invoke(main, words).exit_code == 0
+    words = ("simulate", "dc", "--data", data, "--labels", out)
+    params = ("--param", "n_clusters=3", "--param", "dimensions=all")
+    coterie(*words, *params, "--column-groups", 2, "--seed", 7)
     here = FederatedKMeans(3, layout=(2, 2), random_state=7).fit(FRAME)
     assert csv.read_csv(out)["label"].to_pylist() == here.labels_.tolist()
 

@@ -6,13 +6,14 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from support.terminal import coterie
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -31,7 +32,6 @@ from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Layout, SessionRequest
 from coterie import Party, Policy
-from party_sdk.cli import main
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.party.asker import Asker
 from party_sdk.party.roster import Meeting, Roster
@@ -345,32 +345,27 @@ def test_a_party_with_a_new_identity_rejoins_under_the_old_one(
         assert party._identity.member.identity == here.who[A].key
 
 
-def coterie(home: Path, *words: object, expect: int = 0) -> str:
-    done = CliRunner().invoke(
-        main, [str(word) for word in words], env={"COTERIE_HOME": str(home)}
-    )
-    assert done.exit_code == expect, done.output
-    return done.stdout
-
-
 def test_cards_are_made_handed_over_and_trusted(tmp_path: Path) -> None:
-    north, south = tmp_path / "north", tmp_path / "south"
-    coterie(north, "identity", "card", expect=7)
-    made = json.loads(coterie(north, "identity", "new", "North", "--json"))
-    coterie(north, "identity", "new", "North", expect=3)
+    north, south = (
+        partial(coterie, "identity", env={"COTERIE_HOME": str(tmp_path / name)})
+        for name in ("north", "south")
+    )
+    north("card", expect=7)
+    made = json.loads(north("new", "North", "--json").stdout)
+    north("new", "North", expect=3)
     card = tmp_path / "north.json"
-    card.write_text(coterie(north, "identity", "card"))
-    assert coterie(south, "identity", "trust", "--list") == ""
-    told = coterie(south, "identity", "trust", card)
+    card.write_text(north("card").stdout)
+    assert south("trust", "--list").stdout == ""
+    told = south("trust", card).stdout
     assert told.split()[:2] == ["North", made["key"][:4]]
-    listed = json.loads(coterie(south, "identity", "trust", "--list", "--json"))
+    listed = json.loads(south("trust", "--list", "--json").stdout)
     assert listed == {"North": made["key"]}
     card.write_text(card.read_text().replace("North", "Nord"))
-    coterie(south, "identity", "trust", card, expect=3)
-    coterie(south, "identity", "trust", "--forget", "North")
-    assert coterie(south, "identity", "trust", "--list") == ""
-    coterie(south, "identity", "trust", expect=2)
-    coterie(south, "identity", "trust", card, "--list", expect=2)
+    south("trust", card, expect=3)
+    south("trust", "--forget", "North")
+    assert south("trust", "--list").stdout == ""
+    south("trust", expect=2)
+    south("trust", card, "--list", expect=2)
 
 
 @pytest.mark.threat(151)

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from support.analyst_process import ACCEPTING, House
+from support.terminal import coterie
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -31,7 +31,6 @@ from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import receipt_headers, receipt_in
 from coterie import Party
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
-from party_sdk.cli import main
 from party_sdk.home.identities import OwnIdentity
 
 if TYPE_CHECKING:
@@ -260,12 +259,6 @@ def test_an_analyst_opens_no_session_whose_terms_name_another(api: Api) -> None:
     assert "another analyst" in refused.json()["detail"]
 
 
-def verify(*words: object) -> Result:
-    return CliRunner().invoke(
-        main, ["verify", *map(str, words)], prog_name="coterie", catch_exceptions=False
-    )
-
-
 def test_anybody_can_check_both_files_without_analyst_or_party(
     finished: Finished, tmp_path: Path
 ) -> None:
@@ -275,16 +268,13 @@ def test_anybody_can_check_both_files_without_analyst_or_party(
         paths[name].write_text(log.model_dump_json())
     agreement = tmp_path / "agreement.json"
     agreement.write_bytes(finished.agreement)
-    alone = verify(paths["ledger"])
-    assert alone.exit_code == 0
+    alone = coterie("verify", paths["ledger"])
     assert "no receipt was compared" in alone.stdout
-    words: list[Any] = [*paths.values(), "--agreement", agreement]
-    shown = verify(*words)
-    assert shown.exit_code == 0
-    assert "5 receipts stand in the audit" in shown.stdout
-    found = json.loads(verify(*words, "--json").stdout)
+    words = ("verify", *paths.values(), "--agreement", agreement)
+    assert "5 receipts stand in the audit" in coterie(*words).stdout
+    found = json.loads(coterie(*words, "--json").stdout)
     assert [each["log"] for each in found] == ["audit", "ledger"]
     text = paths["ledger"].read_text()
     for wrong, code in ((text.replace("sending", "Sending"), 3), ("surprise", 5)):
         paths["ledger"].write_text(wrong)
-        assert verify(*words).exit_code == code
+        coterie(*words, expect=code)

@@ -58,7 +58,9 @@ def test_sessions_together_are_solved_as_one_table(seed: int) -> None:
     marks, found = merge(*last, others)
     sums = []
     for names, partitions in sessions:
-        if np.isin(names.astype(np.uint64), marks).all():
+        common = np.isin(names.astype(np.uint64), marks)
+        assert common.all() or not common.any(), "all that share a row, and no other"
+        if common.all():
             for labels in partitions:
                 sums += [
                     [mark in names[labels == cluster] for mark in marks]

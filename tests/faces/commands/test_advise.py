@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from support.terminal import coterie
 
 from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
@@ -20,7 +20,6 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import SessionRequest
 from party_sdk.advice import Advice, Situation, advise, layout_of
-from party_sdk.cli import main
 from party_sdk.cli.session.commands import create
 from party_sdk.coordinator.option_parsing import read_layout, read_values
 
@@ -45,10 +44,6 @@ METHODS = {
 
 def names(found: Advice) -> list[str]:
     return [fit.name for fit in found.fits]
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words), prog_name="coterie")
 
 
 def test_every_protocol_but_the_dummy_says_what_it_is_for() -> None:
@@ -150,8 +145,8 @@ def test_the_command_is_understood(situation: Situation) -> None:
 def test_json_says_what_is_printed() -> None:
     words = ("advise", "--partitioning", "vertical", "--parties", "3")
     words = (*words, "--distances", "yes")
-    document = json.loads(run(*words, "--json").stdout)
-    shown = run(*words).stdout
+    document = json.loads(coterie(*words, "--json").stdout)
+    shown = coterie(*words).stdout
     assert shown.count("coterie session create") == 3
     for number, fit in enumerate(document["fits"], start=1):
         assert f"{number}. {fit['protocol']}, {fit['algorithm']}" in shown
@@ -163,10 +158,10 @@ def test_json_says_what_is_printed() -> None:
 
 def test_the_answer_about_trust_that_opens_more_is_named() -> None:
     words = ("advise", "--partitioning", "mixed", "--parties", "4")
-    shown = run(*words).stdout
+    shown = coterie(*words).stdout
     assert "No method fits" in shown
     assert "With --distances yes these would fit: dc, kmeans; dc, spectral." in shown
-    also = run("advise", "--partitioning", "horizontal", "--parties", "4").stdout
+    also = coterie("advise", "--partitioning", "horizontal", "--parties", "4").stdout
     assert "With --distances yes these would also fit" in also
 
 
@@ -180,9 +175,7 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(click, "prompt", prompt)
     there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("party_sdk.cli.advise.sys", there)
-    done = run("advise", "--distances", "yes")
-    assert done.exit_code == 0, done.output
-    assert "pqmds" in done.stdout
+    assert "pqmds" in coterie("advise", "--distances", "yes").stdout
     assert len(asked) == 2
 
 

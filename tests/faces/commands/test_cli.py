@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import click
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support.terminal import Terminal, accepting, opened, read, running, waiting_status
 
 from clustering_protocols.catalogue import check_choices
@@ -250,17 +250,6 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     online("party", "run", session, "r1c1", *data, expect=7)
 
 
-def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> None:
-    session, invitation = opened(online)
-    for words, said in (
-        (("--reason", "no ethics vote"), "r1c1: has declined: no ethics vote"),
-        ((), "r1c1: has declined"),
-    ):
-        read = online("party", "leave", invitation, *words).stderr
-        assert "You declined. The coordinator reads: " in read
-        assert f"{said}; waiting since" in online("session", "show", session).stdout
-
-
 @pytest.mark.parametrize("told", [True, False])
 def test_an_unknown_party_is_asked_about_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, *, told: bool
@@ -363,11 +352,11 @@ def test_a_misspelt_choice_is_refused_with_the_valid_ones() -> None:
     check_choices("dc", ["rebuild_limit", "transformer"])
 
 
-def test_an_invitation_file_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
-    missing = f"@{tmp_path / 'missing'}"
-    done = CliRunner().invoke(main, ["party", "run", missing])
-    assert done.exit_code == 2
-    assert "cannot read the file" in done.output
+def test_an_invitation_file_that_is_not_there_is_wrong_usage(
+    terminal: Terminal,
+) -> None:
+    refused = terminal("party", "run", "@missing", expect=2)
+    assert "cannot read the file" in refused.output
 
 
 def test_the_first_round_that_is_prepared_is_said_in_words() -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_blobs
-from support import terminal
+from support.terminal import Terminal
 
 from clustering_protocols import catalogue
 from clustering_protocols.protocols.dc import PROTOCOL as DC
@@ -21,19 +18,6 @@ from clustering_protocols.records.arrays import FloatArray
 from party_sdk.cli.lab.baselines import average
 
 IRIS = load_iris()
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def coterie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: object, expect: int = 0) -> Result:
-        texts = [str(word) for word in words]
-        monkeypatch.setattr(sys, "argv", ["coterie", *texts])
-        return terminal.coterie(*texts, expect=expect)
-
-    return run
 
 
 def table(path: Path, X: FloatArray, classes: Sequence[int]) -> Path:
@@ -61,56 +45,12 @@ READ = ("--id-column", "id", "--truth", "class")
 QUICK = (*READ, "--protocol", "dc", "--layout", "2x2", "--n-clusters", "2..4")
 
 
-def simplified_silhouette(X: FloatArray, labels: Any) -> float:
-    """Plain numpy, with means of the labels: shares nothing with the package."""
-    means = np.array([X[labels == c].mean(axis=0) for c in range(labels.max() + 1)])
-    D = np.sqrt(((X[:, None] - means) ** 2).sum(axis=2))
-    a = D[np.arange(len(X)), labels].copy()
-    D[np.arange(len(X)), labels] = np.inf
-    b = D.min(axis=1)
-    return float(((b - a) / np.maximum(a, b)).mean())
-
-
-def pooled_figures(X: FloatArray, numbers: Sequence[int]) -> list[float]:
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    return [
-        simplified_silhouette(Z, KMeans(k, n_init=20, random_state=0).fit(Z).labels_)
-        for k in numbers
-    ]
-
-
-@pytest.mark.slow
-def test_methods_choose_the_number_that_pooled_k_means_would(
-    coterie: Run, iris: Path
-) -> None:
-    numbers = list(range(2, 5))
-    figures = pooled_figures(IRIS.data, numbers)
-    words = (iris, *READ, "--n-clusters", "2..4", "--json")
-    names = ("--protocol", "dc", "--protocol", "omnifc", "--protocol", "pqmds")
-    document = json.loads(coterie("compare", *words, *names).stdout)
-    cases = {(case["protocol"], case["layout"]): case for case in document["cases"]}
-    assert cases.keys() == {
-        ("dc", "3x1"),
-        ("dc", "1x2"),
-        ("dc", "2x2"),
-        ("omnifc", "3x1"),
-        ("pqmds", "1x2"),
-    }
-    for case in cases.values():
-        assert case["chosen"] == numbers[int(np.argmax(figures))]
-        assert case["chosen_by"] == "simplified_silhouette"
-    exact = [lane["simplified_silhouette"] for lane in cases["omnifc", "3x1"]["lanes"]]
-    # of 4 clusters there are several partitions almost as good as the best
-    assert exact[:2] == pytest.approx(figures[:2], abs=1e-6)
-    assert cases["omnifc", "3x1"]["fidelity"] == 1
-
-
 def test_what_there_is_without_a_session_stands_beside_it(
-    coterie: Run, blobs: Path
+    terminal: Terminal, blobs: Path
 ) -> None:
     words = ("compare", blobs, *READ, "--protocol", "dc", "--n-clusters", "3")
     layouts = ("--layout", "3x1", "--layout", "1x2")
-    found = json.loads(coterie(*words, *layouts, "--json").stdout)["baselines"]
+    found = terminal.json(*words, *layouts)["baselines"]
     names = {(each["layout"], each["name"]): each for each in found}
     alone = "each party alone"
     assert names.keys() == {
@@ -124,7 +64,7 @@ def test_what_there_is_without_a_session_stands_beside_it(
     assert names["3x1", alone]["objective_ratio"] is None
     assert names["3x1", "federated average"]["objective_ratio"] >= 1.0
     assert names["1x2", alone]["fidelity"] <= 1.0
-    shown = coterie(*words, *layouts).stdout
+    shown = terminal(*words, *layouts).stdout
     assert "3x1, k 3, federated average" in shown
 
 
@@ -136,9 +76,9 @@ def test_the_average_of_one_party_is_its_own_k_means() -> None:
 
 
 def test_the_document_holds_each_case_with_its_runs_and_costs(
-    coterie: Run, blobs: Path
+    terminal: Terminal, blobs: Path
 ) -> None:
-    shown = coterie("compare", blobs, *QUICK, "--json")
+    shown = terminal("compare", blobs, *QUICK, "--json")
     assert shown.stderr == ""
     document = json.loads(shown.stdout)
     known = document["tables"][str(blobs)]
@@ -160,9 +100,9 @@ def test_the_document_holds_each_case_with_its_runs_and_costs(
 
 
 def test_people_read_one_table_with_the_chosen_run_marked(
-    coterie: Run, blobs: Path
+    terminal: Terminal, blobs: Path
 ) -> None:
-    shown = coterie("compare", blobs, *QUICK)
+    shown = terminal("compare", blobs, *QUICK)
     assert "blobs.csv: 60 rows; 4 columns" in shown.stderr
     assert "1 case, 2 to 4 clusters" in shown.stderr
     assert "1/1" in shown.stderr
@@ -176,10 +116,10 @@ def test_people_read_one_table_with_the_chosen_run_marked(
 
 
 def test_all_protocols_that_fit_are_tried_and_the_others_named(
-    coterie: Run, blobs: Path
+    terminal: Terminal, blobs: Path
 ) -> None:
     words = ("compare", blobs, *READ, "--layout", "3x1", "--n-clusters", "2..3")
-    document = json.loads(coterie(*words, "--json").stdout)
+    document = terminal.json(*words)
     tried = {case["protocol"] for case in document["cases"]}
     left = {each["protocol"]: each["reason"] for each in document["left_out"]}
     advised = {name for name, known in catalogue.catalogue().items() if known.methods}
@@ -204,33 +144,33 @@ def test_all_protocols_that_fit_are_tried_and_the_others_named(
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
 )
 def test_what_cannot_be_compared_is_told_in_a_sentence(
-    coterie: Run, blobs: Path, words: tuple[str, ...], said: str
+    terminal: Terminal, blobs: Path, words: tuple[str, ...], said: str
 ) -> None:
-    shown = coterie("compare", blobs, *READ, *words, expect=5)
+    shown = terminal("compare", blobs, *READ, *words, expect=5)
     assert said in shown.stderr
     assert "Traceback" not in shown.output
 
 
 def test_risks_that_several_runs_bring_stand_beneath_the_table(
-    coterie: Run, blobs: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: Terminal, blobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "anchors-from-first-slots-rows"
     monkeypatch.setattr(type(DC), "risks_of_runs", lambda *_: (code,))
-    shown = coterie("compare", blobs, *QUICK).stdout
+    shown = terminal("compare", blobs, *QUICK).stdout
     assert f"several runs in one session bring a risk (dc 2x2): dc.{code}: " in shown
-    [case] = json.loads(coterie("compare", blobs, *QUICK, "--json").stdout)["cases"]
+    [case] = terminal.json("compare", blobs, *QUICK)["cases"]
     assert case["risks_of_several_runs"] == [f"dc.{code}"]
 
 
 def test_a_simulation_of_several_k_reports_all_and_the_choice(
-    coterie: Run, blobs: Path
+    terminal: Terminal, blobs: Path
 ) -> None:
     words = ("simulate", "dc", "--data", blobs, *READ, "--param", "n_clusters=2..4")
-    document = json.loads(coterie(*words, "--json").stdout)
+    document = terminal.json(*words)
     assert [lane["n_clusters"] for lane in document["lanes"]] == [2, 3, 4]
     assert (document["chosen"], document["fidelity"]) == (3, 1)
     assert sorted(document["cluster_sizes"]) == [20, 20, 20]
     assert document["roles"].keys() == {"analyst", "r1c1", "r2c1", "r3c1"}
-    shown = coterie(*words, "--choose", "calinski_harabasz").stdout
+    shown = terminal(*words, "--choose", "calinski_harabasz").stdout
     assert "best by calinski_harabasz" in shown
     assert "clusters  20, 20, 20 rows" in shown

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pyreadstat
 import pytest
-from python_calamine import CalamineWorkbook
 from support.terminal import coterie
 
 from clustering_protocols.common.errors import (
@@ -252,23 +251,6 @@ def test_a_dialect_is_frozen_by_the_operator(tmp_path: Path) -> None:
             Dialect.parse([wrong])
 
 
-def test_a_dictionary_is_drafted_and_describes_its_table(tmp_path: Path) -> None:
-    path = table(tmp_path, *LINES)
-    out = tmp_path / "draft.json"
-    words = ("schema", "infer", path, "--id-column", "patient", "--out", out)
-    said = coterie(*words, "--csv", "missing=k.A.").output
-    assert "'sex' is left out: words without levels" in said
-    assert read_schema(out).used.names == ("day", "crp", "age")
-    coterie(*words, "--levels", expect=3)  # it is there already
-    coterie(*words, "--levels", "--force", "--csv", "missing=k.A.")
-    draft = read_schema(out)
-    assert draft.field("sex").levels == ("f", "m")
-    assert draft.field("day").type == "date"
-    assert draft.field("age").constraints.maximum is None, "bounds would tell of rows"
-    words = ("table", path, "--id-column", "patient", "--csv", "missing=k.A.")
-    coterie(*words, "--schema", out)
-
-
 def test_an_answer_without_a_terminal_writes_no_levels(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
     said = coterie("schema", "infer", path, "--columns", "age,sex", given="y\n").stdout
@@ -339,13 +321,6 @@ def test_labels_keep_the_names_of_the_id_columns(tmp_path: Path) -> None:
         '"1","b",1',
         '"2","a",0',
     ]
-
-
-def test_labels_in_a_sheet_are_no_formulas(tmp_path: Path) -> None:
-    path = result(["=1+1", "http://x"]).save(tmp_path / "labels.xlsx")
-    with CalamineWorkbook.from_path(path) as book:
-        rows = book.get_sheet_by_name("labels").to_python()
-    assert rows == [["id", "label"], ["=1+1", 0.0], ["http://x", 1.0]]
 
 
 def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:

@@ -8,27 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
 from sklearn.metrics import adjusted_rand_score
+from support.terminal import Terminal
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
-from party_sdk.cli import main
 from party_sdk.tables import ReadOptions
 from party_sdk.tables.drafts import look
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
-    """Run a command in an empty folder; there is nobody to answer a question."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*words: object) -> Result:
-        return CliRunner().invoke(
-            main, list(map(str, words)), input="", catch_exceptions=False
-        )
-
-    return command
 
 
 def customers(n: int = 240) -> tuple[pd.DataFrame, np.ndarray]:
@@ -64,13 +50,12 @@ def write(table: pd.DataFrame, path: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet", "sav"])
 @pytest.mark.quick(1)
 def test_any_table_gives_labels_a_report_and_the_next_step(
-    run: object, tmp_path: Path, ending: str
+    terminal: Terminal, tmp_path: Path, ending: str
 ) -> None:
     table, kinds = customers()
     path = tmp_path / f"customers.{ending}"
     write(table, path)
-    result = run("try", path)  # type: ignore[operator]
-    assert result.exit_code == 0, result.output
+    result = terminal("try", path)
     labels = pd.read_csv(tmp_path / "labels.csv").set_index("customer")["label"]
     assert adjusted_rand_score(kinds, labels.loc[table["customer"]]) > 0.95
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -87,37 +72,34 @@ def test_any_table_gives_labels_a_report_and_the_next_step(
 
 
 @pytest.mark.slow
-def test_without_a_file_wine_is_clustered(run: object, tmp_path: Path) -> None:
-    result = run("try")  # type: ignore[operator]
-    assert result.exit_code == 0, result.output
+def test_without_a_file_wine_is_clustered(terminal: Terminal, tmp_path: Path) -> None:
+    terminal("try")
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 179
 
 
-def test_files_of_others_are_not_replaced(run: object, tmp_path: Path) -> None:
+def test_files_of_others_are_not_replaced(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("mine")
-    result = run("try")  # type: ignore[operator]
-    assert result.exit_code != 0
-    assert "--force" in result.output
+    assert "--force" in terminal("try", expect=3).output
     assert (tmp_path / "labels.csv").read_text() == "mine"
-    assert run("try", "--out", "elsewhere").exit_code == 0  # type: ignore[operator]
+    terminal("try", "--out", "elsewhere")
 
 
 def test_a_table_of_few_rows_is_tried_with_fewer_clusters(
-    run: object, tmp_path: Path
+    terminal: Terminal, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.csv"
     write(customers(30)[0], path)
-    result = run("try", path)  # type: ignore[operator]
-    assert result.exit_code == 0, result.output
+    terminal("try", path)
 
 
 @pytest.mark.slow
-def test_a_large_table_gets_labels_for_all_rows(run: object, tmp_path: Path) -> None:
+def test_a_large_table_gets_labels_for_all_rows(
+    terminal: Terminal, tmp_path: Path
+) -> None:
     path = tmp_path / "large.csv"
     table, kinds = customers(4_000)
     write(table, path)
-    result = run("try", path)  # type: ignore[operator]
-    assert result.exit_code == 0, result.output
+    result = terminal("try", path)
     assert "tried on 3,000 rows" in result.output
     labels = pd.read_csv(tmp_path / "labels.csv")["label"]
     assert adjusted_rand_score(kinds, labels) > 0.95
@@ -148,13 +130,13 @@ def test_the_id_column_is_found(
     assert look(path, ReadOptions()).options.id_columns == expected
 
 
-def test_compare_and_simulate_draft_the_dictionary(run: object, tmp_path: Path) -> None:
+def test_compare_and_simulate_draft_the_dictionary(
+    terminal: Terminal, tmp_path: Path
+) -> None:
     path = tmp_path / "customers.csv"
     write(customers(90)[0], path)
     words = ("simulate", "dc", "--data", path, "--param", "n_clusters=3")
-    refused = run(*words)  # type: ignore[operator]
-    assert refused.exit_code == 5
+    refused = terminal(*words, expect=5)
     assert "'income'" in refused.output
     assert "--missing" in refused.output
-    done = run(*words, "--missing", "mean")  # type: ignore[operator]
-    assert done.exit_code == 0, done.output
+    terminal(*words, "--missing", "mean")

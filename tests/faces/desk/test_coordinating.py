@@ -79,24 +79,6 @@ def test_a_changed_analyst_key_needs_confirmation(
     assert again.status_code == 303
 
 
-def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
-    page = desk.get("/sessions/-/advice?partitioning=vertical&parties=4&distances=yes")
-    assert "Why the others do not fit" in texts(page)
-    links = [
-        each.attrib["href"]
-        for each in tree(page).iter("a")
-        if "new?" in each.attrib["href"]
-    ]
-    first = filled(desk.get(links[0], at_root=False))
-    form = desk.post(NEW, {**first, "title": "Wards", "do": "next"})
-    columns = [
-        each.attrib["value"]
-        for each in tree(form).iter("input")
-        if each.attrib["name"] == "slot.column"
-    ]
-    assert columns == ["1", "2", "3", "4"]
-
-
 @pytest.mark.parametrize(
     ("changed", "name", "said"),
     [

@@ -135,31 +135,6 @@ def test_another_sheet_than_the_one_that_is_shown_is_not_accepted(
     assert browser.get(place).headers["location"].endswith("/terms")
 
 
-def test_a_party_declines_with_a_reason_and_comes_back(
-    online: Terminal, browser: DeskBrowser, rows: Path
-) -> None:
-    session, invitation = opened(online)
-    given(browser, invitation)
-    place = PLACE.format(session)
-    reason = {"reason": "no vote of the ethics board yet"}
-    left = browser.follow(browser.post(f"{place}/decline", reason))
-    assert reason["reason"] in texts(left)
-    assert reason["reason"] in online("session", "show", session).stdout
-    assert "declined" in texts(browser.get("/"))
-    accepted(browser, session)
-    again = {"reason": "nor a vote of the council"}
-    left = browser.follow(browser.post(f"{place}/decline", again))
-    assert again["reason"] in texts(left)
-    later = online.json("session", "invite", session, "--party", "r1c1")["r1c1"]
-    given(browser, later)
-    third = {"reason": "nor a room"}
-    browser.follow(browser.post(f"{place}/decline", third))
-    assert third["reason"] in online("session", "show", session).stdout
-    ordered(browser, session, rows)
-    with supervised(browser.desk.home):
-        wait_for(lambda: agreed(browser, session).state is OrderState.COMPLETED)
-
-
 def test_findings_say_lines_and_what_to_do(
     online: Terminal, browser: DeskBrowser
 ) -> None:

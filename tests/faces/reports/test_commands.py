@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from tests.faces.reports.conftest import Command
+from support.terminal import Terminal
 
 
 def test_the_examples_are_written_without_the_extra_of_linkage(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "anyascii", None)
-    result = command("example", "wine")
-    assert result.exit_code == 0, result.output
+    terminal("example", "wine")
     assert (tmp_path / "wine" / "table.csv").exists()
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 2])
 def test_one_pair_of_namesakes_leaves_the_best_key(
-    command: Command, tmp_path: Path, pairs: int
+    terminal: Terminal, tmp_path: Path, pairs: int
 ) -> None:
     rng = np.random.default_rng(5)
     rows = [
@@ -38,14 +35,14 @@ def test_one_pair_of_namesakes_leaves_the_best_key(
     ]
     path = tmp_path / "bank.csv"
     path.write_text("\n".join(["surname,given,birth,postcode,income", *lines]))
-    keys = json.loads(command("table", path, "--link", "--json").stdout)
+    keys = terminal.json("table", path, "--link")
     serving = [key["key"] for key in keys if key["serves"]]
     assert any("postcode" not in key for key in serving)
 
 
 @pytest.mark.parametrize("case", ["gaps", "a median"])
 def test_an_ordinary_table_is_told_what_to_do(
-    command: Command, tmp_path: Path, case: str
+    terminal: Terminal, tmp_path: Path, case: str
 ) -> None:
     rng = np.random.default_rng(0)
     lines = [
@@ -56,13 +53,13 @@ def test_an_ordinary_table_is_told_what_to_do(
     path.write_text("\n".join(["customer,age,income", *lines]))
     dictionary = tmp_path / "dictionary.json"
     words = [path, "--id-column", "customer"]
-    assert command("schema", "infer", *words, "--out", dictionary).exit_code == 0
+    terminal("schema", "infer", *words, "--out", dictionary)
     words += ["--schema", dictionary]
     if case == "gaps":
-        said = command("compare", *words).output
+        said = terminal("compare", *words, expect=5).output
         assert "empty" in said
         assert "--missing" in said
     else:
-        said = command("compare", *words, "--missing", "median").output
+        said = terminal("compare", *words, "--missing", "median", expect=5).output
         said = " ".join(said.split())
         assert said.count("a median needs a minimum and a maximum") == 1

@@ -17,10 +17,9 @@ import pytest
 from support.analyst_process import House
 
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import CoterieError, GuardRefused
+from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import StopReason
@@ -32,39 +31,6 @@ from tests.protocols.attacks.honest_sessions import completed, house_in, numbers
 def house(tmp_path: Path) -> Iterator[House]:
     with house_in(tmp_path) as lent:
         yield lent
-
-
-@pytest.mark.parametrize("protocol", ["llf", "dc"])
-@pytest.mark.parametrize("missing", ["drop", "mean", "median"])
-@pytest.mark.quick(2)
-def test_other_units_are_noticed_where_gaps_are_filled(
-    house: House, missing: str, protocol: str
-) -> None:
-    rng = np.random.default_rng(3)
-    tables = []
-    for site in range(3):
-        hba1c = rng.normal(np.where(np.arange(60) % 2, 48, 80), 8)
-        if site == 1:
-            hba1c = hba1c / 10.929 + 2.15
-        table = pd.DataFrame({"hba1c": hba1c, "bmi": rng.normal(28, 4, 60)}).round(1)
-        table.loc[[4, 9, 33], "hba1c"] = np.nan
-        tables.append(table)
-    filled = Preparation(fields=[Treatment(name="hba1c", missing=missing)])
-    params: Any = LosslessFederated(n_clusters=2)
-    if protocol == "dc":
-        params = DataCollaboration(n_clusters=2, dimensions="all")
-    preparation = Preparation(missing="drop") if missing == "drop" else filled
-    outcome = play(
-        house,
-        "s",
-        params,
-        Layout.lattice(3),
-        tables,
-        dictionary=[numbers(["hba1c", "bmi"], 0, 300, kind="number")],
-        preparation=[preparation],
-    )
-    assert isinstance(outcome, GuardRefused)
-    assert "other units" in outcome.detail
 
 
 def people(

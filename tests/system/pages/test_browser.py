@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
+from sklearn.datasets import load_wine
 from support import page_models
 
 from coterie_pages.pages import page
+from party_sdk.lab.trial import try_table
 
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 _MOST_BYTES = 200_000
@@ -115,18 +117,17 @@ if os.environ.get("COTERIE_WRITE_PICTURES") == "1":
     @pytest.mark.parametrize(
         ("name", "begin", "end"),
         [
-            ("terms", "body", "h2 >> nth=3"),
+            ("terms", "body", "h2 >> nth=2"),
             ("report", "h2 >> nth=1", "[aria-label^='Profile of']"),
         ],
     )
     def test_pictures_of_the_documentation_are_written(
         browser: Browser, tmp_path: Path, name: str, begin: str, end: str
     ) -> None:
-        from tests.system.pages.wine_report import wine_report
-
-        report, path = wine_report(), tmp_path / "page.html"
-        assert report.sheet is not None
-        path.write_text(page(report.sheet if name == "terms" else report))
+        wine, path = tmp_path / "wine.csv", tmp_path / "page.html"
+        load_wine(as_frame=True).data.to_csv(wine, index=False)
+        terms = name == "terms"
+        path.write_text(page(MODELS["terms"] if terms else try_table(wine).report))
         with opened(browser, path, 900) as found:
             top, bottom = (
                 found.page.locator(place).bounding_box() for place in (begin, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,10 +43,6 @@ TABLES = {
 }
 TITLE = "Wards <img src=x onerror=alert(1)>"
 REASON = "Our <b>board</b> meets next week"
-MOST_CLICKS = 25
-MOST_QUESTIONS = 3
-MOST_FIELDS = 15
-MOST_FORMS = 4
 
 
 @pytest.fixture
@@ -137,12 +134,20 @@ def test_a_whole_session_needs_no_typed_command(
         }
         report = tmp_path / "report.html"
         parties["r1c1"].keeps("This report as a file", report)
-        assert max(look.clicks for look in looks.values()) <= MOST_CLICKS
-        assert coordinator.fields <= MOST_FIELDS
-        assert coordinator.forms <= MOST_FORMS
-        assert max(party.questions for party in parties.values()) <= MOST_QUESTIONS
-        assert len(page_to_sign(sheet.read_text()).split()) <= MOST_WORDS
-        assert count_pages(browser, report) <= MOST_PAGES
+        figures = {
+            **{f"clicks, {name}": (look.clicks, 25) for name, look in looks.items()},
+            "fields to open the session": (coordinator.fields, 15),
+            "forms to open the session": (coordinator.forms, 4),
+            **{f"questions, {s}": (party.questions, 3) for s, party in parties.items()},
+            "words of the page to sign": (
+                len(page_to_sign(sheet.read_text()).split()),
+                MOST_WORDS,
+            ),
+            "pages of a printed report": (count_pages(browser, report), MOST_PAGES),
+        }
+        for name, (counted, most) in figures.items():
+            sys.stdout.write(f"| {name} | {counted} | {most} |\n")
+        assert all(counted <= most for counted, most in figures.values())
         for number, slot in enumerate(parties, 1):
             ids, _, blobs = rows(number)
             assert list(labels[slot]) == ids
