@@ -55,7 +55,6 @@ DRAWS: Final = {
 AGAIN: Final = dict.fromkeys(DRAWS, 1) | {"fccm": 50}
 PARTS: Final = ("fidelity", *DRAWS, "peers")
 N_ROWS, N_SPLITS = 600, 3
-PROCESSOR: Final = {"OPENBLAS_CORETYPE": "Haswell"}  # read when numpy is imported
 ALIKE: Final = 0.02  # libraries round differently; a label or two may move
 _TABLE: Final = re.compile(
     r"(?<=<!-- evidence -->\n).*?(?=\n<!-- end of evidence -->)", re.DOTALL
@@ -116,7 +115,7 @@ def keep(part: str, measured: Sequence[Row]) -> None:
 
 def processes() -> ProcessPoolExecutor:
     """Return two processes that import numpy for the same kind of processor."""
-    os.environ.update(PROCESSOR)
+    os.environ["OPENBLAS_CORETYPE"] = "Haswell"  # read when numpy is imported
     return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
 
 
