@@ -3,10 +3,8 @@
     python -m benchmarks.speed.clicks
 
 A coordinator and three parties go from a question to labels. On the way a party
-declines and is invited anew, and the analyst is killed.
-`tests/system/pages/test_whole_path.py` plays it at four desks in Chromium: clicks,
-questions, words, pages. A choice from a list counts as two clicks. Ends with 1 where a
-figure is above its bar.
+declines and is invited anew, and the analyst is killed. A choice from a list counts as
+two clicks. Ends with 1 where a figure is above its bar.
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ def main() -> None:
     figures = [line for line in done.stdout.splitlines() if line.startswith("| ")]
     if not figures:
         sys.exit(done.stdout + done.stderr)
-    heading = "| at the desk | counted | at most |"
-    sys.stdout.write("\n".join([heading, "|---|---|---|", *figures, ""]))
+    head = ["| at the desk | counted | at most |", "|---|---|---|"]
+    sys.stdout.write("\n".join([*head, *figures, ""]))
     sys.exit(done.returncode)
 
 

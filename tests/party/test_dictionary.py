@@ -11,17 +11,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
-from support.in_process import Api
 from support.terminal import coterie
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState
-from coterie import Party, Policy, Result
+from coterie import Party, Policy
 from party_sdk.application.home import Home
 from party_sdk.tables import open_table
 
@@ -56,46 +54,18 @@ def written(frame: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-class Two(House):
-    """Two parties whose tables have their columns in any order."""
-
-    def labels(self, name: str, tables: Sequence[Any]) -> list[Result]:
-        params = DataCollaboration(
-            n_clusters=2, predictor=True, dimensions="all_but_one"
-        )
-        session = self.open(name, params, LAYOUT, dictionary=[SCHEMA])
-        return list(self.run(session, tables, id_column="patient").values())
-
-
-@pytest.fixture(scope="module")
-def two(driven_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Two:
-    return Two(driven_api, tmp_path_factory.mktemp("two"))
-
-
 OTHERWISE = ["crp", "patient", "admitted", "weight", "age"]
 
 
-def test_columns_in_any_order_give_the_labels_of_one_order(
-    two: Two, tmp_path: Path
-) -> None:
-    frames = [rows(1), rows(2)]
-    alike = two.labels("alike", frames)
-    mixed = [frames[0], written(frames[1][OTHERWISE], tmp_path / "mixed.csv")]
-    found = two.labels("alike-too", mixed)
-    for result, expected in zip(found, alike, strict=True):
-        same = (result.labels[:, None] == result.labels).tolist()
-        assert same == (expected.labels[:, None] == expected.labels).tolist()
-
-
-def test_a_table_without_a_required_column_cannot_join(two: Two) -> None:
-    session = two.coordinator.create_session(
+def test_a_table_without_a_required_column_cannot_join(house: House) -> None:
+    session = house.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="lacking", dictionary=[SCHEMA]
     )
     party = Party.join(
         session.invite()["r1c1"],
         policy=Policy(accepted_risks=frozenset(session.status().risks), least_known=0),
-        home=two.home / "lacking",
-        analyst=two.api.connect(),
+        home=house.home / "lacking",
+        analyst=house.api.connect(),
     )
     with pytest.raises(InvalidData, match="'weight'"):
         party.run(rows(5).rename(columns={"weight": "wieght"}), id_column="patient")
@@ -152,10 +122,10 @@ def test_a_dictionary_of_no_use_opens_no_session(
 
 
 def test_a_table_is_checked_for_an_invitation_without_joining(
-    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Home, "connect", lambda *_: two.api.connect())
-    session = two.coordinator.create_session(
+    monkeypatch.setattr(Home, "connect", lambda *_: house.api.connect())
+    session = house.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="checked", dictionary=[SCHEMA]
     )
     invitation = session.invite()["r1c1"]

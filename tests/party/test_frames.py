@@ -176,6 +176,7 @@ def test_a_source_of_rows_is_taken_as_it_is() -> None:
         ({"id": ["a"]}, {"id_column": "id"}, "no column to cluster"),
         ({"x": [1], "y": [2]}, {"columns": ["x", "x"]}, "2 columns need as many"),
         ({"x": [1.0, float("inf")]}, {}, "x: an infinite value"),
+        ({"id": ["a", None], "x": [1, 2]}, {"id_column": "id"}, "[23], id: no id"),
     ],
     ids=[
         "texts",
@@ -185,6 +186,7 @@ def test_a_source_of_rows_is_taken_as_it_is() -> None:
         "nothing but ids",
         "a column twice",
         "infinity",
+        "a row without an id",
     ],
 )
 def test_a_table_that_cannot_be_used_says_where(
@@ -192,13 +194,6 @@ def test_a_table_that_cannot_be_used_says_where(
 ) -> None:
     with pytest.raises(InvalidData, match=words):
         open_table(make(columns, tmp_path), **options)
-
-
-@every_table
-def test_a_row_without_an_id_is_refused(make: Make, tmp_path: Path) -> None:
-    table = make({"id": ["a", None], "x": [1, 2]}, tmp_path)
-    with pytest.raises(InvalidData, match=r"[23], id: no id"):
-        open_table(table, id_column="id")
 
 
 @of_kinds("pandas", "polars")
@@ -318,20 +313,15 @@ def test_several_columns_name_a_row_together(make: Make, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("naming", "words"),
+    ("naming", "beds", "words"),
     [
-        (["ward", "room"], "no column 'room'"),
-        (["ward", "ward"], "names the rows twice"),
+        (["ward", "room"], ["01", "c"], "no column 'room'"),
+        (["ward", "ward"], ["01", "c"], "names the rows twice"),
+        (["ward", "bed"], ["01", None], "row 2, ward, bed: no id"),
     ],
 )
 def test_columns_that_cannot_name_rows_are_refused(
-    naming: list[str], words: str
+    naming: list[str], beds: list[Any], words: str
 ) -> None:
     with pytest.raises(InvalidData, match=words):
-        open_table(pa.table(WARDS), id_column=naming)
-
-
-def test_a_row_of_which_a_part_of_the_name_is_missing_is_refused() -> None:
-    table = pa.table(WARDS | {"bed": ["01", None]})
-    with pytest.raises(InvalidData, match="row 2, ward, bed: no id"):
-        open_table(table, id_column=["ward", "bed"])
+        open_table(pa.table(WARDS | {"bed": beds}), id_column=naming)

@@ -18,8 +18,6 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
-from party_sdk.disclosures.history import History
-from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.asker import Asker
 from party_sdk.party.participant import Party
@@ -122,28 +120,6 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     assert question is not None
     assert question.kind is QuestionKind.CHOICE
     assert TWENTY in question.sentence
-
-
-def test_intersections_of_one_table_are_counted_by_coordinator(house: House) -> None:
-    home = house.home_of("r1c1")
-    for number in range(2):
-        Operators(house, f"again-{number}", minimum_share=0).run()
-    two = Operators(house, "again-2", minimum_share=0)
-    risks = frozenset(two.session.status().risks)
-    uses = [each.use for each in History(home).besides(Use(session="", slot=""))]
-    done = len({use.session for use in uses if use.intersects})
-    strict = Policy(accepted_risks=risks, intersections_limit=done)
-    with two.party("r1c1", policy=strict) as party:
-        with pytest.raises(GuardRefused, match=f"intersected {done} times"):
-            party.run(LEFT)
-        history = party.stored.history
-        use = Use.intersection(party.terms, "another", "r1c1")
-        other = MatrixSource(np.random.default_rng(9).normal(size=(40, 1)))
-        history.check(use, history.rows_of(other), strict)
-        same_ids = table((LEFT.ids or [])[::-1], "c")  # other columns, in any order
-        with pytest.raises(GuardRefused, match="intersections_limit"):
-            history.record(use, history.rows_of(same_ids), strict)
-    assert b"P001" not in b"".join(path.read_bytes() for path in home.glob("home.db*"))
 
 
 def test_a_party_sees_how_many_ids_match_the_session_pattern(online: Terminal) -> None:

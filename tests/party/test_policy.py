@@ -74,25 +74,27 @@ def noisy(epsilon: float) -> ProductQuantisation:
     return ProductQuantisation(n_clusters=2, privacy=privacy)
 
 
-@pytest.mark.parametrize("name", ["epsilon_limit", "epsilon_total"])
-def test_terms_may_cost_each_person_no_more_than_the_limit(name: str) -> None:
-    asked = terms(noisy(2.0))
-    risks = frozenset(asked.risks)
-    Policy(accepted_risks=risks, **{name: 2.0}).check_terms(asked)
-    with pytest.raises(GuardRefused, match=f"ε = 2; '{name}' is 1.9"):
-        Policy(accepted_risks=risks, **{name: 1.9}).check_terms(asked)
+NO_NOISE = "ε = inf, because answers carry no noise"
 
 
 @pytest.mark.parametrize("name", ["epsilon_limit", "epsilon_total"])
 @pytest.mark.parametrize(
-    "params", [ProductQuantisation(n_clusters=2), DataCollaboration(n_clusters=2)]
+    ("params", "fits", "limit", "why"),
+    [
+        (noisy(2.0), 2.0, 1.9, "ε = 2; '{}' is 1.9"),
+        (ProductQuantisation(n_clusters=2), None, 1e9, NO_NOISE),
+        (DataCollaboration(n_clusters=2), None, 1e9, NO_NOISE),
+    ],
+    ids=["noise", "no noise", "no noise in dc"],
 )
-def test_terms_without_noise_cost_more_than_any_limit(params: Any, name: str) -> None:
+def test_terms_may_cost_each_person_no_more_than_the_limit(
+    params: Any, fits: float | None, limit: float, why: str, name: str
+) -> None:
     asked = terms(params)
     risks = frozenset(asked.risks)
-    Policy(accepted_risks=risks).check_terms(asked)
-    with pytest.raises(GuardRefused, match="ε = inf, because answers carry no noise"):
-        Policy(accepted_risks=risks, **{name: 1e9}).check_terms(asked)
+    Policy(accepted_risks=risks, **{name: fits}).check_terms(asked)
+    with pytest.raises(GuardRefused, match=why.format(name)):
+        Policy(accepted_risks=risks, **{name: limit}).check_terms(asked)
 
 
 PEOPLE = np.random.default_rng(0).normal(size=(40, 2))

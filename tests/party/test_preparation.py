@@ -1,19 +1,13 @@
-"""Three hospitals with tables of their own kinds get the labels of the pooled pipeline."""
+"""A preparation in the terms: which ones open a session, and own rows in its units."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.cluster import KMeans
-from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from support.analyst_process import House
 from support.drawn_terms import drawn as drawn_terms
 
@@ -23,7 +17,6 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout
@@ -75,102 +68,7 @@ def patients(seed: int, n: int = 120) -> pd.DataFrame:
     return frame
 
 
-def german(frame: pd.DataFrame, path: Path) -> Path:
-    """Write what Excel exports in Germany, its columns in another order."""
-    shown = frame[["admitted", "ward", "patient", "smokes", "age", "crp"]].copy()
-    shown["smokes"] = shown["smokes"].map({"yes": "ja", "no": "nein"})
-    shown["age"] = shown["age"].map("{:.0f}".format, na_action="ignore")
-    text = shown.to_csv(
-        sep=";", decimal=",", index=False, date_format="%d.%m.%Y", na_rep="n/a"
-    )
-    path.write_bytes(text.encode("cp1252"))
-    return path
-
-
-def parquet(frame: pd.DataFrame, path: Path) -> Path:
-    shown = frame[["ward", "crp", "smokes", "age", "admitted", "patient"]].copy()
-    shown["smokes"] = shown["smokes"].map({"yes": True, "no": False})
-    shown.to_parquet(path)
-    return path
-
-
-def pipeline() -> Any:
-    """Return what a data scientist would fit to the pooled table."""
-    standard = StandardScaler()
-    days = FunctionTransformer(
-        lambda D: (D - pd.Timestamp("1970-01-01")).apply(lambda c: c.dt.days)
-    )
-    return ColumnTransformer(
-        [
-            ("crp", make_pipeline(SimpleImputer(strategy="mean"), standard), ["crp"]),
-            ("gap", FunctionTransformer(lambda D: D.isna().astype(float)), ["crp"]),
-            ("age", make_pipeline(SimpleImputer(strategy="median"), standard), ["age"]),
-            (
-                "smokes",
-                make_pipeline(
-                    SimpleImputer(strategy="most_frequent"),
-                    FunctionTransformer(lambda Z: (Z == "yes").astype(float)),
-                ),
-                ["smokes"],
-            ),
-            (
-                "ward",
-                make_pipeline(
-                    SimpleImputer(strategy="most_frequent"),
-                    OneHotEncoder(categories=[list(WARDS)], sparse_output=False),
-                    FunctionTransformer(lambda Z: 1.5 * Z / np.sqrt(2)),
-                ),
-                ["ward"],
-            ),
-            (
-                "admitted",
-                make_pipeline(days, SimpleImputer(strategy="mean"), standard),
-                ["admitted"],
-            ),
-        ]
-    )
-
-
-def pooled(frames: list[pd.DataFrame]) -> FloatArray:
-    Z: FloatArray = pipeline().fit_transform(pd.concat(frames, ignore_index=True))
-    return Z
-
-
-def reference(frames: list[pd.DataFrame]) -> list[int]:
-    found = KMeans(3, n_init=20, tol=0, random_state=0).fit(pooled(frames))
-    labels: list[int] = found.labels_.tolist()
-    return labels
-
-
-def same(found: list[int], expected: list[int]) -> bool:
-    pairs = set(zip(found, expected, strict=True))
-    return len(pairs) == len(set(found)) == len(set(expected))
-
-
 FRAMES = [patients(seed) for seed in (1, 2, 3)]
-
-
-def test_a_federated_preparation_equals_the_pooled_pipeline(
-    house: House, tmp_path: Path
-) -> None:
-    # the best partition of FRAMES has a neighbour, one row away, that starts may end in
-    frames = [patients(seed) for seed in (4, 5, 6)]
-    session = house.open(
-        "pipeline",
-        LosslessFederated(n_clusters=3, tol=0),
-        LAYOUT,
-        dictionary=[SCHEMA],
-        preparation=[PREPARATION],
-    )
-    tables = [
-        frames[0],
-        german(frames[1], tmp_path / "german.csv"),
-        parquet(frames[2], tmp_path / "hospital.parquet"),
-    ]
-    results = house.run(session, tables, id_column="patient")
-    found = [label for result in results.values() for label in result.labels.tolist()]
-    assert same(found, reference(frames))
-    assert list(results["r2c1"].ids or ()) == frames[1]["patient"].tolist()
 
 
 @pytest.mark.parametrize(

@@ -191,12 +191,10 @@ def test_patience_ends_with_a_word_on_how_often_and_how_long(hand: Hand) -> None
 def test_an_analyst_that_stays_busy_is_unavailable(hand: Hand) -> None:
     busy = problem_response(Problem.UNAVAILABLE, "Later.", headers={"Retry-After": "9"})
 
-    def handler(request: httpx.Request) -> httpx.Response:
-        del request
-        headers = {"Content-Type": PROBLEM, "Retry-After": "9"}
-        return httpx.Response(503, content=bytes(busy.body), headers=headers)
-
-    with asked_by(handler) as sending, pytest.raises(Unavailable, match="Later"):
+    headers = {"Content-Type": PROBLEM, "Retry-After": "9"}
+    answer = httpx.Response(503, content=bytes(busy.body), headers=headers)
+    sending = asked_by(lambda _: answer)
+    with sending, pytest.raises(Unavailable, match="Later"):
         sending.session("s")
     assert hand.slept == [9.0] * 6
 
@@ -249,11 +247,8 @@ def test_a_refusal_is_not_repeated(hand: Hand) -> None:
 
 
 def test_a_page_that_pretends_success_is_explained() -> None:
-    def handler(request: httpx.Request) -> httpx.Response:
-        del request
-        return httpx.Response(200, html="<html>Please log in</html>")
-
-    with asked_by(handler) as sending:
+    page = httpx.Response(200, html="<html>Please log in</html>")
+    with asked_by(lambda _: page) as sending:
         for ask in (
             lambda: sending.session("s"),
             sending.sessions,
@@ -334,11 +329,8 @@ def test_an_analyst_without_room_is_waited_for_and_that_is_said(hand: Hand) -> N
     answers = iter((507, 507, 503, 200))
     told: list[str] = []
 
-    def handler(request: httpx.Request) -> httpx.Response:
-        del request
-        return httpx.Response(next(answers))
-
-    http = httpx.Client(base_url=URL, transport=httpx.MockTransport(handler))
+    wire = httpx.MockTransport(lambda _: httpx.Response(next(answers)))
+    http = httpx.Client(base_url=URL, transport=wire)
     with connect(URL, http=http, listeners=Listeners(on_outage=told.append)) as sending:
         assert sending._transport.send("PUT", "/x", headers={}).status_code == 200
     assert told == ["has no room left", "cannot be reached", ""]

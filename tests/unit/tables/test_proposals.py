@@ -14,7 +14,7 @@ from support.terminal import Terminal
 from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import ReadOptions, read_table
 from party_sdk.tables.drafts import Certainty, Proposal, propose
-from party_sdk.tables.mapping import TableMapping, parse_mapping, write_mapping
+from party_sdk.tables.mapping import TableMapping
 
 from .hospital_tables import (
     DICTIONARY,
@@ -27,72 +27,6 @@ from .hospital_tables import (
 Write = Callable[[Path], tuple[Path, pd.DataFrame]]
 IDS = {write_north: "Patient ID", write_south: "PatNr", write_east: "pat_id"}
 ALLOW = ("running-number",)
-
-BY_HAND = {
-    write_north: """version = 1
-[file]
-sheet = "Auszug 2025"
-skip = 2
-[columns.sex]
-from = "Sex"
-levels = {F = "female", f = "female", M = "male", m = "male"}
-[columns.age]
-from = "Age"
-[columns.bmi]
-from = "BMI"
-[columns.hba1c]
-from = "HbA1c"
-[columns.cpeptide]
-from = "C-peptide"
-levels = {"<0.1" = 0.05}
-[columns.smoking]
-from = "Smoking"
-levels = {Never = "never", ex-smoker = "former", smoker = "current"}
-[columns.insulin]
-from = "Insulin"
-[columns.dx]
-from = "Date of diagnosis"
-[leave_out.values]
-"Patient ID" = ["Total"]
-""",
-    write_south: """version = 1
-[columns.sex]
-from = "Geschlecht"
-levels = {w = "female", W = "female", weiblich = "female", m = "male", M = "male", "männlich" = "male"}
-[columns.age]
-from = "Alter"
-[columns.bmi]
-from = "BMI"
-missing = ["k.A.", "-"]
-[columns.hba1c]
-from = "HbA1c (%)"
-convert = "HbA1c, % to mmol/mol"
-[columns.cpeptide]
-from = "C-Peptid"
-[columns.smoking]
-from = "Rauchen"
-levels = {nie = "never", "früher" = "former", aktuell = "current"}
-[columns.insulin]
-from = "Insulin"
-[columns.dx]
-from = "Erstdiagnose"
-[leave_out]
-lines = [62]
-""",
-    write_east: """version = 1
-[columns.sex]
-levels = {1 = "male", 2 = "female"}
-[columns.bmi]
-missing = ["999"]
-[columns.cpeptide]
-from = "cpep"
-[columns.smoking]
-from = "smoke"
-levels = {1 = "never", 2 = "former", 3 = "current"}
-[columns.dx]
-from = "dxdate"
-""",
-}
 
 
 def check(path: Path, truth: pd.DataFrame, named: str, mapping: TableMapping) -> None:
@@ -118,15 +52,6 @@ def hospitals(tmp_path_factory: pytest.TempPathFactory) -> dict[Write, Hospital]
         draft = propose(path, ReadOptions(id_column=named, mapping=given), DICTIONARY)
         found[write] = Hospital(path, truth, draft)
     return found
-
-
-@pytest.mark.parametrize("write", IDS, ids=lambda each: each.__name__)
-def test_a_mapping_alone_reads_a_hospital_s_table(
-    write: Write, hospitals: dict[Write, Hospital]
-) -> None:
-    mapping = parse_mapping(BY_HAND[write].encode(), "mapping.toml")
-    check(hospitals[write].path, hospitals[write].truth, IDS[write], mapping)
-    assert parse_mapping(write_mapping(mapping), "again") == mapping
 
 
 @pytest.mark.parametrize("write", IDS, ids=lambda each: each.__name__)
