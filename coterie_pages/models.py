@@ -450,14 +450,6 @@ class OwnRun(Value):
     profile: Profile | None
 
 
-class RunOverlap(Value):
-    """Own rows by their clusters in two runs: a row for each cluster of the first."""
-
-    first: int
-    second: int
-    counts: tuple[tuple[int, ...], ...]
-
-
 class VariableDrift(Value):
     """A column of new rows beside the trained ones.
 

@@ -195,60 +195,6 @@ def _margin(values: Sequence[float], share_: float) -> _Pair:
     return low - margin, high + margin
 
 
-_BLOCK_PLOT: Final = _Plot(30.0, 10.0, 600.0, 420.0)
-_GREYS: Final = 8
-
-
-def blocks(
-    name: str,
-    title: str,
-    cells: Sequence[Sequence[float]],
-    borders: tuple[Sequence[float], Sequence[float]],
-) -> Markup:
-    """Return cells, darker for larger values, and lines between clusters.
-
-    cells: from 0 to 1, row by row.
-    borders: between rows and between columns, as shares of the height and the width.
-    """
-    left, top, width, height = _BLOCK_PLOT[:4]
-    description = (
-        f"{len(borders[0]) + 1} groups of rows, {len(borders[1]) + 1} of columns."
-    )
-    parts = [
-        *_cells(cells),
-        *(
-            line(left, top + height * y, left + width, top + height * y, class_="ring")
-            for y in borders[0]
-        ),
-        *(
-            line(left + width * x, top, left + width * x, top + height, class_="ring")
-            for x in borders[1]
-        ),
-        text(left + width / 2, top + height + 20, "items, by cluster", anchor="middle"),
-        text(left, top + height + 20, "↑ objects, by cluster"),
-    ]
-    return picture(
-        name, title, description, (left + width + 10, top + height + 30), parts
-    )
-
-
-def _cells(cells: Sequence[Sequence[float]]) -> Iterator[Markup]:
-    """Yield one path for each shade, which is shorter than an element for each cell."""
-    left, top, width, height = _BLOCK_PLOT[:4]
-    high, wide = height / len(cells), width / len(cells[0])
-    for shade in range(1, _GREYS + 1):
-        squares = [
-            f"M{left + wide * x:.1f},{top + high * y:.1f}h{wide:.2f}v{high:.2f}h-{wide:.2f}z"
-            for y, row in enumerate(cells)
-            for x, value in enumerate(row)
-            if value > 0 and max(1, round(value * _GREYS)) == shade
-        ]
-        if squares:
-            yield element(
-                "path", d="".join(squares), fill_opacity=f"{shade / _GREYS:.3f}"
-            )
-
-
 def changes(name: str, title: str, shifts: Sequence[float]) -> Markup:
     """Return a curve over the updates; those without a change lie on the floor."""
     description = f"From {shifts[0]:.2g} at the first update to {shifts[-1]:.2g} at update {len(shifts)}."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.session_terms import check_terms, runs_of
-from coterie_pages.models import OwnRun, RunOverlap
+from coterie_pages.models import OwnRun
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
 from party_sdk.home.policy import Policy
@@ -80,9 +79,7 @@ def read_names(path: Path) -> dict[int, str]:
         ) from None
 
 
-def preview_runs(
-    home: Home, stored: PartySession, rows: TableSpec
-) -> tuple[list[OwnRun], list[RunOverlap]]:
+def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnRun]:
     """Return how each run clusters the own rows, before one is chosen.
 
     Raises NotReady if this party has no labels yet.
@@ -92,8 +89,8 @@ def preview_runs(
         return own_runs(member, home.open_own_table(member, rows))
 
 
-def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOverlap]]:
-    """Return each finished run, and the overlap of successive runs in the own rows.
+def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
+    """Return each finished run over the own rows.
 
     Nothing is sent, and no other party's rows count.
 
@@ -114,8 +111,7 @@ def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOve
             "This party knows no labels before the result: the runs are not done, or "
             "the analyst of this method labels the rows."
         )
-    runs = [_own_run(member, k, outcome, data) for k, outcome in outcomes]
-    return runs, list(_overlaps(outcomes))
+    return [_own_run(member, k, outcome, data) for k, outcome in outcomes]
 
 
 def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:
@@ -137,15 +133,3 @@ def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRu
         sizes=() if sizes is None else tuple(sizes.tolist()),
         profile=profile,
     )
-
-
-def _overlaps(outcomes: Sequence[tuple[int, Outcome]]) -> Iterator[RunOverlap]:
-    for (first, before), (second, after) in pairwise(outcomes):
-        counts = np.zeros((first, second), dtype=np.int64)
-        has_labels = (before.labels >= 0) & (after.labels >= 0)
-        np.add.at(counts, (before.labels[has_labels], after.labels[has_labels]), 1)
-        yield RunOverlap(
-            first=first,
-            second=second,
-            counts=tuple(map(tuple, counts.tolist())),
-        )

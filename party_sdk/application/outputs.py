@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from party_sdk.results.output_files import keep_others, remember_outputs
 
-# Libraries of tables and pictures are imported when rows are read and drawn
+# Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.records.arrays import FloatArray
@@ -28,14 +28,13 @@ class Outputs:
     """
 
     labels: Path | None = None
-    picture: Path | None = None
     details: bool = False
     force: bool = False
 
     @property
     def paths(self) -> tuple[Path | None, ...]:
         """Return the paths of all files."""
-        return self.labels, self.picture
+        return (self.labels,)
 
     def check(self, session: PartySession) -> None:
         """Refuse to replace files that this session has not written."""
@@ -47,15 +46,6 @@ class Outputs:
             if self.labels is not None and not result.is_description:
                 uncertainty = self._uncertainty(member, result, data)
                 result.save(self.labels, uncertainty)
-            if self.picture is not None:
-                from party_sdk.results.plots import draw
-
-                rows, labels = member.select_clustered(data, result.labels)
-                blocks = result.item_memberships is not None
-                units = None if blocks else member.units(rows)
-                draw(rows, replace(result, labels=labels), units=units).save(
-                    self.picture
-                )
 
     def _uncertainty(
         self, member: Party, result: Result, data: DataSource

@@ -224,10 +224,7 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
     if result is None:
         raise NotReady("Rows are drawn once there is a result: run to the end first.")
     if result.item_memberships is not None:
-        raise InvalidParameters(
-            "Objects with many items are not drawn on two axes; party run --picture draws "
-            "their matrix."
-        )
+        raise InvalidParameters("Objects with many items are not drawn on two axes.")
     check_own_table(member, data)
     rows, labels = member.select_clustered(data, result.labels)
     axes = principal_axes(

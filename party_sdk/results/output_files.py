@@ -12,7 +12,6 @@ from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from party_sdk.home.disk_room import report_full_disk
 
 _BEING_WRITTEN = "being written"
-_PIXELS = frozenset({".png", ".pdf", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"})
 
 
 class WritingSession(Protocol):
@@ -49,24 +48,12 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
             from party_sdk.results.label_files import require_excel
 
             require_excel()
-        if path.suffix.lower() in _PIXELS:
-            check_picture(path)
         fresh = path.with_name(f".{path.name}.new")
         try:
             fresh.touch()
             fresh.unlink()
         except OSError:
             raise InvalidParameters(f"{path.name!r} may not be written here.") from None
-
-
-def check_picture(path: Path) -> None:
-    """Refuse a file that is no SVG: pictures are drawn as nothing else."""
-    if path.suffix.lower() != ".svg":
-        raise InvalidParameters(
-            f"No picture is written as {path.suffix!r}.",
-            remedy=f"Name a file that ends in .svg, such as {path.stem}.svg: browsers "
-            "and word processors show it.",
-        )
 
 
 def keep_others(

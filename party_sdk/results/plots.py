@@ -1,116 +1,19 @@
-"""Pictures of a party's own result, for those who would rather look than read."""
+"""Own rows on two axes, for the picture of a report."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from coterie_pages import svg
 from coterie_pages.models import Outline, Points
-from party_sdk.results.output_files import check_picture, write_whole
 
 if TYPE_CHECKING:
-    from party_sdk.results.results import Result
+    pass
 
-_MOST_POINTS = 20_000
 _OUTLINE_POINTS = 49
-_MOST_CELLS = 120  # across and down
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture as SVG, which a notebook shows by itself.
-
-    svg: a document of its own, with the colours of the pages.
-    """
-
-    svg: str = field(repr=False)
-
-    def save(self, path: str | Path) -> Path:
-        """Write the picture; return where.
-
-        Raises InvalidParameters if the path does not end in .svg, or cannot be written.
-        """
-        path = Path(path)
-        check_picture(path)
-        write_whole(self.svg.encode(), path)
-        return path
-
-    def _repr_html_(self) -> str:
-        """Return it as an image: the style in it is of no page around it."""
-        return f'<img alt="" src="data:image/svg+xml,{quote(self.svg)}"/>'
-
-
-def draw(
-    data: DataSource, result: Result, *, units: FloatArray | None = None
-) -> Picture:
-    """Return a picture of a result.
-
-    Where items were clustered too: the matrix, objects and items sorted by cluster.
-    Otherwise the rows on their two principal axes, coloured by cluster.
-
-    units: float64 (m,); by what each column of rows is divided; its own standard
-        deviation by default.
-    """
-    if result.item_memberships is not None:
-        rows, columns = block_order(result)
-        R = csr_array(sparse_matrix(data)[rows][:, columns])
-        means = _bins(R.shape[0]) @ abs(R) @ _bins(R.shape[1]).T
-        cells = means.toarray() / max(means.max(), np.finfo(float).tiny)
-        borders = (
-            _borders(result.labels[rows]),
-            _borders(result.item_memberships.argmax(axis=0)[columns]),
-        )
-        picture = svg.blocks(
-            "matrix", "Objects and items by cluster", cells.tolist(), borders
-        )
-    else:
-        axes = principal_axes(
-            data,
-            result.labels,
-            units=units,
-            limit=_MOST_POINTS,
-            means=result.centroids,
-            covariances=result.covariances,
-        )
-        points = axes.to_points(data.n_rows)
-        picture = svg.scatter("rows", "Your rows on two axes", points)
-    return Picture(svg.standalone(picture))
-
-
-def block_order(result: Result) -> tuple[IntArray, IntArray]:
-    """Return rows and columns sorted by cluster, the surest members first.
-
-    Raises InvalidParameters if the result holds no item memberships.
-    """
-    W = result.item_memberships
-    if W is None or result.memberships is None:
-        raise InvalidParameters("This protocol does not cluster items.")
-    rows = np.lexsort((-result.memberships.max(axis=1), result.labels))
-    clusters = W.argmax(axis=0)
-    columns = np.lexsort((-W.max(axis=0), clusters))
-    return rows.astype(np.int64), columns.astype(np.int64)
-
-
-def _bins(n: int) -> csr_array:
-    """Return the matrix that averages n lines in consecutive bins."""
-    bins = np.arange(n) * min(n, _MOST_CELLS) // n
-    shares = 1.0 / np.bincount(bins)[bins]
-    return csr_array((shares, (bins, np.arange(n))))
-
-
-def _borders(labels: IntArray) -> list[float]:
-    """Return the shares of the sorted lines at which clusters begin."""
-    after = (np.flatnonzero(np.diff(labels)) + 1) / len(labels)
-    return [float(share) for share in after]
 
 
 class Axes(NamedTuple):

@@ -1,4 +1,4 @@
-"""Co-occurrences in long form, and pictures of results."""
+"""Co-occurrences in long form."""
 
 from __future__ import annotations
 

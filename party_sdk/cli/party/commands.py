@@ -158,9 +158,6 @@ def run(
     table: TableOptions,
     labels: Labels = Path("labels.csv"),
     force: Force = False,
-    picture: Annotated[
-        Path | None, option("Write a picture of your rows by cluster (SVG).")
-    ] = None,
     details: Annotated[
         bool,
         option(
@@ -192,7 +189,7 @@ def run(
     from party_sdk.analyst_client.invitations import Invitation
     from party_sdk.application.outputs import Outputs
 
-    outputs = Outputs(labels=labels, picture=picture, details=details, force=force)
+    outputs = Outputs(labels=labels, details=details, force=force)
     rows = table.spec(outputs.paths, force=force)
     own_home, policy = home.join_home(), policy_of(home.folder, guards)
     stored = None if slot is None else own_home.stored(session, slot)
@@ -373,8 +370,6 @@ def _result_lines(
     yield from outcome_lines(outcomes_in(terms, result.profiles))
     for cluster, items in enumerate(result.top_items(result.columns)):
         yield f"cluster {cluster}: {', '.join(items)}"
-    if outputs.picture is not None:
-        yield f"a picture in {outputs.picture}"
 
 
 def _warn(sentence: str) -> None:

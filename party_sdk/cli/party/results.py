@@ -37,7 +37,7 @@ from party_sdk.results.output_files import (
 )
 
 if TYPE_CHECKING:
-    from coterie_pages.models import NewRowsSummary, OwnRun, RunOverlap
+    from coterie_pages.models import NewRowsSummary, OwnRun
     from party_sdk.admission.table_files import TableSpec
     from party_sdk.application.home import Home
     from party_sdk.party.party_session import PartySession
@@ -177,29 +177,17 @@ def _show_runs(
 
     if rows is None:
         raise click.UsageError("--runs takes your table: --data.")
-    runs, overlaps = preview_runs(home, stored, rows)
+    runs = preview_runs(home, stored, rows)
     document = {
         "runs": [run.model_dump(mode="json", exclude={"sizes"}) for run in runs],
-        "overlaps": [overlap.model_dump(mode="json") for overlap in overlaps],
     }
-    lines = chain.from_iterable(map(_run_lines, runs))
-    return Output(document, chain(lines, *map(_overlap_lines, overlaps)))
+    return Output(document, chain.from_iterable(map(_run_lines, runs)))
 
 
 def _run_lines(run: "OwnRun") -> Iterator[str]:
     yield f"{run.n_clusters} clusters; your rows: {', '.join(map(str, run.own_sizes))}"
     for line in () if run.profile is None else profile_lines([run.profile]):
         yield f"  {line}"
-
-
-def _overlap_lines(overlap: "RunOverlap") -> Iterator[str]:
-    yield f"your rows, from {overlap.first} to {overlap.second} clusters:"
-    heads = ["", *(f"cluster {k}" for k in range(overlap.second))]
-    rows = [
-        [f"cluster {number}", *map(str, counts)]
-        for number, counts in enumerate(overlap.counts)
-    ]
-    yield from (f"  {line}" for line in align_columns([heads, *rows]))
 
 
 # New rows

@@ -173,10 +173,10 @@ def get_runs(request: Request) -> Response:
     party = party_in(request)
     table = _table_of(party)
     try:
-        runs, overlaps = preview_runs(party.home, party.stored, table)
+        runs = preview_runs(party.home, party.stored, table)
     except CoterieError as error:
         return order_page(request, party, bad(error))
-    page = Screen("desk/own-runs.html.j2", party=party, runs=runs, overlaps=overlaps)
+    page = Screen("desk/own-runs.html.j2", party=party, runs=runs)
     return render_page(request, page)
 
 
