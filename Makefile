@@ -11,7 +11,7 @@ READY := $(VENV)/ready
 CLIENT := clients/typescript
 INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 
-.PHONY: demo test test-all check client image thorough febrl golden size lint types imports migrations bench docs lock sbom audit release clean
+.PHONY: demo test test-all check client image thorough febrl golden generated size lint types imports migrations bench docs lock sbom audit release clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -73,6 +73,14 @@ $(VENV)/febrl4: $(READY) requirements-febrl.lock
 # it anew: make golden GOLDEN="llf --write".
 golden: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tests.protocols.engine.golden $(GOLDEN)
+
+# Writes the pages, tables and lists that follow from the code; `git diff` shows them.
+generated: $(READY)
+	for module in spec messages shown methods_table openapi; do \
+	  $(BIN)/python -m benchmarks.$$module || exit 1; done
+	COTERIE_WRITE_DEFAULTS=1 COTERIE_WRITE_THREATS=1 $(BIN)/python -m pytest -q -n 0 \
+	  tests/protocols/engine/test_terms.py -k default \
+	  tests/unit/docs/test_threat_table.py
 
 # What there is to hold, beside what size.toml allows.
 size: $(READY)

@@ -11,6 +11,12 @@ from clustering_protocols.records.record import Record
 
 DIGITS: Final = 6
 """Significant digits of published figures."""
+_WRITTEN_AS_NULL: Final = frozenset({
+    "inertia", "simplified_silhouette", "silhouette", "calinski_harabasz",
+    "davies_bouldin", "partition_coefficient", "xie_beni", "criterion", "gap",
+    "gap_error", "gap_of_one", "stability", "prediction_strength", "n_iter", "converged",
+})  # fmt: skip
+"""Figures of the first release. A record without a later figure keeps its bytes."""
 
 
 class Figures(Record):
@@ -66,12 +72,12 @@ class Figures(Record):
 
     @model_serializer(mode="wrap")
     def _write_present(self, write: SerializerFunctionWrapHandler) -> Any:
-        """Leave out the figures of mixtures where there are none, as earlier releases."""
-        values = write(self)
-        for name in ("aic", "bic", "icl", "entropy"):
-            if values.get(name, 0) is None:
-                del values[name]
-        return values
+        """Leave absent figures out, except those that the first release always wrote."""
+        return {
+            name: value
+            for name, value in write(self).items()
+            if value is not None or name in _WRITTEN_AS_NULL
+        }
 
     def round_values(self) -> Figures:
         """Return the figures to six significant digits, as they are published."""

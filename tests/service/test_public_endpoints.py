@@ -47,7 +47,7 @@ def test_the_document_that_is_served_is_the_one_that_is_written_down(
 ) -> None:
     """Its ids, references, problems and who needs a credential are read there."""
     assert file_api.send("GET", "/openapi.json").json() == document
-    assert openapi.PAGE.read_text() == openapi.page()
+    assert openapi.PAGE.read_text() == openapi.page(), "run: make generated"
 
 
 def test_the_catalogue_of_protocols_needs_no_credential(file_api: Api) -> None:

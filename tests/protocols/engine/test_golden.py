@@ -36,7 +36,8 @@ def test_sessions_send_what_is_kept_of_them(options: tuple[str, ...]) -> None:
 
 def test_there_is_a_file_for_every_protocol_and_no_other() -> None:
     kept = {path.stem for path in files.FOLDER.glob("*")}
-    assert kept == catalogue.catalogue().keys()
+    remedy = 'make golden GOLDEN="NAME --write" writes a new one'
+    assert kept == catalogue.catalogue().keys(), remedy
 
 
 @cache

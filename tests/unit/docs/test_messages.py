@@ -14,7 +14,7 @@ from party_sdk.cli.terminal.output import exit_code
 
 
 def test_the_page_is_what_the_program_writes() -> None:
-    assert messages.PAGE.read_text() == messages.page()
+    assert messages.PAGE.read_text() == messages.page(), "run: make generated"
 
 
 def test_every_problem_and_risk_stands_on_the_page() -> None:

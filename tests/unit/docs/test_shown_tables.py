@@ -29,11 +29,12 @@ def can_be_opened(params: Params) -> bool:
 def test_the_tables_are_those_that_the_declarations_give() -> None:
     for path, content in shown.pages().items():
         page = path.read_text()
-        assert shown.written(page, content) == page, "python -m benchmarks.shown"
+        assert shown.written(page, content) == page, "run: make generated"
 
 
 def test_every_protocol_and_release_has_its_line() -> None:
-    assert {way.name for way in shown.DEFAULTS} == catalogue.catalogue().keys()
+    lines = {way.name for way in shown.DEFAULTS}
+    assert lines == catalogue.catalogue().keys(), "edit DEFAULTS of benchmarks/shown.py"
     said = [name for name, _ in shown.releases()]
     for readers in ("members", "everybody"):
         assert f"profiles `{readers}`" in said
@@ -51,7 +52,7 @@ def test_the_table_of_security_has_what_each_reader_of_an_example_gets() -> None
             if can_be_opened(example.params):
                 for reader in Reader:
                     cell = (name, reader, kinds_of(found, reader))
-                    assert cell in listed, example.params
+                    assert cell in listed, f"{shown.__file__}: no Way shows {cell}"
 
 
 @pytest.mark.threat(155)

@@ -1,6 +1,6 @@
 """docs/threat-tests.md is what the marks of the tests say.
 
-COTERIE_WRITE_THREATS=1 writes the page.
+``make generated`` writes the page.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_the_page_is_what_the_marks_say() -> None:
     page = HEAD + "".join(rows())
     if os.environ.get("COTERIE_WRITE_THREATS"):
         PAGE.write_text(page)
-    assert PAGE.read_text() == page, "COTERIE_WRITE_THREATS=1 pytest " + __file__
+    assert PAGE.read_text() == page, "run: make generated"
 
 
 def rows() -> Iterator[str]:

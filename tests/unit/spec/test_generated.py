@@ -10,7 +10,7 @@ import pytest
 from benchmarks import spec
 
 REMEDY = (
-    "{} is not what the code makes. Run: python -m benchmarks.spec. Then give each new "
+    "{} is not what the code makes. Run: make generated. Then give each new "
     'label of spec/registry.toml a sentence (use = ""), and commit the files.'
 )
 

@@ -38,6 +38,8 @@ def main() -> int:
         found = files.compare(protocol, kind)
         differ |= bool(found.differences)
         said = found.differences or [f"{protocol}: {found.n_records} records, as kept"]
+        if found.differences:
+            said.append(f'If this is intended: make golden GOLDEN="{protocol} --write"')
         sys.stdout.write("\n".join(said) + "\n")
     return int(differ)
 

@@ -31,6 +31,8 @@ def compare(
     protocol: str, kind: type[simulation.Session] = simulation.Session
 ) -> Compared:
     """Play the sessions of a protocol; return where they differ from the file."""
+    if not path_of(protocol).exists():
+        return Compared(0, [f"{protocol}: {path_of(protocol)} does not exist"])
     file = json.loads(path_of(protocol).read_text())
     exactly = file["computed by"] == computed_by()
     kept: dict[str, Golden] = file["sessions"]
