@@ -138,7 +138,7 @@ def risks_of(
     *,
     several: bool = False,
 ) -> dict[str, Risk]:
-    """Return every risk of a session by its code: its protocol's, then the house's."""
+    """Return every risk of a session by its code, those of the protocol first."""
     name = name_of(params)
     own_protocol, house = protocol(name), session_risks
     codes = [*own_protocol.risks_of(params, layout)]
@@ -172,7 +172,7 @@ def defaults(params: type[Params]) -> dict[str, Any]:
 def find_changed_params(params: Params) -> dict[str, Any]:
     """Return the parameters that differ from their defaults, as JSON values.
 
-    A parameter of several parts is given with all of them, or not at all.
+    A parameter with several parts is written with all parts or left out.
     """
     usual = defaults(type(params))
     return {

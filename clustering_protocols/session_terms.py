@@ -91,7 +91,7 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
 
 
 def _sections_of_description(params: Params, request: SessionRequest) -> dict[str, Any]:
-    """Return what the terms of a description say where the request says nothing."""
+    """Return the terms' defaults for a description."""
     if not params.describes:
         return {}
     is_unsaid = {*(request.preparation or ())} <= {Preparation()}
@@ -164,7 +164,7 @@ def _check_opening(params: Params, terms: Terms) -> None:
 
 
 def shown_in(terms: Terms) -> frozenset[Disclosure]:
-    """Return what a session shows of rows, and to whom; terms as they were checked."""
+    """Return the disclosures about rows under checked terms, with their readers."""
     return _find_disclosures(check_terms(terms), terms)
 
 
@@ -261,7 +261,7 @@ def check_version(terms: Terms) -> None:
 def risks_in(terms: Terms) -> dict[str, Risk]:
     """Return the risks that terms list by their codes, worst first.
 
-    Raises what :func:`check_terms` raises: sentences go with codes that hold.
+    Raises what :func:`check_terms` raises, because only valid codes have sentences.
     """
     return worst_first(_risks(check_terms(terms), terms))
 
@@ -269,7 +269,7 @@ def risks_in(terms: Terms) -> dict[str, Risk]:
 def session_context(agreement: bytes) -> SessionContext:
     """Return the plan of an agreement, given its exact bytes."""
     document, terms = read_agreement(agreement)
-    params = check_terms(terms).settle(*_size(document, terms.layout))
+    params = check_terms(terms).resolve_sizes(*_size(document, terms.layout))
     return SessionContext(
         agreement=document,
         agreement_digest=digest(agreement),

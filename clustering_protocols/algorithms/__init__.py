@@ -1,1 +1,1 @@
-"""What an analyst runs on a matrix."""
+"""Clustering algorithms that an analyst runs on a matrix."""

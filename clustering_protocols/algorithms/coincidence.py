@@ -1,10 +1,10 @@
-"""What counts as equal where rounding would decide: coinciding centroids, equal degrees.
+"""Treat values as equal where only rounding would decide: centroids and degrees.
 
 In exact arithmetic fuzzy c-means moves centroids that coincide alike, so that they
-coincide for ever. Rounding pulls them apart, and each update may multiply what it did:
-which of them is then nearest to a row differs from machine to machine. Two rules make it
-the same everywhere, on split and on pooled data: centroids that coincide are made equal
-in all bits, and of equals the lowest number gets the row.
+coincide for ever. Rounding pulls them apart, and updates may multiply the difference:
+which of them is nearest to a row then depends on the machine. Two rules make it the
+same everywhere, on split and on pooled data: centroids that coincide are made equal in
+all bits, and of equals the lowest number gets the row.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
     feature is looked at for itself, so the outcome does not depend on who holds which.
 
     V: float64 (k, m).
-    unit: float64 (m,); what a difference in each feature is compared with: its spread,
-        or declared extent.
+    unit: float64 (m,); the scale of differences in each feature: its spread, or its
+        declared extent.
     """
     features = np.arange(V.shape[1])
     order = np.argsort(V, axis=0, kind="stable")
@@ -58,8 +58,8 @@ def strongest(degrees: FloatArray, tie: float) -> IntArray:
     """Return the cluster (n,) of each row's largest degree; of equals the lowest.
 
     degrees: float64 (n, k); none below 0.
-    tie: degrees that differ by no more than this share of the larger are equal: what
-        rounding leaves of degrees that are equal in exact arithmetic.
+    tie: degrees that differ by at most this share of the larger count as equal, because
+        rounding alone may separate them.
     """
     largest = degrees.max(axis=1, keepdims=True)
     labels: IntArray = (degrees >= largest * (1 - tie)).argmax(axis=1)

@@ -69,7 +69,7 @@ def _fill_nearest(
 def nearest_outside(condensed: FloatArray, inside: MaskArray) -> tuple[int, int, float]:
     """Return rows inside and outside of a mask (n,) that lie nearest, and how far.
 
-    Of equal distances those of the lowest row inside count, then the lowest outside.
+    Among equal distances the lowest row inside wins, then the lowest outside.
     """
     pair: IntArray = np.full(2, -1, dtype=np.int64)
     distance = _find_outside(condensed, inside, pair)

@@ -53,9 +53,9 @@ def fuzzy_cmeans(
 ) -> FuzzyClustering:
     """Iterate from the rows that each row of starts names; return the best run.
 
-    Of runs that came to one place the first: rounding would decide between them, and
-    they number its clusters in orders of their own. A run ends when no centroid moves
-    by more than ``TOLERANCE`` of the data's spread.
+    If several runs reach the same optimum, the first one is taken: rounding would
+    decide between them, and each numbers the clusters differently. A run ends when no
+    centroid moves by more than ``TOLERANCE`` of the data's spread.
 
     X: float64 (n, width).
     starts: int64 (n_init, n_clusters); row numbers of X.
@@ -98,8 +98,8 @@ def _degrees(
 ) -> tuple[FloatArray, FloatArray]:
     """Return squared distances and memberships (n, k).
 
-    From the ratio of the smallest distance to each, so that no power leaves the range of
-    floats. A row on centroids belongs to these in equal parts.
+    Computed from ratios to the smallest distance, so that no power overflows. A row on
+    centroids belongs to these in equal parts.
     """
     squared = np.zeros((len(X), columns.shape[1]))
     for f, column in enumerate(columns):

@@ -1,12 +1,12 @@
 """Parts of a graph of neighbours, where there are more of them than clusters.
 
-Rows of different parts share no edge, so that the graph does not say which parts belong
-together; distances do. Parts are the nodes of a tree of the shortest ways between them,
-each of affinity 1 / distance, and the two join whose separation costs the normalised cut
-most (J. Shi, J. Malik, "Normalized cuts and image segmentation", 2000): of parts of a and b
-rows (1/a + 1/b) / distance. So neither far cliques keep clusters of their own, as if
-only distances counted, nor small groups lose theirs, as if only sizes did (decision
-record 50).
+Rows of different parts share no edge, so parts are joined by distances, not by the
+graph. Parts are the nodes of a tree of the shortest ways between them, each of affinity
+1 / distance, and the two join whose separation costs the normalised cut most (J. Shi,
+J. Malik, "Normalized cuts and image segmentation", 2000): of parts of a and b rows (1/a
++ 1/b) / distance. So neither far cliques keep clusters of their own, as if only
+distances counted, nor small groups lose theirs, as if only sizes did (decision record
+50).
 """
 
 from __future__ import annotations

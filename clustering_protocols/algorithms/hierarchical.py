@@ -13,7 +13,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:
-    """Return labels (n,): the tree of merges, cut where n_clusters are left.
+    """Return labels (n,) from the tree of merges, cut at n_clusters clusters.
 
     Equal rows stay together: of fewer different rows there are fewer clusters.
 

@@ -92,8 +92,8 @@ def kmeans(
 ) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
-    Of twice as many rows as ``RACE_ROWS`` and more, starts race on that many rows at
-    equal steps, and only the best continues with all.
+    With at least twice ``RACE_ROWS`` rows, starts race on that many evenly spaced rows,
+    and only the best continues with all rows.
 
     Each run continues until no label changes (or ``max_iter``): with a tolerance, runs
     on differently scaled copies of the same data would stop at different iterations.

@@ -101,7 +101,7 @@ class ScaledRows:
         reaches = engine.map(partial(_farthest, offset), rows.blocks())
         farthest: FloatArray = np.max(list(reaches), axis=0)
         if not np.isfinite(farthest).all():
-            raise ValueError("rows to cluster hold what is no finite number")
+            raise ValueError("rows to cluster hold NaN or an infinite number")
         coarse = units_below(n * farthest)
         block_sums = engine.map(partial(_absolute, offset, coarse), rows.blocks())
         total = sum(block_sums, np.zeros(n_features, np.int64))

@@ -96,8 +96,8 @@ def nearest_sums(
     units: float64 (F,).
     sums: int64 (k, F), added to.
     counts: int64 (k,), added to.
-    inertia_units: float64 (2,); of squared distances to the nearest centroid: whole
-        units, and units of what is left of one. Zeros where nobody asks.
+    inertia_units: float64 (2,); the inertia in whole units, and its remainder in finer
+        units. Zeros where nobody asks.
     inertia: int64 (2,), added to.
     tie: see :func:`nearest_of_block`.
     """

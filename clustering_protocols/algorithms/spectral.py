@@ -7,9 +7,9 @@ the square roots of the degrees. The way there is ours, because the general one 
 most of its time for two things that are known beforehand:
 
 - The graph's connected components give one eigenvector each, for the eigenvalue 0,
-  without any iteration. Where they are as many as the clusters nothing is left to do.
-  Where they are more, that eigenvalue leaves open which vectors are taken: those of a
-  union of components each, as `graph_parts` joins them.
+  without any iteration. If there are as many as clusters, they are the clusters. Where
+  they are more, that eigenvalue leaves open which vectors are taken: those of a union
+  of components each, as `graph_parts` joins them.
 - The other eigenvectors are the largest of the normalised affinity on each component,
   where Lanczos converges in a few hundred products, instead of the smallest of the
   Laplacian, where it needs a factorisation or thousands.
@@ -49,7 +49,7 @@ def spectral_embedding(
 def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the same of n rows from what finds their neighbours."""
+    """Return the embedding of n rows, given a search for their neighbours."""
     graph = _build_affinity(neighbors.nearest(min(N_NEIGHBORS, n)))
     _, part = connected_components(graph, directed=False)
     part = graph_parts.join(part, n_components, neighbors)

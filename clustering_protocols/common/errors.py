@@ -107,7 +107,7 @@ class Forbidden(CoterieError, problem=Problem.FORBIDDEN):
 
 
 class NotOffered(CoterieError, problem=Problem.NOT_OFFERED):
-    """What the administrator of this analyst has not turned on."""
+    """A feature that the administrator of this analyst has not turned on."""
 
 
 class NotFound(CoterieError, problem=Problem.NOT_FOUND):
@@ -168,7 +168,7 @@ class ColumnsNotAligned(CoterieError, problem=Problem.COLUMNS_NOT_ALIGNED):
 
 
 class ProtocolFailed(CoterieError, problem=Problem.PROTOCOL_FAILED):
-    """A protocol that cannot continue with what it has."""
+    """A protocol that cannot continue with its data."""
 
 
 class DeadlinePassed(CoterieError, problem=Problem.DEADLINE_PASSED):
@@ -196,7 +196,7 @@ class KeyNotAuthentic(CoterieError, problem=Problem.KEY_NOT_AUTHENTIC):
 
 
 class SignatureRefused(CoterieError, problem=Problem.SIGNATURE_REFUSED):
-    """A signature of the opening or the closing that is not of what was told."""
+    """A signature, at the opening or the closing, of another transcript."""
 
 
 class CertificateRefused(KeyNotAuthentic, problem=Problem.CERTIFICATE_REFUSED):
@@ -216,7 +216,7 @@ class TaskRefused(CoterieError, problem=Problem.TASK_REFUSED):
 
 
 class AuditBroken(CoterieError, problem=Problem.AUDIT_BROKEN):
-    """A hash-chained log that was changed, or that misses what a receipt names."""
+    """A hash-chained log that was changed, or lacks an entry that a receipt names."""
 
 
 class InvalidData(CoterieError, problem=Problem.INVALID_DATA):

@@ -1,4 +1,4 @@
-"""What a protocol is good for, as facts that help to choose one.
+"""The suitability of a protocol, as facts that help to choose one.
 
 Each protocol lists its *ways*: an algorithm, the splits of data for it, and parameters
 to begin with. :mod:`party_sdk.advice` prints them as a table.

@@ -90,8 +90,8 @@ class Finish:
 
     runs: of a stage with results: one if the stage belongs to one run, else one for
         each of the session's.
-    n_rows: the number of rows that take part from now on, of slots of which this stage
-        selected some; its parties remember a :class:`~.published.Selection`.
+    n_rows: the new number of rows of each slot where this stage selected some; its
+        parties remember a :class:`~.published.Selection`.
     """
 
     runs: Sequence[Run] = ()
@@ -133,7 +133,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
 
 
 def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
-    """Return contributions with their type, of a round that asked for one kind."""
+    """Return the contributions of a round that asked for one kind, with their type."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
 
 

@@ -1,8 +1,8 @@
 """What a session discloses, by kind and by reader, and which kinds clash.
 
-No reader gets two kinds of the same rows of which one fixes what the other leaves open.
-Terms that give both are refused when a session is opened or joined. A home that gave one
-kind asks before it gives the other.
+No reader gets two kinds about the same rows that together determine the rows. Terms
+that give both are refused when a session is opened or joined. A home that gave one kind
+asks before it gives the other.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Kind(StrEnum):
     geometry: rows up to a rotation, a reflection and a shift.
     means: numbers in the units of the variables: means, spreads, covariances, principal
     axes, regression coefficients, parameters of components.
-    values: single variables of rows as they are, up to sign and shift, or up to a cell;
-    of rows up to a motion those of fields whose values lie in coarse steps.
+    values: single variables of rows, exactly, up to sign and shift, or up to a cell.
+        Rows up to a motion also show fields with values in coarse steps.
     sums: exact linear sums of chosen rows, with their number.
     places: where a party's own rows lie in a space that several parties share.
     labels: the cluster of each row.
@@ -101,7 +101,7 @@ def to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
 
 
 def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]:
-    """Return what a release shows: nothing where no column group adds up."""
+    """Return the disclosures of a release; none where no column group pools sums."""
     if release is None or not any(map(layout.adds_up, range(layout.n_column_groups))):
         return frozenset()
     disclosures = to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
@@ -145,13 +145,13 @@ def kinds_of(disclosures: Iterable[Disclosure], reader: Reader) -> frozenset[Kin
 
 
 def opens_rows(disclosures: Iterable[Disclosure], *readers: Reader) -> bool:
-    """Return whether any of these readers gets rows of others, as they are or moved."""
+    """Return whether one of these readers gets rows of others, exact or moved."""
     rows = {Kind.GEOMETRY, Kind.VALUES}
     return any(d.reader in readers and d.kind in rows for d in disclosures)
 
 
 def exposures(disclosures: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
-    """Return what the analyst can work out beside the result: alone, and with a party."""
+    """Return what the analyst can infer besides the result: alone, and with a party."""
     if opens_rows(disclosures, Reader.OUTSIDE):
         return Exposure.GEOMETRY, Exposure.ROWS
     if opens_rows(disclosures, Reader.GROUP, Reader.ALL):

@@ -153,7 +153,7 @@ class PartyContext(Generic[P_co]):
     def lasting_stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose, the same in every attempt.
 
-        For draws of which a second one would tell more than the first.
+        For draws that must not be repeated, because a second one would disclose more.
         """
         return self._stream("coterie/lasting-draw/1", purpose)
 
@@ -180,8 +180,8 @@ class Reply:
     ``awaits`` names the slots whose envelopes have to come with the next task: an
     analyst that withholds one gets no answer. ``notes`` are for the operator before the
     contribution is sent; ``asks`` says why the operator has to agree to it, and by
-    which choice. ``doubts`` says the same of own rows that look wrong: a simulation
-    stops at a doubt alone.
+    which choice. ``doubts`` asks the same about rows that look wrong; simulations stop
+    only at these.
     """
 
     contribution: Record
@@ -221,9 +221,9 @@ class Placement:
     def uncertainty(self) -> FloatArray | None:
         """Return the uncertainty of each row's cluster (n_rows,), from 0 to 1.
 
-        Of a mixture 1 minus the largest membership, at most 1 - 1/k; else the distance
-        to the nearest centre over that to the second. NaN for rows without a label;
-        None if neither is known, or there is one centre.
+        For a mixture 1 minus the largest membership, at most 1 - 1/k; otherwise the
+        ratio of the distances to the nearest and the second nearest centre. NaN for
+        rows without a label; None if neither is known, or there is one centre.
         """
         if self.memberships is not None:
             remainder: FloatArray = 1.0 - self.memberships.max(axis=1)
@@ -252,8 +252,8 @@ class Outcome:
     predict: places new rows at home, where protocol and terms allow it.
     figures: of all runs, where the protocol computes them.
     chosen: which of the runs this is.
-    profiles: what the clusters are like, where the terms release it: over the party's
-        own fields first, exactly, then what everybody was told.
+    profiles: of the clusters, if released: first exact ones over the party's own
+        fields, then the rounded ones for everybody.
     n_took_part: how many of the party's rows took part, where some were selected.
     order: int64 (n_clusters,); where the party numbers the clusters: their numbers
         here, in the order of the numbers that the engine gives them.
@@ -289,7 +289,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         """Return the answer to a task."""
 
     def takes_part(self, context: PartyContext[P], task: type[Record]) -> bool:
-        """Return whether this party is asked such a task: by the terms alone."""
+        """Return whether the terms let this party receive such a task."""
         return True
 
     def receive(

@@ -32,8 +32,8 @@ USUAL_FIGURES: Final = frozenset(
 class Exchange(NamedTuple):
     """One kind of round: a task, and the contribution that answers it.
 
-    least, most: how often a party that takes part is asked in a session. A party
-        refuses more, and continues to nothing that follows with less.
+    least, most: how many such tasks a party gets in a session. It refuses more, and
+        refuses later tasks after fewer.
     audience: the group within which all members receive the same task; a party refuses
         a task that differs.
     own: fields in which tasks of one group differ all the same.
@@ -143,7 +143,7 @@ class Trace(Generic[P_co]):
 
 
 class PooledReference(Protocol[P]):
-    """What sessions of a protocol are shown on and measured by; a module can be one."""
+    """Examples of a protocol, and its method on pooled rows; a module can be one."""
 
     def examples(self) -> Sequence[Example[P]]:
         """Return small examples that together use what the parameters offer."""
@@ -155,7 +155,8 @@ class PooledReference(Protocol[P]):
 
         X: float64 (n, m); all rows, in the order in which they travelled, columns by
             column group.
-        trace: what a simulated session left, from which equal starts are taken.
+        trace: the trace of a simulated session, so that both begin from the same
+            starts.
         """
 
     def objectives(
@@ -165,9 +166,9 @@ class PooledReference(Protocol[P]):
         clustered: tuple[IntArray, FloatArray | None],
         trace: Trace[P],
     ) -> Objectives | None:
-        """Return what the clustering minimises, of a session and of pooled runs.
+        """Return the objective of the clustering for a session and for pooled runs.
 
-        None where it minimises nothing, or knows no starts.
+        None if it minimises nothing, or has no starts.
 
         X: as of :meth:`cluster_pooled`.
         clustered: labels (n,) of the session and, if it has any, memberships (n, k).
@@ -179,18 +180,15 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     version: raised with any change that an older party would not understand.
     partitionings: of ``horizontal``, ``vertical``, ``mixed``.
-    learns: who learns what, a sentence each.
+    learns: what each reader learns, in one sentence.
     risks: the closed list of risk codes, without the protocol's name.
-    choices: what a party may decide alone, a sentence each.
-    limits: those choices that say only whether an answer may leave, never what is in
-        it.
-    methods: what it is good for: empty for a protocol that nobody should be advised to
-        use.
-    apart: what keeps clusters from coinciding.
-    in_simulations: parameters of a simulation that names none: nobody is hidden from
-        there, and what hides costs quality.
-    paper: what to cite for the method; empty where there is no paper.
-    for_tests: whether nobody is to be offered it.
+    choices: settings that each party chooses alone, with a sentence for each.
+    limits: choices that only decide whether an answer may be sent, not its content.
+    methods: methods for which it is recommended; empty if it is never recommended.
+    apart: advice against coinciding clusters.
+    in_simulations: defaults of simulations, which need no costly protection.
+    paper: the citation of the method; empty if there is no paper.
+    for_tests: whether commands and the desk do not offer it.
     """
 
     title: ClassVar[str]
@@ -213,10 +211,10 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Raise :class:`InvalidParameters` unless parameters and layout fit."""
 
     def check_opening(self, params: P, layout: Layout) -> None:
-        """Refuse what terms could say once and no new session may.
+        """Refuse parameters that only older terms may have.
 
-        Called where a session is opened or joined, not where terms are read: what an
-        earlier release wrote stays readable. Raises :class:`InvalidParameters`.
+        Called when a session is opened or joined, not when terms are read, so terms of
+        earlier releases stay readable. Raises :class:`InvalidParameters`.
         """
 
     def may_label_new_rows(self, params: P) -> bool:
@@ -231,9 +229,9 @@ class ClusteringProtocol(ABC, Generic[P]):
         """
 
     def quorum(self, params: P, layout: Layout) -> int:
-        """Return how many parties a session needs until its end: all, unless it says so.
+        """Return how many parties must stay until the end: by default all.
 
-        As many sign what everybody was told before anybody gets a result.
+        That many must sign the transcript before anybody gets a result.
         """
         return len(layout.slots)
 
@@ -251,7 +249,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         return False
 
     def sizes(self) -> Sizes[P]:
-        """Return what says how large a session may be, and what it takes."""
+        """Return the limits and costs of a session."""
         return Sizes()
 
     @abstractmethod
@@ -262,25 +260,25 @@ class ClusteringProtocol(ABC, Generic[P]):
         """
 
     def readers(self, params: P, layout: Layout) -> Mapping[str, str]:
-        """Return who learns what in one session: ``learns``, where it fits all."""
+        """Return what each reader learns in one session; by default ``learns``."""
         return self.learns
 
     def summarise(self, params: P, layout: Layout) -> str:
-        """Return what happens in one session: ``summary``, where it fits all."""
+        """Return a summary of one session; by default ``summary``."""
         return self.summary
 
     def personal_data(self, layout: Layout) -> str:
-        """Return what leaves of single people, in one sentence: no legal opinion."""
+        """Return in one sentence which data about single people are sent."""
         return "The number of rows is sent, and nothing of a single person."
 
     @abstractmethod
     def shows(self, params: P, layout: Layout) -> frozenset[Disclosure]:
-        """Return what a session shows of rows, and to whom."""
+        """Return the session's disclosures about rows, with their readers."""
 
     def cautions(
         self, params: P, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Return what spoils the result of such a session, as sentences; usually none.
+        """Return warnings about the result of such a session; usually none.
 
         widths: columns of each column group.
         """
@@ -289,7 +287,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     def cautions_of(
         self, params: P, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
-        """Return what the rows of each cluster show of a result, as sentences."""
+        """Return warnings that follow from the number of rows in each cluster."""
         return ()
 
     def risks_of_runs(self, params: P, layout: Layout) -> Sequence[str]:
@@ -302,4 +300,4 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     @abstractmethod
     def reference(self) -> PooledReference[P]:
-        """Return what sessions are shown on and measured by: the module ``reference``."""
+        """Return the examples and the pooled method: the module ``reference``."""

@@ -1,10 +1,10 @@
 """The sums that contained each own row, and the rows that follow from these sums.
 
-Parties answer with sums over clusters of rows. A reader of all sums of a party who knows
-the clusters can solve them for a row exactly if the row has leverage 1 in the span of all
-memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of zeros and ones (sum × own row).
-Linear algebra gives no more, whoever chose the clusters. Side knowledge, and rows of whole
-numbers in small sums, are beyond this bound.
+Parties answer with sums over clusters of rows. A reader of all sums of a party who
+knows the clusters can solve them for a row exactly if the row has leverage 1 in the
+span of all memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of zeros and ones (sum
+× own row). Linear algebra yields nothing more, whoever chose the clusters. Side
+knowledge, and rows of whole numbers in small sums, are beyond this bound.
 
 Rows with the same clusters in all sums are one class. Only a row that is alone in its
 class can have leverage 1, and at most as many rows as there are independent sums. The
@@ -46,7 +46,7 @@ ClassArray = NDArray[np.int32]
 
 
 class DegreeSums(Record):
-    """Memory: what sums of degrees, of which no history is kept, tell of rows.
+    """Memory: what sums of degrees disclose about rows; they have no history.
 
     equations: for each unknown number of the others' rows.
     """
@@ -168,7 +168,7 @@ class RowHistory(Record):
     def n_following(self, enough: int = 0) -> int:
         """Return how many rows follow from the sums.
 
-        A bound from above where it is no larger than ``enough``, or no history is kept.
+        An upper bound if it is at most ``enough``, or if there is no history.
         """
         if not self.whole:
             return self.n_sums
@@ -211,7 +211,7 @@ class _Span:
     n_following: int
 
     def parents(self, labels: NDArray[np.int32], sizes: IntArray) -> IntArray | None:
-        """Return of which class each of the classes (d,) was a part; None of others.
+        """Return the parent class of each class (d,); None for new ones.
 
         Parts of one class stand side by side: see :meth:`RowHistory.after`.
         """
@@ -312,10 +312,10 @@ class RoundBound:
         return 2 * self.per_round * (rounds + self.further)
 
     def excess(self, rounds: int, reads: str, takes: str, single: RoundBound) -> str:
-        """Return why so many updates do not fit, and what would; nothing if they fit.
+        """Return why there are too many updates, with a remedy; empty if there are not.
 
-        reads: what a party reads, as the beginning of a sentence.
-        takes: what it takes instead, with the number of :meth:`needed`.
+        reads: the beginning of a sentence: what a party reads.
+        takes: the remedy, with the number of :meth:`needed`.
         single: of one start.
         """
         if self.needed(rounds) <= self.unknowns:

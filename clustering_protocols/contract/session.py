@@ -83,20 +83,20 @@ class Params(BaseModel):
         )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse a dictionary, of each column group, that lacks what these parameters need.
+        """Refuse dictionaries that lack what the parameters need.
 
-        Raises InvalidParameters: it names the field.
+        dictionary: of each column group. Raises InvalidParameters.
         """
 
-    def settle(self, n_rows: int, n_columns: int) -> Self:
-        """Return the parameters in which what follows from the size is a number.
+    def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
+        """Return the parameters with everything that depends on the size computed.
 
         n_rows, n_columns: of all parties together, as they joined.
         """
         return self
 
     def check_retired(self) -> None:
-        """Refuse what only sessions of earlier terms, and simulations, may have.
+        """Refuse values that only simulations and sessions opened earlier may have.
 
         Raises InvalidParameters: with the alternative.
         """

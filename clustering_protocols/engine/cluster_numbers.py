@@ -1,7 +1,7 @@
 """Numbers of clusters: one permutation at the end of a session.
 
 Where the analyst labels rows, it numbers results and summary. Where parties label them,
-each numbers its own outcome by the published sizes, and the analyst the summary alone.
+each numbers its outcome by the published sizes, the analyst only the summary.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def round_sizes(summary: Record | None) -> list[int]:
 
 
 def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
-    """Return an outcome whose clusters are numbered in its own order."""
+    """Return an outcome with its clusters numbered in the party's order."""
     order = outcome.order
     if order is None or _is_ascending(order) or not _numbers(session):
         return replace(outcome, order=None)

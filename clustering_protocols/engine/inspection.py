@@ -186,7 +186,7 @@ class Rehearsal(BaseModel):
     """The result of a rehearsal.
 
     n_rows: of the own table, that take part.
-    seconds: of the own party, on this machine.
+    seconds: computing time of this party on this machine.
     notes: self-checks of protocols, for the operator.
     asks: questions to which a person would have to agree by name.
     """

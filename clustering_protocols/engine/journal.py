@@ -35,7 +35,7 @@ class Journal(Record):
     round, attempt: of the last task that was answered; 0 before the first.
     stage, exchange: index of that task's stage, and of its exchange within the stage.
     answered: the number of answered rounds for each kind of task of this stage.
-    asked: SHA-256 (hex) of the content that is the same in all attempts of the round.
+    asked: SHA-256 (hex) of the task's content without what differs between attempts.
     members: of the last attempt, where the task names them.
     stopped: why this party answers no more; empty while it does.
     left: whether it stopped because its operator left the session.
@@ -195,5 +195,5 @@ _WORDS: Final[Mapping[Problem, StopReason]] = MappingProxyType(
 
 
 def find_stop_reason(error: CoterieError) -> StopReason:
-    """Return the word for an error that stopped a party for good."""
+    """Return the code of an error that stopped a party for good."""
     return _WORDS.get(error.problem, StopReason.SOFTWARE)

@@ -223,7 +223,7 @@ def read(buffer: Buffer) -> Packet:
     """
     values, parts = codec.decode(buffer)
     if "record" in values:
-        raise Malformed("Header, record: it stands in the content alone.")
+        raise Malformed("Header, record: only the content holds the record.")
     content, own = _pop_bytes(parts, CONTENT), _pop_bytes(parts, _OWN)
     record, arrays = codec.decode(content.data)
     own_names = _add_own_fields(record, arrays, own) if own.size else ()

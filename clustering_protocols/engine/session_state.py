@@ -129,7 +129,7 @@ class PendingResults:
 
     @property
     def figures(self) -> list[Figures]:
-        """Return the figures of all runs; none where one of them has none."""
+        """Return the figures of all runs; empty if any run lacks them."""
         figures = [run["figures"] for run in self.runs]
         return [] if None in figures else [Figures(**values) for values in figures]
 

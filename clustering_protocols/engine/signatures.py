@@ -66,7 +66,7 @@ class Sign(Record):
 
 
 class Conclude(Record):
-    """Task of a session of several runs, and memory: sign, given the figures of all.
+    """Task and memory of a session with several runs: sign, given all figures.
 
     figures: of each run, in order; empty where the protocol computes none.
     chosen: the number of the run whose results these are, from 0.

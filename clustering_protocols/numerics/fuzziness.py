@@ -12,8 +12,8 @@ def exponent_by_size(n_rows: int, n_columns: int) -> float:
     """Return the exponent at which rows without clusters just show none, from 1.1 to 2.
 
     V. Schwämmle and O. N. Jensen, "A simple and fast method to determine the parameters
-    for fuzzy c-means cluster analysis", 2010, equation 5. Of few columns it is larger than
-    the usual 2, which is taken then.
+    for fuzzy c-means cluster analysis", 2010, equation 5. For few columns it would
+    exceed the usual 2, which is then used.
     """
     n, d = max(n_rows, 1), max(n_columns, 1)
     of_rows = (1418.0 / n + 22.05) / d**2

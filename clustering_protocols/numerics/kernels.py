@@ -2,7 +2,7 @@
 
 A kernel is a function in numpy and, of the same name, one in ``kernels.c``: the same
 bits, about ten times as fast. A wheel that was built with a C compiler contains the
-library. It is used only beside the source of which it was made.
+library. It is used only together with the source that it was compiled from.
 """
 
 from __future__ import annotations

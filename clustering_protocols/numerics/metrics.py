@@ -73,11 +73,8 @@ class Figures(Record):
     @model_serializer(mode="wrap")
     def _write_present(self, write: SerializerFunctionWrapHandler) -> Any:
         """Leave absent figures out, except those that the first release always wrote."""
-        return {
-            name: value
-            for name, value in write(self).items()
-            if value is not None or name in _WRITTEN_AS_NULL
-        }
+        values = write(self).items()
+        return {k: v for k, v in values if v is not None or k in _WRITTEN_AS_NULL}
 
     def round_values(self) -> Figures:
         """Return the figures to six significant digits, as they are published."""

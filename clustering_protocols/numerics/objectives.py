@@ -28,7 +28,7 @@ class Objectives(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Return the session's value over the pooled one; None if that is 0."""
+        """Return the ratio of the session's value to the pooled one, unless 0."""
         return _divide(self.own, self.pooled)
 
     @property

@@ -32,7 +32,7 @@ class Outcome(Value):
     shares: the intervals of the share of each level, in the profile's order of levels.
     test: whether means differ between lines, or shares of levels.
     statistic: F of the analysis of variance, or Pearson's chi-squared without a
-        continuity correction. None where there is nothing to compare, as is ``p``.
+        continuity correction. None where there is nothing to compare; ``p`` likewise.
     degrees: its degrees of freedom: two of F, one of chi-squared.
     p: the chance of so large a statistic in clusters that do not differ.
     n_small: cells of the table of counts in which fewer than five rows are expected.

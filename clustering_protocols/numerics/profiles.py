@@ -44,7 +44,7 @@ class FieldProfile(Value):
         0 and 1; of a date, days since 1970-01-01. Empty for a field of levels.
     quartiles: first, second and third, on the profile's grid; None beyond it. Empty for
         a field of levels.
-    levels: with their labels; the last may stand for rare ones together.
+    levels: each with its label; the last may combine rare ones.
     shares: of the rows that have a value, in the order of ``levels``.
     difference: the spread of the lines' means over the spread within them, from 0;
         fields are ordered by it.
@@ -169,7 +169,7 @@ class Profile(Value):
 
 
 class Profiles(Value):
-    """What the clusters of the chosen run are like, rounded, for everybody."""
+    """Rounded profiles of the selected run's clusters, for everybody."""
 
     profiles: tuple[Profile, ...] = Field(
         description="Of each column group that three parties or more hold; empty until "

@@ -1,7 +1,7 @@
 """Round numbers: 1, 2 and 5 times the powers of ten.
 
-What is told in steps has round ones. A step that is computed from rows says as much of
-them as all its digits do, however coarse it is.
+Values that are disclosed in steps have round steps. A step that is computed from rows
+says as much of them as all its digits do, however coarse it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How well two labellings agree, and how well one describes its data.
 
 ARI, NMI (geometric mean) and the silhouette are scikit-learn's. Accuracy and kappa
-match cluster numbers to classes first; what is ours is the matching.
+first match cluster numbers to classes; only the matching is our own code.
 """
 
 from __future__ import annotations

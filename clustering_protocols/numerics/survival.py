@@ -152,7 +152,7 @@ def count_rows(
 def merge_line(
     counts: IntArray, end: float, smallest: int, *, rounded: bool
 ) -> SurvivalLine | None:
-    """Return a line as it is released; None if it has fewer than ``smallest`` rows.
+    """Return the released form of a line; None if it has fewer than ``smallest`` rows.
 
     counts: int64 (2, BINS).
     end: the end of the range.

@@ -24,7 +24,7 @@ def of_clustering(
 ) -> Figures:
     """Return the figures of a clustering on rows X (n, F), those of an embedding too.
 
-    Computed on X, where what was clustered may be an embedding of it.
+    Computed on X, even if an embedding of X was clustered.
     """
     sums = of(row_blocks.of(X), clustering.labels, engine)
     return formulas.of_sums(

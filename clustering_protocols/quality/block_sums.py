@@ -65,7 +65,7 @@ def add_around(
     one row, where both are 0, or there is no other.
 
     X, offset, inverse, labels: as in :func:`add_by_label`.
-    means: float64 (k, F); what stands for empty clusters is not looked at.
+    means: float64 (k, F); rows of empty clusters are ignored.
     counts: int64 (k,); n_c over all rows, these among them.
     squares, lengths: float64 (k,), added to; Σ ‖x - m_c‖² and Σ ‖x - m_c‖.
 
@@ -104,7 +104,7 @@ def _sum_around(
 
 
 class BlockSums(NamedTuple):
-    """What rows add to :class:`~.sums.ClusterSums`; fields as there."""
+    """The contribution of some rows to :class:`~.sums.ClusterSums`; fields as there."""
 
     squares: FloatArray
     distances: FloatArray

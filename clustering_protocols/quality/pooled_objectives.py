@@ -1,4 +1,4 @@
-"""What pooled clusterings reach from ten starts, and what a session's labels come to."""
+"""Objectives of pooled clusterings from ten starts, and of a session's labels."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ clustering solutions", 2004).
 
 Prediction strength (R. Tibshirani and G. Walther, "Cluster validation by prediction
 strength", 2005): rows are split in two, both halves are clustered, and rows of one half
-are labelled by the nearest centroid of the other as well. Of each own cluster of a half,
-the share of pairs of rows that the other half keeps together; the least of all clusters
-is the strength. Mean of splits and of both directions.
+are labelled by the nearest centroid of the other as well. The strength is the least
+share, over clusters of one half, of pairs that the other half's clustering keeps
+together. Mean of splits and of both directions.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def across(
 ) -> list[Run]:
     """Return runs of k-means with the figures that compare them; one run stays as it is.
 
-    Of many rows a sample is drawn: the cost grows with rows, runs and references.
+    From many rows a sample is drawn, because the cost grows with rows, runs and
+    references.
 
     rows: float64 (n, width), or RowBlocks; what was clustered.
     numbers: the number of clusters of each run.
@@ -118,8 +119,8 @@ def gaps(
 ) -> list[Gap]:
     """Return the gaps of one cluster and of these numbers, ascending.
 
-    A number that leaves no inertia, of the rows or of a reference, is left out, and so
-    are those after it; nothing is returned for rows that are all equal.
+    Numbers of clusters from the first one without inertia on are left out; the result
+    is empty if all rows are equal.
 
     X: float64 (n, width).
     numbers: numbers of clusters k, at least 1.
@@ -148,7 +149,7 @@ def gaps(
 
 
 def says_one(runs: Sequence[Figures]) -> bool | None:
-    """Return whether one cluster is the answer, given the figures of several runs.
+    """Return whether the figures of several runs favour one cluster.
 
     It is if gap(1) ≥ gap(k) - s_k for every other k, and no run is stable: the first
     step alone would say so of clusters whose halves are no clusters. None where the
@@ -165,7 +166,7 @@ def says_one(runs: Sequence[Figures]) -> bool | None:
 def _inertias(
     X: FloatArray, numbers: Sequence[int], rng: np.random.Generator
 ) -> list[float]:
-    """Return the least inertia found of each number of clusters; 0 of too many."""
+    """Return the least inertia for each number of clusters; 0 if rows are too few."""
     inertias, n_different = [], len(np.unique(X, axis=0))
     for k in numbers:
         if k == 1:
@@ -291,7 +292,7 @@ def agreement(first: IntArray, second: IntArray, n_clusters: int) -> float:
 
 
 def strength(own: IntArray, predicted: IntArray) -> float:
-    """Return the least share of pairs of an own cluster that are predicted together.
+    """Return the least share of pairs in a cluster that are predicted together.
 
     Clusters of one row have no pair and do not count.
     """

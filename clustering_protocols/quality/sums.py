@@ -24,8 +24,7 @@ _COINCIDING: Final = 1e6
 class ClusterSums:
     """Sums of the rows of each cluster around the means m_c of the clusters.
 
-    counts: int64 or float64 (k,); n_c; 0 for a cluster without rows, of which nothing
-        else counts.
+    counts: int64 or float64 (k,); n_c; a cluster with 0 rows is ignored.
     squares, distances: float64 (k,); q_c = Σ ‖x - m_c‖² and R_c = Σ ‖x - m_c‖.
     separations: float64 (k, k); ‖m_c - m_l‖²; see :func:`separations`.
     silhouettes: sum of simplified silhouettes; see :func:`.block_sums.add_around`.
@@ -135,9 +134,9 @@ def partition_coefficient(
 ) -> float | None:
     """Return Σ_c Σ_i μ_ci² / n, in [1/k, 1].
 
-    None where clusters coincide: all rows belong most to one, or to all of them alike.
+    None if clusters coincide: one has every largest membership, or all are equal.
 
-    sizes: int64 (k,); how many rows belong most to each cluster.
+    sizes: int64 (k,); number of rows whose largest membership is in each cluster.
     """
     value, k = min(squares / n_rows, 1.0), len(sizes)
     alike = k > 1 and value * k < 1 + _ALIKE

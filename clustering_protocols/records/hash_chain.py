@@ -1,7 +1,7 @@
 """A hash chain of lines: each names the SHA-256 of the one before it.
 
-The analyst keeps such lines of every session (its audit), a party of what left it. Only
-the exact text of a line is ever hashed, never a re-serialisation. Changing, inserting,
+The analyst keeps a chain per session (its audit), a party one of what it sent. Only the
+exact text of a line is ever hashed, never a re-serialisation. Changing, inserting,
 removing or exchanging lines breaks the chain. Leaving out the last lines does not: that
 shows against a receipt, which names a line by its number and its SHA-256.
 """

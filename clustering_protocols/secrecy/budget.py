@@ -88,8 +88,8 @@ def _opendp() -> ModuleType:
 def exponential(stream: KeyedStream, size: int) -> FloatArray:
     """Return standard exponential numbers (size,), 52 bits at every magnitude.
 
-    -log of a uniform number of which one word gives the exponent and another the digits:
-    its relative rounding is the same in the tail, down to 2^-64, as in the middle.
+    -log of a uniform number with its exponent from one word and its digits from
+    another, so that the tail, down to 2^-64, is as precise as the middle.
     """
     exponents = np.frexp(stream.words(size).astype(np.float64))[1]
     zeros = np.maximum(64 - exponents, 0)  # the largest words round up to 2^64

@@ -60,8 +60,8 @@ def add_multiples(
 
     total: uint64 (size,); below p + 9 before and after.
     weights: uint64 (4,).
-    a, b, c, d: uint64 (size,); settled, as are the weights: four terms are the most
-        that one reduction takes.
+    a, b, c, d: uint64 (size,); in [0, p), as are the weights: one reduction takes at
+        most four terms.
     """
     w0, w1 = weights & LOW_LIMB, weights >> LIMB
     parts = np.stack([a, b, c, d], axis=1)
@@ -97,7 +97,7 @@ def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> Non
     """Write Σ_i values[b·B + i] · weights[i] mod p for every block b of B = len(weights).
 
     values: int64 (size,); between -p and p.
-    weights: uint64 (B,); settled.
+    weights: uint64 (B,); in [0, p).
     out: uint64 (⌈size / B⌉,).
     """
     length = len(weights)

@@ -72,7 +72,7 @@ class FixedPoint:
         return units.astype(np.int64).view(np.uint64)
 
     def fits(self, words: WordArray) -> bool:
-        """Return whether sums are as small as they must be; noise hardly ever is."""
+        """Return whether sums are within their bound; noise hardly ever is."""
         largest = self.bound * self.unit + _ROUNDINGS
         return bool((np.abs(words.view(np.int64).astype(np.float64)) <= largest).all())
 

@@ -1,1 +1,1 @@
-"""What comes before a protocol: stages of the same contract, and what they share."""
+"""Stages that run before those of a protocol, under the same contract."""

@@ -1,4 +1,4 @@
-"""Whether one field makes up nearly the whole distance, before a party uploads rows.
+"""Checks whether one field dominates the distances, before a party uploads rows.
 
 An analyst that sees rows up to a rotation sees the first directions in which they vary.
 Weights, declared ranges and categories of many levels can make one field nearly such a

@@ -62,7 +62,7 @@ class Fillings(Record):
     """Memory: the value that fills the gaps of each field, in the plan's order.
 
     n_values: how many values all parties have counted.
-    n_own: how many of its own this party has, whether it counted them or not.
+    n_own: number of the party's own values, counted or not.
     """
 
     kind = "fillings"
@@ -109,8 +109,8 @@ def gaps_of(context: PartyContext) -> Gaps | None:
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
     """Return rows as the columns that are clustered, as far as the session prepared them.
 
-    Before fillings are known, fields are as their party has them. Before site effects are
-    known, where these are taken out, the columns of covariates follow the others.
+    Before the fillings exist, fields hold the party's own values. Before site effects
+    are known, where these are taken out, the columns of covariates follow the others.
     """
     fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
     if plan.fills and fillings is None:

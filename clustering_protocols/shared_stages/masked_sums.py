@@ -140,7 +140,7 @@ class CheckedSum:
     def share(
         self, context: PartyContext, words: WordArray, masked_sum: MaskedSum
     ) -> WordArray:
-        """Return a share as it is sent: masked elements, and a masked tag (m + 1,).
+        """Return the share to send: masked elements and a masked tag (m + 1,).
 
         words: uint64 (m,); ring elements between -2^60 and 2^60, read as signed.
 
@@ -168,7 +168,7 @@ class CheckedSum:
         masked_sum: MaskedSum,
         fits: Callable[[WordArray], bool],
     ) -> WordArray:
-        """Return the elements (m,) of a total as it came (m + 1,).
+        """Return the elements (m,) of a received total (m + 1,); check its tag.
 
         fits: returns whether elements are as small as those of this sum must be; beyond
             2^60 none is. Range and tag fail alike, so that a refusal tells nothing

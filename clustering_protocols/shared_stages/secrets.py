@@ -133,7 +133,7 @@ def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStre
 def group_mark(
     context: PartyContext, scope: Scope, purpose: str, content: bytes
 ) -> str:
-    """Return the HMAC-SHA256 (hex) of what a group compares under the analyst's eyes.
+    """Return the HMAC-SHA256 (hex) of a value that a group compares via the analyst.
 
     A bare digest of a few small numbers reveals them to anyone who tries all of them.
     """

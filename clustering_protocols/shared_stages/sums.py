@@ -1,4 +1,4 @@
-"""Sums as programs: what a column group adds up, one blind and checked sum after another.
+"""Sums as programs: a column group adds up one blind and checked sum after another.
 
 A program is a generator that reads like its algorithm. It yields a :class:`Sum` and gets
 back what the total over all members decodes to::
@@ -142,7 +142,7 @@ class Sum(Generic[T]):
     name: masks are bound to it.
     local: returns own ring elements (m,), uint64 or int64.
     fits: returns whether the members can have sent such a total (m,).
-    decode: turns the total (m,) into what the program works with.
+    decode: converts the total (m,) for the program.
     compare: refuses a total (m,) that own elements (m,) cannot be part of.
     remember: returns records that count as soon as the share is made; called before
         ``local``.

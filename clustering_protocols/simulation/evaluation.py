@@ -24,8 +24,8 @@ class SessionEvaluation:
 
     labels, pooled: int64 (n,); in the order of the pooled matrix; -1 for rows that did
         not take part.
-    fidelity: adjusted Rand index between the two. NaN where a cell of the layout is
-        empty: nobody holds what would be pooled, and ``pooled`` is -1 throughout.
+    fidelity: adjusted Rand index between the two. NaN, and ``pooled`` is -1 throughout,
+        if the layout has an empty cell: nobody holds those rows.
     """
 
     labels: IntArray = field(repr=False)

@@ -46,7 +46,7 @@ SIMULATION = "simulation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessage:
-    """One message as it travelled."""
+    """One message of a session."""
 
     sender: str
     receiver: str
@@ -89,7 +89,7 @@ class SimulationResult:
 
 
 def entropies(seed: int, session: str, names: Sequence[str]) -> dict[str, bytes]:
-    """Return 32 bytes per slot, and for the coordinator, that a seed stands for."""
+    """Return 32 bytes derived from a seed for each slot and the coordinator."""
     return {
         name: hashlib.sha256(
             length_prefixed("coterie/simulation/1", seed, session, name)
@@ -212,7 +212,7 @@ class Parties:
         return engine.load(self.agreement)[0]
 
     def party(self, slot: str) -> engine.PartyEngine:
-        """Return a party as it is between rounds: everything but memory and data."""
+        """Return a party as between rounds, without memory and data."""
         return engine.PartyEngine(
             agreement=self.agreement,
             slot=slot,
@@ -291,7 +291,7 @@ class Session(Parties):
     hands out other tasks, parties that answer in another order.
 
     params: parameters of any protocol of the catalogue.
-    seed: stands for all entropy of coordinator and parties, and is the terms' seed.
+    seed: all entropy of coordinator and parties, and the seed in the terms.
     choices: of a party alone; see :class:`~clustering_protocols.contract.PartyContext`.
     timer: a clock in seconds, to measure costs.
     runs_on: the analyst's, for blocks of many rows.

@@ -1,1 +1,1 @@
-"""What parties agree on: the terms, who takes part, and what can be proved of it."""
+"""What parties agree on: terms, roster, risks, and signed evidence of them."""

@@ -29,7 +29,7 @@ def canonical_json(value: BaseModel) -> bytes:
         return rfc8785.dumps(_nfc(value.model_dump(mode="json")))
     except rfc8785.CanonicalizationError:
         raise InvalidParameters(
-            "Terms hold whole numbers up to 2^53 alone, and letters of Unicode."
+            "Terms may hold whole numbers only up to 2^53, and only valid Unicode."
         ) from None
 
 

@@ -25,15 +25,15 @@ class Caption:
     """The presentation of a field, or of a whole section.
 
     label: in forms and on sheets.
-    group: of the fields among which it stands; None if nobody is asked for it.
-    flag, help, metavar: of its option; empty if a command has another way.
+    group: the group of fields in forms; None if no form asks for it.
+    flag, help, metavar: of its option; empty if it has no option of its own.
     least, most: of a number, the limits of its option.
     name: in a form, by default the option's; of a section, that of its sentence on
         sheets.
     hint, usual, choices: in a form; ``{week}`` is a week from now, and ``{}`` in a
         choice the name of its figure.
     days: whether a form takes days for the terms' seconds.
-    lacking: the error if others of its section are given and it is not.
+    lacking: the error if only other fields of its section are filled in.
     letter: its label in a letter; that of sheets by default.
     """
 

@@ -1,9 +1,9 @@
 """How fields become columns: agreed in the terms, and done by each party at home.
 
-A dictionary (:mod:`clustering_protocols.terms.schema`) describes the columns of a table. A
-:class:`Preparation` says what fills the gaps of each, which numbers stand for its levels
-and its weight. Both give a :class:`ColumnPlan`, by which all parties turn their tables
-into the same columns.
+A dictionary (:mod:`clustering_protocols.terms.schema`) describes the columns of a
+table. A :class:`Preparation` sets how each field's gaps are filled, how its levels are
+encoded, and its weight. Both give a :class:`ColumnPlan`, by which all parties turn
+their tables into the same columns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MISSING_HELP: Final = (
 
 
 class Treatment(SparseModel):
-    """What becomes of one field."""
+    """The treatment of one field."""
 
     name: str = Declared(description="The field's, in the dictionary.")
     missing: Missing | None = Declared(
@@ -239,7 +239,7 @@ def check_bounded(
 ) -> None:
     """Refuse fields without a finite minimum and maximum.
 
-    dictionary: of each column group; none if terms have none.
+    dictionary: of each column group; empty if terms have none.
     subject: of the message: what needs the ranges.
     wide: whether a range of one value is refused too.
 
@@ -272,7 +272,7 @@ MOST_COLUMNS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """What is pooled to fill the gaps of one field.
+    """The pooled statistic that fills the gaps of one field.
 
     place: of the field in the dictionary.
     how: 'mean', 'median' or 'most_frequent'.
@@ -510,7 +510,7 @@ class ColumnPlan:
 
     @cached_property
     def fills(self) -> tuple[Fill, ...]:
-        """Return what has to be pooled before columns can be made."""
+        """Return the statistics to pool before columns can be computed."""
         return tuple(
             Fill(
                 piece.field.name,

@@ -15,7 +15,7 @@ from clustering_protocols.terms.terms import SessionRequest
 
 
 class RequestField(NamedTuple):
-    """A field of a request; ``name`` is empty for a section that is asked as a whole."""
+    """A field of a request; ``name`` is empty for a whole section."""
 
     section: str
     name: str

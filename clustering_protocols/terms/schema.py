@@ -42,7 +42,7 @@ Role: TypeAlias = Literal["cluster", "describe", "leave-out"]
 
 
 def normal(text: str) -> str:
-    """Return a name or level as it is compared: in NFC, without blanks around it."""
+    """Return a name or level for comparison: in NFC, without surrounding blanks."""
     return unicodedata.normalize("NFC", text).strip()
 
 
@@ -174,7 +174,7 @@ class Field(SparseModel):
 
     @property
     def last_digit(self) -> float | None:
-        """Return the step of its values, such as 0.1; None if it is unknown."""
+        """Return the step of the field's values, such as 0.1; None if unknown."""
         if self.is_category or self.type == "boolean":
             return None
         if self.type in {"integer", "date"}:
@@ -290,7 +290,7 @@ class Schema(SparseModel):
         return {field.name: field for field in self.fields}[name]
 
     def missing_codes(self, field: Field) -> frozenset[str]:
-        """Return the texts that stand for a gap in a field, the empty one among them."""
+        """Return the texts that mean a gap in a field, including the empty one."""
         own = self.missingValues if field.missingValues is None else field.missingValues
         return frozenset({"", *own})
 

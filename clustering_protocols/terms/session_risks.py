@@ -1,4 +1,4 @@
-"""What a risk is, and the risks of no protocol: of any session, and of its own set-up."""
+"""Risks, and those that do not depend on the protocol but on a session's set-up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Risk:
     sentence: at most 25 words.
     remedy: what would remove it.
     measured: a measurement with its number; empty without one.
-    detail: when, how and how far, for the annex; empty where the sentence says it.
+    detail: when, how and how far, for the annex; empty if the sentence suffices.
     readers: who learns what, of a risk by design.
     """
 

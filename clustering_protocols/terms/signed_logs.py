@@ -105,7 +105,7 @@ class SignedLog(BaseModel):
 
 
 def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
-    """Return the signature (hex) under the last line of an audit; it stands for all.
+    """Return the signature (hex) under an audit's last line, which covers all lines.
 
     lines: at least the last one, which names its number and the line before it.
     """
@@ -186,7 +186,7 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
 
 
 def _check_session(log: SignedLog, subject: str, session: str) -> None:
-    """Refuse files of two sessions: a mix-up must accuse nobody."""
+    """Refuse files of two sessions, which would accuse somebody by mistake."""
     if log.session != session:
         raise InvalidParameters(
             f"The {log.log} is of session {log.session!r}, the {subject} of {session!r}: "

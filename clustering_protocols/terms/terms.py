@@ -325,7 +325,7 @@ class Terms(SessionRequest, Section):
         return self
 
     def plan(self, slot: str) -> ColumnPlan | None:
-        """Return how a slot's fields become columns; None if they are columns."""
+        """Return the plan that turns a slot's fields into columns, if any."""
         column = self.layout.slot(slot).column
         return None if self._plans is None else self._plans[column]
 
@@ -353,7 +353,7 @@ class Terms(SessionRequest, Section):
 
     @cached_property
     def _ranges(self) -> Sequence[Ranges] | None:
-        """Of each column group; roles ask in every round."""
+        """Ranges by column group, cached because roles ask in every round."""
         if self._plans is not None:
             return [plan.bounds for plan in self._plans]
         if self.dictionary is None:

@@ -121,7 +121,7 @@ def describe_stop(slot: str, reason: StopReason) -> str:
 
 
 def summarise_stop(reason: StopReason | None) -> str:
-    """Return the note beside a slot whose party stopped; empty where it has not."""
+    """Return the note beside a slot whose party stopped; empty if it has not."""
     if reason is None:
         return ""
     if reason is StopReason.HELD:

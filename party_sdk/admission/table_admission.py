@@ -188,9 +188,8 @@ def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
 def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     """Return warnings about rows and ids before a table joins a session.
 
-    How many rows each code of no value empties. Of ids, how many look like the session's
-    where some do not, and how many stand for none. Of match keys: those of which few
-    rows have a value.
+    They concern codes for missing values, ids that do not look like those of the
+    session or stand for no id, and match keys that are mostly empty.
     """
     report, params = getattr(data, "report", None), check_terms(terms)
     sentences = (

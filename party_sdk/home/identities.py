@@ -145,7 +145,7 @@ class TrustedInstitutions:
     def check(self, name: str, key: str) -> None:
         """Refuse a known name with another key."""
         for trusted_name, trusted_key in self.read().items():
-            if _alike(trusted_name) == _alike(name) and trusted_key != key:
+            if _fold(trusted_name) == _fold(name) and trusted_key != key:
                 raise GuardRefused(
                     f"{name!r} is known here with the key {fingerprint(trusted_key)}, and shows "
                     f"{fingerprint(key)}. Ask them, on a way that you know; if the key is "
@@ -153,7 +153,7 @@ class TrustedInstitutions:
                 )
 
 
-def _alike(name: str) -> str:
-    """Return what two spellings of one name have in common."""
+def _fold(name: str) -> str:
+    """Return a name without blanks, case and variants of characters."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", "".join(folded.split()))

@@ -206,7 +206,7 @@ class Policy:
     ) -> None:
         """Refuse to take part with too few rows; :class:`GuardRefused`.
 
-        ``are_linked``: to rows of others. How many is not told before it is accepted.
+        ``are_linked``: to rows of others. The error then hides how many.
         """
         minimum = max(self.minimum_rows, terms.guards.minimum_rows)
         if n_rows < minimum:
@@ -220,12 +220,12 @@ def quota_option(per_row: float) -> str:
 
 
 def quota_options(n_keys: int, admitted: float = _USUAL_QUOTA) -> tuple[str, ...]:
-    """Return the words that admit tables of one's own length; none where they are."""
+    """Return the option that admits tables as long as one's own, if one is needed."""
     return tuple(quota_option(n_keys).split()) if n_keys > admitted else ()
 
 
 def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
-    """Return why a party needs the option; empty if it does not."""
+    """Return why a party needs a larger quota; empty if it does not."""
     statement = (
         f"Another party of as many rows may bring {n_keys} values of match keys for each "
         "of yours"
@@ -236,9 +236,9 @@ def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
 def describe_excess(
     party: str, n_values: int, own: int, admitted: float, *, are_keys: bool
 ) -> str:
-    """Return why a party is refused; empty if it is admitted.
+    """Return why a party brings too many values; empty if it does not.
 
-    n_values, own: its values, and the own rows.
+    n_values: values that the party brings. own: rows of the policy's owner.
     """
     kind = "values of match keys" if are_keys else "ids"
     statement = f"{party!r} may bring {n_values} {kind} for your {own} rows"
@@ -246,7 +246,7 @@ def describe_excess(
 
 
 def _explain(statement: str, per_row: float, admitted: float) -> str:
-    """Return the excess with its remedy; empty if it is admitted."""
+    """Return the statement with a remedy; empty if ``per_row`` is within the quota."""
     if per_row <= admitted:
         return ""
     return (

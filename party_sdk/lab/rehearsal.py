@@ -36,7 +36,7 @@ def rehearse(
 ) -> Rehearsal:
     """Play a session of these terms in this process; return what would be sent.
 
-    Raises CoterieError: with what the own party, or the protocol, would refuse.
+    Raises CoterieError: the refusal of the party or the protocol in a real session.
     """
     played = _PlayedSession(terms, slot, data, choices or {})
     played.to_the_end()

@@ -79,8 +79,8 @@ def run_report(
 ) -> RunReport:
     """Return the report of a party's run so far.
 
-    data: the party's own table, to draw its rows on two axes, and to say what they are
-        like beside a profile of all parties.
+    data: the party's own table, from which the report draws its rows on two axes and
+        compares them with the profile of all parties.
 
     Raises GuardRefused if the table is another than the one with which the party
         joined.

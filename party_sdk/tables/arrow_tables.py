@@ -27,7 +27,7 @@ from party_sdk.tables.cells import (
     column_warnings,
     find_forms,
     guess,
-    settle,
+    resolve_dialect,
 )
 from party_sdk.tables.columns import PLAIN, Column, kind_of, texts
 from party_sdk.tables.files import MOST_CELL, Limits, batch_rows
@@ -81,7 +81,7 @@ class ArrowSource(Source):
             else replace(form, has_numbers=index in mixed)
             for index, form in enumerate(find_forms(judged_cells, dialect))
         ]
-        self._dialect = settle(dialect, self.forms)
+        self._dialect = resolve_dialect(dialect, self.forms)
         self._warnings = list(unpacked.warnings)
         if unpacked.is_text:
             self.kinds = [

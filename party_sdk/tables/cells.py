@@ -298,7 +298,7 @@ def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellF
     ]
 
 
-def settle(dialect: Dialect, forms: Sequence[CellForm]) -> Dialect:
+def resolve_dialect(dialect: Dialect, forms: Sequence[CellForm]) -> Dialect:
     """Return the dialect with the decimal sign and date order of most columns."""
     signs = Counter(form.decimal for form in forms if form.is_decided)
     dates = {form.dates for form in forms} - {"year-first"}

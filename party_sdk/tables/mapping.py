@@ -99,18 +99,17 @@ class ColumnMapping(_Part):
     """The mapping of one column of a session.
 
     source: its name in the table; ``from`` in the file; the session's by default.
-    levels: what a cell of the table stands for in the session. A cell that is not named
-        stays as it is.
+    levels: the session's value for a cell of the table. Other cells stay as they are.
     convert: the name of a known conversion of units, such as ``HbA1c, % to mmol/mol``.
     factor, offset: ``value in the session = factor * value in the table + offset``.
     missing: cells of the table that stand for no value, in this column.
     decimal, thousands: how numbers are written in this column.
-    dates: the orders in which dates are written in this column; the first that fits
-        counts. ``excel`` is the number of a day as Excel counts it.
-    limits: what cells such as ``<0.1`` are: half the limit, the limit, or no value.
-        What is above a limit has no half: it is the limit then.
-    minus: ``any`` takes numbers behind another minus sign than '-', with the sign behind
-        them or in brackets as negative ones.
+    dates: possible orders of day, month and year in this column; the first that fits is
+        used. ``excel`` is Excel's number of a day.
+    limits: how to read cells such as ``<0.1``: half the limit, the limit, or no value.
+        For ``>9`` half means the limit itself.
+    minus: ``any`` also reads as negative a number with another minus sign than '-',
+        with the sign at its end, or in brackets.
     """
 
     source: _Name | None = Field(default=None, alias="from")

@@ -28,7 +28,7 @@ from party_sdk.tables.cells import (
     guess,
     has_number,
     records,
-    settle,
+    resolve_dialect,
     split_lines,
 )
 from party_sdk.tables.columns import Column
@@ -106,7 +106,7 @@ class TextSource(Source):
         whole = [cells for cells in rows[1:] if len(cells) == width]  # not ragged ones
         cells = [[row[position] for row in whole] for position in range(width)]
         self.forms = find_forms(cells, self.dialect)
-        self.dialect = settle(self.dialect, self.forms)
+        self.dialect = resolve_dialect(self.dialect, self.forms)
         pairs = list(zip(cells, self.forms, strict=True))
         self.kinds = tuple(guess(*pair) for pair in pairs)
         self._warnings = [
@@ -375,8 +375,8 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> s
 def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
     """Detect the encoding of a text.
 
-    A beginning in UTF-8 with other letters than ASCII is believed: a byte that does not
-    fit says more of its line then. After a beginning in ASCII alone, all bytes count.
+    If the beginning is UTF-8 beyond ASCII, so is the file: errors then name the line of
+    a wrong byte. After ASCII alone, all bytes are tried.
 
     Raises InvalidData if it is no text.
     """

@@ -11,7 +11,7 @@ from clustering_protocols.shared_stages.alignment.params import AlignedParams, A
 
 
 class CohortSize(AlignedParams):
-    """How rows are linked, and in which steps their number is told."""
+    """Parameters of `cohort`: how rows are linked, and the steps of their number."""
 
     alignment: Alignment = Field(
         default=Alignment(method="ecdh"), json_schema_extra=LINKING

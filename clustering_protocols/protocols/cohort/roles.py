@@ -1,13 +1,13 @@
 """Both roles of a count: lists go round as in linkage, shuffled, and are only counted.
 
-A list is masked, and put into another order, by every party of the ring: first by its own
-party, then by each that passes it on, the last of which hashes it into tokens. So the
-place of a row in the tokens is known to no coalition that lacks one other party of the
-ring, with the analyst or without. Hiding the exact numbers from the analyst too would take
-other cryptography than masks.
+A list is masked, and put into another order, by every party of the ring: first by its
+own party, then by each that passes it on, the last of which hashes it into tokens. So
+only a coalition of all parties of the ring can find the place of a row among the
+tokens, with or without the analyst. Hiding the exact numbers from the analyst too would
+take other cryptography than masks.
 
-A step can be aimed at one person: a table of ``step - 1`` people who are known to be
-common, and one more, is counted as 0 or as one step.
+Steps do not protect one person from an attacker with ``step - 1`` people who are known
+to be common: with that person the count is one step, otherwise 0.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def low_rank(X: FloatArray, n_rows: int, stream: KeyedStream) -> FloatArray:
     """Return draws from the low-rank Gaussian model of X.
 
     Half of the principal directions keep their variance, the others share the mean of the
-    residual: probabilistic principal components (Tipping and Bishop, 1999). If there is
-    none, they get the least variance that was kept, so that the anchors span all features.
+    residual: probabilistic principal components (Tipping and Bishop, 1999). Without a
+        remainder they get the others' least variance, to span all features.
     """
     mean = X.mean(axis=0)
     m = X.shape[1]

@@ -48,7 +48,7 @@ def isometric_maps(
 
     blocks: sequence of float64 arrays (r, m̃_ij); of the row groups that have this
         column group.
-    n_features: m_j: the anchors of this column group span no more.
+    n_features: m_j, the largest dimension that this column group's anchors can span.
     affine: whether the maps may shift.
 
     The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' counts the c_j images of one
@@ -117,7 +117,7 @@ def side_by_side(
 
 
 def _parts(R: FloatArray, widths: Sequence[int]) -> list[FloatArray]:
-    """Return the columns of R that belong to each of the arrays side by side."""
+    """Return the columns of R of each array."""
     return np.split(R, np.cumsum(widths)[:-1], axis=1)
 
 
@@ -138,7 +138,7 @@ def _leading_components(R: FloatArray, n_rows: int, n_features: int) -> FloatArr
 def _fit(
     part: FloatArray, mean: FloatArray, target: FloatArray, r: int, *, affine: bool
 ) -> CollaborationMap:
-    """Return argmin ‖[X̃, 1] G - T‖, or without the ones, in the coordinates of Q."""
+    """Return argmin ‖[X̃, 1] G - T‖ in coordinates of Q; [X̃] alone if not affine."""
     if affine:
         G = maths.least_squares(part, target)
         return CollaborationMap(G=G, g=-mean @ G)

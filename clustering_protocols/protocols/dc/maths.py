@@ -12,8 +12,8 @@ A triangular factor R of QR is folded of blocks in their order. It has the singu
 and right singular vectors of the whole; a Gram matrix would square the condition, and
 lose the rank of nearly dependent columns.
 
-Images of rows are no matrix product: its last bits depend on how many rows it is given,
-and on the machine. A row's image has the same bits in whichever block it is computed.
+Images of rows avoid matrix products, whose last bits depend on the number of rows and
+the machine: a row's image has the same bits in every block.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ def principal_axes(
 
     R: float64 array; a triangular factor of the centred data.
     n_rows: of the data, for the threshold below which a singular value counts as zero.
-    shift: norm of what was subtracted from each row: x - mean is rounded relative to x.
-        Rounding is no dimension; counted as one it would be the one left out.
+    shift: norm of the mean, because x - mean is rounded relative to x. A dimension of
+        rounding errors does not count, or it would be the one left out.
     """
     _, values, Vt = np.linalg.svd(R)
     rounding = np.finfo(np.float64).eps * max(values[0], shift)

@@ -31,7 +31,7 @@ class Projections(Record):
 
 
 class Reduction(Record):
-    """Memory: what a party wants to tell its operator about f_ij."""
+    """Memory: notes of a party on f_ij for its operator."""
 
     kind = "reduction"
 

@@ -149,7 +149,7 @@ class DataCollaboration(AlignedParams):
 
     @property
     def synthesises_anchors(self) -> bool:
-        """Return whether anchors come from the rows of a leader."""
+        """Return whether a leader derives the anchors from its rows."""
         return self.anchor.kind in {"low_rank", "smote"}
 
 

@@ -40,8 +40,8 @@ class FittedMap:
     """A private map, the dimensions that it sends and those that the data have.
 
     ``scale`` (m,): the divisors of columns before they are reduced.
-    ``left_out``: share of the rows' variance in dimensions that are not sent; None of a
-    map that is not linear.
+    ``left_out``: share of the variance in dimensions that are not sent; None if the map
+    is not linear.
     """
 
     function: maths.RowFunction
@@ -279,7 +279,7 @@ def compare(
 def _rebuild_with_one_less(
     context: DcContext, data: DataSource, X_anc: FloatArray
 ) -> Rebuilt | None:
-    """Return the attack on rows less one dimension; None where none is left."""
+    """Return the attack without one dimension; None if no dimension remains."""
     if len(data.columns) < anchors.LEAST_WIDTH:
         return None
     all_but_one = {"dimensions": "all_but_one"}

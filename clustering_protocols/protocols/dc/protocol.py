@@ -127,7 +127,7 @@ _GRAPH = 120  # words of ten neighbours, symmetrised and scaled, and Lanczos' ve
 
 
 class DcSizes(Sizes[DataCollaboration]):
-    """What a session of data collaboration takes."""
+    """Limits and costs of data collaboration."""
 
     def upload_bytes(self, params: DataCollaboration, extent: Extent) -> int:
         """Return the bytes of own rows and anchors after projection.
@@ -252,8 +252,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def check_roster(self, session: DcSession) -> None:
         """Refuse single columns, anchors or clusters that the roster does not fit.
 
-        Of one column alone every map is that column, up to shift and scale. Terms that
-        let all dimensions out say so by a risk code; under others nobody accepted it.
+        Of one column alone every map is that column, up to shift and scale. A risk code
+        names it if the terms let all dimensions out; otherwise nobody accepted it.
         """
         from .anchors import LEAST_WIDTH, n_anchors_of
 

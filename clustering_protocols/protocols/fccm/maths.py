@@ -67,7 +67,7 @@ def criteria(
     λ_w Σ_j w_cj log w_cj = Σ_i u'_ci s_ci - λ_w log Σ_j exp(λ_w^{-1} Σ_i u'_ci r_ij).
 
     sums: float64 (n, L, C); s_ci = Σ_j w_cj r_ij.
-    before, U: float64 (n, L, C); u' of which w was made, and u that was made of s.
+    before, U: float64 (n, L, C); u' that gave w, and u that followed from s.
     log_normalisers: float64 (L,); the logarithms of all normalisers, added up over
         clusters (and sites).
     fuzziness: λ_u and λ_w.

@@ -21,8 +21,8 @@ class Add(Record):
     """Task: add your share of the next sums, given the total of the round before.
 
     lanes: those that are still under way by the leader's word; sums are asked of these.
-    overflowed: the lanes of which a site could not encode its share of that round; if
-    there is any, there is no total.
+    overflowed: lanes whose share some site could not encode in that round; if there are
+        any, there is no total.
     total: of the lanes that were under way in that round.
     """
 
@@ -38,8 +38,8 @@ class Add(Record):
 class SiteShare(Record):
     """Contribution: a site's masked share; the leader says how far it has come.
 
-    overflows: the lanes of which this site's share is too large to be encoded; if there
-    is any, its words are noise.
+    overflows: lanes whose share is too large for this site to encode; if there are any,
+        its words are noise.
     n_iterations, moved: of the leader; the largest change of an object membership in
     the last iteration, over all lanes that took part in it, to two digits.
     under_way: of the leader: the lanes that have not come to rest. Words of the others
@@ -76,18 +76,18 @@ class SumsState(Record):
 class ReportSizes(Add):
     """Task: say how the sizes of the clusters are.
 
-    The total is not needed any more; that it is none but noise shows that some site was
-    given another total before.
+    The total itself is no longer needed; if it is noise, some site received another
+    total before.
     """
 
     kind = "tell"
 
 
 class PublishedResult(Record):
-    """What the analyst and the coordinator may know of a result.
+    """The part of a result that analyst and coordinator may read.
 
-    clusters: numbers of the clusters that are large enough to be told of.
-    sizes: how many objects belong most to each of them.
+    clusters: numbers of the clusters that are large enough to publish.
+    sizes: number of objects whose largest membership is in each.
     n_iterations: that the best start took.
     """
 
@@ -118,7 +118,7 @@ class Memberships(Record):
 
     number, transcript: of these sums.
     lanes: the A of all L lanes that the sums are of; the others have come to rest.
-    repeats: how often this iteration's sums were asked for.
+    repeats: number of requests for this iteration's sums.
     n_iterations, moved: of each lane's last iteration that is complete.
     criteria: of each lane that may have come to rest (equation 1), else 0.
     objects: U (n, L·C) of these iterations, in the order in which rows travel.
@@ -151,7 +151,7 @@ class Done(Record):
 
 
 class Summary(PublishedResult):
-    """What the coordinator reads; ``tolerances`` are the moves of each iteration.
+    """The coordinator's summary; ``tolerances`` are the moves of each iteration.
 
     The largest of all starts that took part in it.
     """

@@ -48,7 +48,7 @@ class FccmParty(
         return Reply(contribution=_share(context, state, R), remember=[state])
 
     def foresee(self, context: FccmContext) -> Outcome | None:
-        """Return labels and memberships once the measures of the run are known."""
+        """Return labels and memberships once the run has its figures."""
         if context.memory.get(Figures) is None:
             return None
         return self.conclude(context, messages.Done(), None)

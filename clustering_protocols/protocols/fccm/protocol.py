@@ -70,7 +70,7 @@ _TOTALS = 6  # the total, shares on their way to it, and both as bytes
 
 
 class CoClusteringSizes(Sizes[CoClustering]):
-    """What a session of fuzzy co-clustering takes."""
+    """Limits and costs of fuzzy co-clustering."""
 
     def upload_bytes(self, params: CoClustering, extent: Extent) -> int:
         """Return the bytes of all updates, if no start rests before the last."""

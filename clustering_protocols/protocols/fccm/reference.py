@@ -52,7 +52,7 @@ def run(
 ) -> PooledCoclustering:
     """Return FCCM (equations 2 and 3) on X (n, m), rows as they travelled.
 
-    Of all starts the one with the largest criterion; of equals the lowest.
+    Returns the start with the largest criterion, the first among equals.
     """
     R = csr_array(X)
     runs = [run_from(params, R, U) for U in starts(params, len(X), trace)]
@@ -63,7 +63,7 @@ def run(
 def starts(
     params: CoClustering, n_rows: int, trace: Trace[CoClustering] | None
 ) -> list[FloatArray]:
-    """Return U(0) (n, C) of every start: those of the session that left a trace."""
+    """Return U(0) (n, C) of every start, as in the traced session."""
     streams = (
         public_stream(0, "fccm", lane)
         if trace is None

@@ -58,7 +58,7 @@ from .params import LlfSession, LosslessFederated
 
 
 class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
-    """Clusters some rows, of which it reads differences of distances."""
+    """Clusters some rows by differences of their distances."""
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the distances to the means of the groups."""

@@ -162,7 +162,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         )
 
     def foresee(self, context: LlfContext) -> Outcome | None:
-        """Return labels and sizes once the analyst has asked how the clusters scatter."""
+        """Return labels and sizes after the round about the clusters' scatter."""
         rows = context.memory.get(messages.FinalRows)
         if rows is None:
             return None

@@ -129,7 +129,7 @@ def distance_units(
 
     X, offset, inverse, V: as in :func:`cmeans_sums`.
     positions: int64 (n,); at which each row of the batch travels.
-    words: uint64 (n_rows, k), written; 2^63 for what is larger, or not a number.
+    words: uint64 (n_rows, k), written; 2^63 for larger values and NaN.
     """
     for rows, _, D in blocks(X, offset, inverse, V):
         units = np.fmin(np.rint(D.T * unit), 2.0**63)

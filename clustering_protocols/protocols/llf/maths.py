@@ -105,7 +105,7 @@ class Encoding:
         return self.sums.decode(sums), self.weights.decode(weights)
 
     def fits(self, words: WordArray) -> bool:
-        """Return whether a total is as small as it must be."""
+        """Return whether a total is within its bound."""
         sums, weights = self._split(words)
         return self.sums.fits(sums) and self.weights.fits(weights)
 
@@ -263,7 +263,7 @@ class AroundEncoding:
         return np.concatenate([sizes, self.reals.encode(reals)])
 
     def fits(self, words: WordArray) -> bool:
-        """Return whether sums are as small as they must be."""
+        """Return whether sums are within their bound."""
         k = self.n_clusters
         return self.sizes.fits(words[:k]) and self.reals.fits(words[k:])
 
@@ -346,7 +346,7 @@ def build_publication(
     final: messages.FinalMeans,
     totals: ClosingTotals,
 ) -> messages.PublishedResult:
-    """Return what the terms publish of clusters that are large enough, rounded.
+    """Return the published part of clusters that are large enough, rounded.
 
     Centroids are the means of the final labels (fuzzy: those of the last update), in
     round steps of at least max(1/20, 5/n) spreads for a cluster of n rows (of the
@@ -433,7 +433,7 @@ def subtract_first(encoding: FixedPoint, total: WordArray) -> WordArray:
 
 
 class Sample(NamedTuple):
-    """How many joint rows are measured, and to the means of how many groups of them."""
+    """Numbers of joint rows to measure, and of groups whose means are the landmarks."""
 
     n_rows: int
     n_groups: int

@@ -49,9 +49,9 @@ class Update(Totals):
 class Sums(Record):
     """Contribution to an update: the masked sums of one party.
 
-    ``round`` and ``attempt`` are where the masks belong: who was not asked has to know.
-    The member that leads says how far the centroids moved in the update before (to two
-    digits), and whether that was no more than the tolerance. start: always empty.
+    ``round`` and ``attempt`` select the masks, which parties that were not asked need
+    too. The member that leads says how far the centroids moved in the update before (to
+    two digits), and whether that was no more than the tolerance. start: always empty.
     """
 
     kind = "sums"
@@ -89,7 +89,7 @@ class ClosingShare(Record):
 
 
 class LabelTotals(Totals):
-    """The totals by final label, with what was missing before.
+    """The totals by final label, with the shares that were missing before.
 
     closed_in: their round and attempt.
     closed_by: who took part.
@@ -112,7 +112,7 @@ class Gather(LabelTotals):
 
 
 class GatheredSizes(ClosingShare):
-    """Contribution: sizes, and what the figures of the labels need."""
+    """Contribution: sizes, and sums for the figures of the labels."""
 
     kind = "gathered"
     reach = "hidden"
@@ -132,7 +132,7 @@ class FinalTotals(LabelTotals):
 
 
 class ReportDigest(FinalTotals):
-    """Task: say the digest of the result; the leader says what is let out."""
+    """Task: send the digest of the result; the leader also sends the published part."""
 
     kind = "tell"
 
@@ -140,10 +140,10 @@ class ReportDigest(FinalTotals):
 
 
 class PublishedResult(Record):
-    """What the analyst and the coordinator may know of a result.
+    """The part of a result that analyst and coordinator may read.
 
-    clusters: numbers of the clusters that are large enough to be told of.
-    centroids: theirs, in the units of the data; none where terms keep them back.
+    clusters: numbers of the clusters that are large enough to publish.
+    centroids: theirs, in the units of the data; empty unless the terms publish them.
     sizes: theirs.
     n_coinciding: how many of all centroids coincide with one of a lower number.
     """
@@ -158,7 +158,7 @@ class PublishedResult(Record):
 
 
 class DigestReport(PublishedResult):
-    """Contribution: a mark of the result, and what the leader lets out.
+    """Contribution: the digest of the result, and the leader's published part.
 
     digest: HMAC-SHA256 under the group's secret; all parties say the same one.
     figures: of the labels, to six digits.
@@ -182,7 +182,7 @@ class FinalSizes(Record):
 
 
 class Summary(PublishedResult):
-    """What the coordinator reads; ``tolerances`` are the moves of each update."""
+    """The coordinator's summary; ``tolerances`` are the moves of each update."""
 
     kind = "summary"
 
@@ -226,7 +226,7 @@ class Centroids(Record):
 
     asked: the number of the last update to which this party added its share.
     own: the weights of this share; empty before the first.
-    members, sums, weights: the total from which V comes; empty where none was read.
+    members, sums, weights: the total behind V; empty if none was read.
     """
 
     kind = "centroids"
@@ -316,7 +316,7 @@ class Distances(Record):
 class Scatter(Record):
     """Task: say how your columns scatter within and between the final clusters.
 
-    labels: those of the update that was told last; a party refuses any others.
+    labels: those of the last announced update; a party refuses any others.
     """
 
     kind = "scatter"
@@ -367,7 +367,7 @@ class GroupLabels(Record):
 
 
 class ColumnsSummary(Record):
-    """What the coordinator reads of split columns."""
+    """The coordinator's summary of split columns."""
 
     kind = "columns-summary"
 
@@ -379,7 +379,7 @@ class ColumnsSummary(Record):
 
 
 class LabelsTold(Record):
-    """Memory of split columns: SHA-256 (hex) of the labels that were told last."""
+    """Memory of split columns: SHA-256 (hex) of the last announced labels."""
 
     kind = "labels-told"
 

@@ -161,7 +161,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def fuzzy(self) -> bool:
-        """Return whether rows belong to all clusters by degrees."""
+        """Return whether rows have memberships instead of labels."""
         return self.algorithm == "fuzzy_cmeans"
 
     @property
@@ -171,7 +171,7 @@ class LosslessFederated(AlignedParams):
             raise ValueError("no session has settled the fuzzifier")
         return self.fuzzifier
 
-    def settle(self, n_rows: int, n_columns: int) -> Self:
+    def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
         """Return the parameters with λ by the numbers of rows and columns."""
         if not self.fuzzy or self.fuzzifier != "auto":
             return self

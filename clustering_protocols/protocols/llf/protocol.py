@@ -212,7 +212,7 @@ _UPDATE_COPIES = 6  # distances of all rows: summed, decoded, sent
 
 
 class LlfSizes(Sizes[LosslessFederated]):
-    """What a session of lossless federated clustering takes."""
+    """Limits and costs of lossless federated clustering."""
 
     def upload_bytes(self, params: LosslessFederated, extent: Extent) -> int:
         """Return the bytes of sums, or of distances where columns are split."""
@@ -315,7 +315,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return True
 
     def check_opening(self, params: LosslessFederated, layout: Layout) -> None:
-        """Refuse what says nothing: a tolerance that ends at once, degrees of 0 and 1."""
+        """Refuse a tolerance that ends at once, and degrees of 0 and 1."""
         if params.tol > LARGEST_TOL:
             raise InvalidParameters(
                 f"{params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
@@ -349,7 +349,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         starts.check_runs(runs)
 
     def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
-        """Return the usual ones; for split columns those that need no row as a whole."""
+        """Return the usual figures; for split columns those that need no whole row."""
         if not _rows_split(layout):
             return frozenset({"inertia", "calinski_harabasz"})
         fuzzy = {"partition_coefficient"} if params.fuzzy else set()

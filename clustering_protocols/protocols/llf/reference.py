@@ -56,7 +56,7 @@ def cluster_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> IntArray
 
 def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
     """Return the same clustering of X (n, m), columns by column group."""
-    params = params.settle(*X.shape)
+    params = params.resolve_sizes(*X.shape)
     if trace is None:
         Z = _scale_features(params, X, None)
         seed = int(generator(0, "llf", "pooled").integers(2**31))

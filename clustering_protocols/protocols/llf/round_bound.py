@@ -97,7 +97,7 @@ def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
 
 
 def fewest_others(session: LlfSession) -> int:
-    """Return how many rows of others stand in the smallest total that a party may read.
+    """Return the number of others' rows in the smallest total that a party may read.
 
     The reader is taken to be the member with most rows.
     """

@@ -1,4 +1,4 @@
-"""The analyst role for split rows: adds up, hands totals back, keeps the cohort.
+"""The analyst role for split rows: it adds up shares and hands the totals back.
 
 | task → contribution |
 |---|

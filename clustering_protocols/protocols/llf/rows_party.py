@@ -274,7 +274,7 @@ def _gather(view: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
 
 
 def _report_digest(view: RowsRound, task: messages.ReportDigest) -> Reply:
-    """Return a mark of the result; the leader also what the terms publish."""
+    """Return the digest of the result, and as leader its published part."""
     state = _final_centroids(view, task)
     totals = view.totals(task, state)
     mark = digest(state.centroids, state.number) + totals.sizes.tobytes()
@@ -305,10 +305,10 @@ def _publish(
     state: messages.Centroids,
     totals: maths.ClosingTotals,
 ) -> tuple[messages.PublishedResult, ClusterOrder]:
-    """Return what the terms publish, and the order in which clusters are numbered.
+    """Return the published part, and the order of the clusters' numbers.
 
     The order follows from what is published: numbers by exact size would disclose more
-    than sizes in fives. Where nothing is published, parties alone read the numbers.
+    than sizes in fives. Where nothing is published, only parties see the numbers.
     """
     session, final = view.context.session, view.means(task, state)
     published = maths.build_publication(session, view.scale, state, final, totals)

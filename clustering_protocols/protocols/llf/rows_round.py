@@ -52,7 +52,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slack:
-    """By how much rounding may set totals over the same rows apart.
+    """Largest difference by rounding between totals over the same rows.
 
     sums: float64 (F,); each row is rounded to a unit.
     squares: σ‖x‖² over all rows, at most.
@@ -98,7 +98,7 @@ def of_same_members(totals: Iterable[MemberSums], now: MemberSums) -> list[Membe
 def check_same_rows(
     before: Iterable[MemberSums], now: MemberSums, slack: Slack
 ) -> None:
-    """Refuse a total of which all clusters together are other rows than before.
+    """Refuse a total whose clusters together hold other rows than before.
 
     Raises ProtocolFailed.
     """
@@ -190,7 +190,7 @@ class RowsRound:
     def means(
         self, task: messages.LabelTotals, state: messages.Centroids
     ) -> messages.FinalMeans:
-        """Return the means of the final labels: as they were first read, or read now."""
+        """Return the means of the final labels, read before or now."""
         if final := self.context.memory.get(messages.FinalMeans):
             return final
         session = self.context.session

@@ -29,8 +29,8 @@ class Update(Record):
 class Sums(Record):
     """Contribution: the masked sums of one party.
 
-    last: whether they are the closing ones, as the likelihood has come to rest or no
-        more updates may follow. All parties say the same.
+    last: whether these are the final sums, after convergence or the last update. All
+        parties say the same.
     """
 
     kind = "sums"
@@ -42,7 +42,7 @@ class Sums(Record):
 
 
 class ReportDigest(Record):
-    """Task: say the digest of the result; the leader says what is let out.
+    """Task: send the digest of the result; the leader also sends the published part.
 
     total: of the closing sums.
     """
@@ -53,10 +53,11 @@ class ReportDigest(Record):
 
 
 class PublishedResult(Record):
-    """What the analyst and the coordinator may know of a result.
+    """The part of a result that analyst and coordinator may read.
 
-    clusters: numbers of the clusters that are large enough to be told of.
-    centroids: their means, in the units of the columns; none where terms keep them back.
+    clusters: numbers of the clusters that are large enough to publish.
+    centroids: their means, in the units of the columns; empty unless the terms publish
+        them.
     sizes: theirs, in fives.
     """
 
@@ -69,7 +70,7 @@ class PublishedResult(Record):
 
 
 class DigestReport(PublishedResult):
-    """Contribution: a mark of the result, and what the leader lets out.
+    """Contribution: the digest of the result, and the leader's published part.
 
     digest: HMAC-SHA256 under the group's secret; all parties say the same one.
     figures: of the run, to six digits.
@@ -89,13 +90,13 @@ class Agreed(Record):
 
 
 class Summary(PublishedResult):
-    """What the coordinator reads."""
+    """The coordinator's summary."""
 
     kind = "summary"
 
 
 class UpdatingState(Record):
-    """The analyst's state between rounds; number: of the sum asked for last."""
+    """The analyst's state between rounds; number: that of the last requested sum."""
 
     kind = "updating"
 

@@ -63,7 +63,7 @@ _COPIES = 3
 
 
 class MixtureSizes(Sizes[Mixture]):
-    """What a session of mixtures takes."""
+    """Limits and costs of mixtures."""
 
     def upload_bytes(self, params: Mixture, extent: Extent) -> int:
         """Return the bytes of all updates, of numbers alone."""
@@ -135,7 +135,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         starts.check_runs(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
-        """Refuse a given start of another width, and too few rows for one update."""
+        """Refuse a start of another width, and too few rows for one update."""
         from clustering_protocols.shared_stages.scaling import check_widths
 
         from . import bound
@@ -197,7 +197,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         return cautions
 
     def risks_of(self, params: Mixture, layout: Layout) -> Sequence[str]:
-        """Return what comes by design."""
+        """Return the risk that every such session has."""
         return ("by-design", session_risks.BY_DESIGN)
 
     def personal_data(self, layout: Layout) -> str:

@@ -290,7 +290,7 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
 
 
 def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
-    """Return a mark of the result; the leader also what the terms publish."""
+    """Return the digest of the result, and as leader its published part."""
     context, shape = view.context, view.shape
     components = context.recall(messages.Components)
     if not components.closing:
@@ -373,7 +373,7 @@ def _means(view: RoundView, components: messages.Components) -> FloatArray:
 def _publication(
     view: RoundView, components: messages.Components, closing: Closing
 ) -> messages.PublishedResult:
-    """Return what the terms publish of clusters that are large enough, rounded."""
+    """Return the published part of clusters that are large enough, rounded."""
     params, scale = view.context.session.params, view.scale
     large = np.flatnonzero(closing.sizes >= params.min_cluster_rows).astype(np.int64)
     located = large if params.publish == "centroids" else large[:0]

@@ -116,7 +116,7 @@ def rows_that_fit(params: OmniFC, n_features: int) -> int:
 
 
 class OmniFcSizes(Sizes[OmniFC]):
-    """What a session of OmniFC takes."""
+    """Limits and costs of OmniFC."""
 
     def upload_bytes(self, params: OmniFC, extent: Extent) -> int:
         """Return the bytes of shares of own rows for each other party, and of distances."""

@@ -60,9 +60,9 @@ class Compare(Record):
 class EncodedDistances(Record):
     """Contribution of round 2: condensed, ‖z_x - z_y‖² mod p.
 
-    With ``hide_segments`` weighted and masked, so that the answers of all parties add
-    up to the distances and tell nothing else. With landmarks the first pairs alone, of
-    landmarks and rows in this order. ``bits``: q, equal at all parties.
+    With ``hide_segments`` they are weighted and masked: only their sum over all parties
+    shows anything, the distances. With landmarks the first pairs alone, of landmarks
+    and rows in this order. ``bits``: q, equal at all parties.
     """
 
     kind = "answer"
@@ -97,7 +97,7 @@ class RowGroupMemberships(RowGroupLabels):
 
 
 class Summary(Record):
-    """What the coordinator reads.
+    """The coordinator's summary.
 
     ``starts`` are positions in the stacked parties' rows, in the order in which they
     travelled; empty where the algorithm takes none. ``eps``: of dbscan, else 0.

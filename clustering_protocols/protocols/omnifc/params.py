@@ -181,7 +181,7 @@ class OmniFC(Params):
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether some rows are clustered for all, of so many in all.
 
-        Of all distances the rows have to be few enough anyway.
+        With all distances the number of rows is limited anyway.
         """
         of_rows = self.algorithm == "spectral" and self.distances == "landmarks"
         return of_rows and graph_rows(n_rows) < n_rows
@@ -214,7 +214,7 @@ class OmniFC(Params):
             raise ValueError("no session has settled the fuzziness")
         return self.fuzziness
 
-    def settle(self, n_rows: int, n_columns: int) -> Self:
+    def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:
         """Return the parameters with the exponent by the numbers of rows and columns."""
         if self.algorithm != "fuzzy_cmeans" or self.fuzziness != "auto":
             return self

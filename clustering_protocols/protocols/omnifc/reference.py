@@ -32,7 +32,7 @@ def cluster_pooled(
     distances shows.
     """
     Z = scale(params, X, None if trace is None else trace.session)
-    params = params.settle(*X.shape).model_copy(update={"features": "embedding"})
+    params = params.resolve_sizes(*X.shape).model_copy(update={"features": "embedding"})
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = summary.starts if summary else None
 

@@ -54,8 +54,8 @@ def by_length(X: FloatArray) -> FloatArray:
 def factors(scaling: str, spread: FloatArray, ranges: FloatArray) -> FloatArray:
     """Return the factor of each feature; 1 for constant features.
 
-    The mean does not matter: a shift changes no distance. Of prepared columns the spread
-    is their unit.
+    The mean does not matter: a shift changes no distance. The spread of prepared
+    columns is their unit.
     """
     divisor = {"standard": spread, "minmax": ranges}.get(scaling)
     if divisor is None:
@@ -79,7 +79,7 @@ MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth 
 def largest_bits(ranges: FloatArray) -> int:
     """Return the largest q, at most 25, for ranges R_f (n_features,).
 
-    Below zero where not even whole numbers fit.
+    Negative if not even whole numbers fit.
     """
     for q in range(MAX_BITS, -1, -1):
         # Σ_f (2^q R_f + 1)² in whole numbers, rounded up

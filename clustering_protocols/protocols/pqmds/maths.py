@@ -19,7 +19,7 @@ values i … j-1, three prefix sums. These costs satisfy the quadrangle inequali
 
 O(m log m) per penalty; a handful of penalties.
 
-Of more features it is Lloyd's.
+For more features it is Lloyd's algorithm.
 """
 
 from __future__ import annotations

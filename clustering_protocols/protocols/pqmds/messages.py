@@ -48,7 +48,7 @@ class Clusters(Record):
 
 
 class Summary(Record):
-    """What the coordinator reads.
+    """The coordinator's summary.
 
     ``starts`` are row positions in the order in which rows travelled: anyone who holds
     pooled data in that order can start k-means alike.

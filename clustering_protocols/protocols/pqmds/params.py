@@ -144,12 +144,12 @@ def subspaces_of(
 ) -> list[tuple[slice, int]]:
     """Return the features of each subspace, in order, and how many coordinates it sends.
 
-    The paper pads the last subspace with zeros, which change no distance. A single feature
-    that is left over would have codes of its own, so it joins the subspace before it.
+    The paper pads the last subspace with zeros, which change no distance. A single
+    remaining feature joins the last subspace, because its own codes would show it.
 
     Both follow from the terms and the number of features alone, so that the analyst and
-    the budget know them: where the centres of a subspace span less, the rest are zeros. A
-    subspace that a left-over feature joined has one more coordinate where all are sent.
+    the budget know them: where the centres of a subspace span less, the rest are zeros.
+    A subspace with a remaining feature has one more coordinate if all are sent.
     """
     sub_dim, n_coordinates = params.sub_dim, params.n_coordinates
     begins = list(range(0, n_features, sub_dim))

@@ -2,8 +2,8 @@
 
 With one coordinate the attacker knows how each feature is distributed. Frequency
 matching: sort the codes of a subspace, and give each the value at the same rank in a
-public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The party runs it on its
-own upload, with its own rows for the sample, the best that there could be.
+public sample of the feature (Naveed, Kamara, Wright, CCS 2015). The party runs it on
+its own upload with its own rows as the sample, which is the best sample possible.
 
 With several coordinates the attacker knows some rows: least squares of each feature on
 the codes of its subspace. The party fits it to all of its rows.
@@ -183,8 +183,8 @@ class Encoder(
 def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -> str:
     """Return the question about fields whose columns have a subspace to themselves.
 
-    Levels of a category do: their codes say which rows have the same level. With sub_dim
-    1 the terms list that risk, and noise covers it.
+    Levels of a category are exposed: rows with the same code have the same level. With
+    sub_dim 1 the terms list that risk, and noise covers it.
     """
     params = context.session.params
     plan = context.session.terms.plan(context.slot.name)

@@ -94,7 +94,7 @@ _ROW_WORDS = 12
 
 
 class PqmdsSizes(Sizes[ProductQuantisation]):
-    """What a session of product quantisation takes."""
+    """Limits and costs of product quantisation."""
 
     def upload_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
         """Return the bytes of the codes of all rows."""

@@ -1,7 +1,7 @@
-"""How the parties of a row group come to hold the same rows, in the same order.
+"""Alignment: the parties of a row group find common rows and one order for them.
 
-A protocol in which rows of one group lie with several parties derives its parameters
-from :class:`~.params.AlignedParams` and asks :func:`check`, :func:`risks` and
+A protocol whose row groups span several parties derives its parameters from
+:class:`~.params.AlignedParams` and calls :func:`check`, :func:`risks` and
 :func:`stage`. Each party sorts its rows by their ids at home, rows are taken by their
 position, or they are aligned in the session by private set intersection
 (:mod:`.intersection`).

@@ -37,7 +37,7 @@ def means_nothing(text: str) -> bool:
 
 
 def unnamed_rows(ids: Sequence[str]) -> list[int]:
-    """Return the rows whose id, or a part of it, stands for no value.
+    """Return the rows whose id has a part that means a missing value.
 
     Zeros alone (``00000000``) do, unless another id of their length begins with all but
     two of them: then ids count from zero.
@@ -59,7 +59,7 @@ def unnamed_rows(ids: Sequence[str]) -> list[int]:
 
 
 def unnamed_warning(ids: Sequence[str] | None) -> str:
-    """Return a warning about rows whose id stands for none; empty without any."""
+    """Return a warning if there are rows whose id means a missing value."""
     n = 0 if ids is None else len(unnamed_rows(ids))
     if not n:
         return ""
@@ -79,8 +79,8 @@ def without_stand_ins(texts: Sequence[str]) -> list[str]:
 def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
     """Return up to three cells that are far more frequent than all others of a column.
 
-    They hold a digit or an at sign, and stand in four rows and in three times as many as
-    the next frequent cell, together in half of the rows at most. Unless they are dates,
+    They hold a digit or an at sign, fill at least four rows and three times as many as
+    the next frequent cell, together at most half of the rows. Unless they are dates,
     nearly all other cells are different: a postcode may be frequent by nature.
     """
     counts = Counter(filter(None, texts)).most_common()
@@ -128,8 +128,8 @@ FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
 def read_date(text: str) -> Date | None:
     """Return the date of a text; None if it is none.
 
-    The year stands first or last. Where it stands last, the day comes before the month
-    unless that gives no date.
+    The year stands first or last. If it is last, the day precedes the month unless that
+    gives no date.
     """
     if match := _YEAR_FIRST.fullmatch(text):
         year, month, day = map(int, match.groups())

@@ -45,7 +45,7 @@ _MENDS: Final[Sequence[tuple[Step, ...]]] = (
 
 
 class PatternFit(NamedTuple):
-    """How many ids fit, and how many would with further steps of normalisation."""
+    """Numbers of ids that fit, and that would fit after more normalisation."""
 
     n_ids: int
     n_fitting: int
@@ -96,7 +96,7 @@ def fit(
 def draft_patterns(ids: Sequence[str]) -> tuple[str, ...]:
     """Return the pattern of most ids, one for each of their columns.
 
-    A letter that nine in ten ids of that form share stands for itself; no digit does.
+    A letter that nine in ten ids of that form share is literal; a digit never is.
     """
     rows = [parts_of(name) for name in ids]
     if not rows:
@@ -150,7 +150,7 @@ def _n_fitting(
 
 
 class _Token(NamedTuple):
-    """One character of a pattern, and whether it stands for a kind of characters."""
+    """One character of a pattern, and whether it represents a class of characters."""
 
     text: str
     is_kind: bool
@@ -160,7 +160,7 @@ _ZERO: Final = _Token("0", is_kind=False)
 
 
 def _tokens(pattern: str, steps: Collection[Step]) -> list[_Token]:
-    """Return a pattern after normalisation, which leaves kinds as they are."""
+    """Return a pattern after normalisation of its literal characters."""
     tokens = []
     for character in pattern:
         is_kind = character.upper() in _FORMS

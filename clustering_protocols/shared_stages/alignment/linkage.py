@@ -333,7 +333,7 @@ _Content = MaskedKeys | Digests
 
 @dataclass(frozen=True)
 class LinkageParty(PartyRole[Params, _Task, _Content]):
-    """Masks its own values, and those of the other parties as they come round.
+    """Masks its own values, and then those of the other parties.
 
     shuffles: whether it permutes lists of others, so that nobody can follow a row round
         the ring.

@@ -9,8 +9,8 @@ Cells of several columns are joined by a blank. Soundex and Metaphone come from
 ``jellyfish``, Cologne phonetics from ``cologne_phonetics``, Latin letters from
 ``anyascii``.
 
-A row has no value of a key where a cell is empty or stands for no value, or the steps
-leave nothing of it. Values that two rows of one party share identify neither of them, and
+A row lacks a key's value if a cell is empty or means missing, or if nothing remains
+after the steps. Values that two rows of one party share identify neither of them, and
 are not compared.
 """
 
@@ -171,7 +171,7 @@ class KeyValues:
 
     values: None where a row has none, or one that another row shares.
     n_filled: rows with a value.
-    n_stand_ins: rows without a value because a cell stands for none.
+    n_stand_ins: rows without a value because a cell means missing.
     """
 
     key: str
@@ -190,7 +190,7 @@ class KeyValues:
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
     def show(self, row: int) -> str:
-        """Return a row's value for its own operators; empty where it has none."""
+        """Return a row's value in readable form; empty if it has none."""
         return (self.values[row] or "").replace(_SEPARATOR, " + ")
 
 
@@ -260,7 +260,7 @@ def _read_cells(
 
 
 def _part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
-    """Return the texts of a part; empty where a cell is, or the steps leave nothing."""
+    """Return the texts of a part; empty for empty cells, or if no step leaves any."""
     texts = cells[part.columns[0]]
     if len(part.columns) > 1:
         rows = zip(*(cells[name] for name in part.columns), strict=True)

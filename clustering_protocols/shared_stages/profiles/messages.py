@@ -25,7 +25,7 @@ class TakeLabels(Record):
     """Task: store the labels of the chosen run, which follow from the result.
 
     figures, chosen: as in the task of the last round.
-    result: the slot's result, as it will be handed out.
+    result: the slot's result.
     """
 
     kind = "take-labels"

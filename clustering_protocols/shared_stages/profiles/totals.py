@@ -280,7 +280,7 @@ def has_histograms(fields: ProfileFields, n_clusters: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ProfileTotals:
-    """The totals of the first sums, and what follows from them.
+    """The totals of the first sums, and values derived from them.
 
     n_clusters, n_rows, n_members, smallest: clusters of the partition; rows and members
         of the column group; the fewest rows of a line.
@@ -339,7 +339,7 @@ class ProfileTotals:
 
     @cached_property
     def has_enough_values(self) -> NDArray[np.bool_]:
-        """Return which lines have enough values of which number (k, m)."""
+        """Return which lines have enough values for each number (k, m)."""
         return self.counts >= self.smallest
 
     @cached_property

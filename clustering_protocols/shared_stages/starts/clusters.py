@@ -1,4 +1,4 @@
-"""Where centroids can start: means over five rows or more, of a party's own clusters.
+"""Starts for centroids: means of a party's own clusters over five rows or more.
 
 Start `careful` merges the centroids of every party's own k-means, weighted by their sizes
 (Dennis, Li and Smith, "Heterogeneity for the win: one-shot federated clustering", 2021,

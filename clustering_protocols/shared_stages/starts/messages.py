@@ -60,7 +60,7 @@ class StartSettled(Record):
 
 
 class KeepStart(Record):
-    """Task: store the start, which a party left out of the first update needs too."""
+    """Task: store the start; parties that skip the first update need it too."""
 
     kind = "confirm"
 

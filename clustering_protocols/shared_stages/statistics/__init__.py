@@ -1,4 +1,4 @@
-"""Which stages pool means and spreads, or ranges, of the features of a column group.
+"""Choice of the stages that pool means and spreads, or ranges, of a column group.
 
 Means and spreads go by blind masked sums where a column group has three parties or more.
 Groups of two go through envelopes to the group's leader, and so do ranges, which
@@ -36,7 +36,7 @@ def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
 
 
 def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
-    """Return the risk codes of what a leader sees that another party measured."""
+    """Return the risk codes if a leader sees measurements of another party."""
     sizes = list(map(len, layout.column_groups))
     if ranges and max(sizes) > 1:
         return [session_risks.POOLED_RANGES]
@@ -45,7 +45,7 @@ def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
 
 
 def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Disclosure]:
-    """Return what the pooling parties read; nothing where each party is alone."""
+    """Return what the pooling parties read; empty if each party is alone."""
     pools = (moments or ranges) and any(
         size > 1 for size in map(len, layout.column_groups)
     )

@@ -1,4 +1,4 @@
-"""How large the numbers of a party may be, so that their squares stay finite.
+"""The largest numbers of a party whose squares stay finite.
 
 A record's own check lets every finite number pass; a distance to 1e300 is infinite.
 """

@@ -1,8 +1,8 @@
 """Bounds for fixed-point sums, agreed by counting powers of two.
 
-Fixed point needs a bound on what it adds. Each party counts a one at the power of two
-that bounds its own values of a column; the largest power that anybody counted bounds
-those of all.
+Fixed-point sums need a bound on their terms. Each party counts a one at the power of
+two that bounds its own values of a column; the largest power that anybody counted
+bounds those of all.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ _EPSILON: Final = 64 * float(np.finfo(np.float64).eps)
 
 
 class _Limits(NamedTuple):
-    """How near to the others' a conversion has to bring own moments.
+    """How near a conversion must bring a party's moments to those of the others.
 
     distance, mean: of the means, in deviations, before and after the conversion.
     deviation, ratio: logarithms of the ratios of deviations and of means, after it.
@@ -95,7 +95,7 @@ class Measurement:
 class Suspect:
     """A column in which own rows look like those of another unit.
 
-    conversion: of the table, from own values to those of the others, if there is one.
+    conversion: from the party's unit to that of the others, if one is known.
     has_name: whether the column's name suggests its quantity.
     """
 
@@ -161,8 +161,8 @@ class Distribution(NamedTuple):
 def others_of(own: Moments, pooled: Moments) -> Distribution:
     """Return the distribution of all rows but a party's own.
 
-    Where own values are so large that rounding hides the spread of the others, the
-    rounding stands for their deviation.
+    If a party's values are so large that rounding hides the spread of the others, the
+    rounding error replaces that spread.
 
     Raises ValueError if there are no others.
     """
@@ -256,7 +256,7 @@ def question(
 ) -> str:
     """Return the question about suspect columns; empty without any.
 
-    reference: the name of the rows that the own ones are compared with.
+    reference: the name of the rows that the party's rows are compared with.
     """
     columns_in_doubt = list(suspects(columns, own, foreign))
     if not columns_in_doubt:

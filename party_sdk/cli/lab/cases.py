@@ -179,7 +179,7 @@ def plan(
     choose: str | None,
     seed: int,
 ) -> tuple[list[Case], list[Document]]:
-    """Return the cases, and those that do not fit, each with its reason.
+    """Return the cases that can run, and the others with the reason for each.
 
     protocols: names; by default all that have methods to advise.
     lattices: by default :func:`usual_lattices`.

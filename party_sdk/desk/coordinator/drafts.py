@@ -191,7 +191,7 @@ class Draft:
         return _form_fields().get(name, "")
 
     def to_request(self, trusted: TrustedInstitutions) -> DraftRequest | None:
-        """Return the complete draft, or None if it has errors."""
+        """Return the request of a complete draft, or None if the draft has errors."""
         parts: dict[str, Any] = {}
         sections: dict[str, Any] = {}
         left_out: list[str] = []

@@ -36,8 +36,7 @@ def test_sessions_send_what_is_kept_of_them(options: tuple[str, ...]) -> None:
 
 def test_there_is_a_file_for_every_protocol_and_no_other() -> None:
     kept = {path.stem for path in files.FOLDER.glob("*")}
-    remedy = 'make golden GOLDEN="NAME --write" writes a new one'
-    assert kept == catalogue.catalogue().keys(), remedy
+    assert kept == catalogue.catalogue().keys(), 'make golden GOLDEN="NAME --write"'
 
 
 @cache
