@@ -127,7 +127,10 @@ async function check(kept: readonly string[]): Promise<boolean> {
   const other = files.filter(
     ([name, text]) => fs.readFileSync(path.join(FOLDER, name), "utf8") !== text,
   );
-  for (const [name] of other) console.error(`src/generated/${name}: run npm run generate -- URL, with an analyst of this checkout.`);
+  for (const [name] of other)
+    console.error(
+      `src/generated/${name}: run npm run generate -- URL, with an analyst of this checkout.`,
+    );
   return other.length === 0;
 }
 

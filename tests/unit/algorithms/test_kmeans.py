@@ -162,10 +162,7 @@ def test_what_is_no_finite_number_is_refused(
     X = BLOBS[:300].copy()
     X[place, 3] = wrong
     in_small_blocks(7, X.shape[1])
-    with (
-        np.errstate(invalid="ignore"),
-        pytest.raises(ValueError, match="NaN or an infinite"),
-    ):
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match="NaN or"):
         kmeans(X, np.array([[1, 2]]), 10, LocalEngine(2))
 
 
