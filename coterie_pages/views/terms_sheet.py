@@ -132,15 +132,6 @@ def consent_digest(text: bytes, terms: Terms) -> str:
     return digest(json.dumps(content, sort_keys=True).encode())
 
 
-def _categories(terms: Terms, own: str) -> Iterator[str]:
-    """Yield the variables of the reader's column group, or of all, as people call them."""
-    schemas = terms.dictionary or ()
-    if own and schemas:
-        schemas = (schemas[terms.layout.slot(own).column],)
-    for schema in schemas:
-        yield from (field.title or field.name for field in schema.fields)
-
-
 def versions_of(terms: Terms) -> Versions:
     """Return the versions of a page about these terms."""
     return Versions(

@@ -2,6 +2,7 @@
 
 import json
 import webbrowser
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,7 +61,15 @@ def ui(
     from party_sdk.desk.server import serve, write_link_page
 
     def show_link(where: "DeskAddress") -> None:
-        _tell(where, as_json=as_json)
+        if as_json:
+            click.echo(json.dumps(asdict(where)))
+        else:
+            say(where.link)
+            say(
+                f"The desk is process {where.process}. The link opens it once, within "
+                "five minutes; Ctrl-C there closes it, and nothing is lost by that.",
+                err=True,
+            )
         if not no_browser:
             webbrowser.open(write_link_page(home.folder, where.link).as_uri())
 
@@ -74,16 +83,3 @@ def ui(
     )
     if served:
         say("The desk is closed. What was under way continues when it runs.", err=True)
-
-
-def _tell(where: "DeskAddress", *, as_json: bool) -> None:
-    if as_json:
-        document = {"process": where.process, "port": where.port, "link": where.link}
-        click.echo(json.dumps(document))
-        return
-    say(where.link)
-    say(
-        f"The desk is process {where.process}. The link opens it once, within five "
-        "minutes; Ctrl-C there closes it, and nothing is lost by that.",
-        err=True,
-    )

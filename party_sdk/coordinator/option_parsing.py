@@ -200,19 +200,18 @@ def with_match_keys(
     """Return parameters with match keys, if there are any."""
     if not match_keys:
         return dict(values)
+    keys: list[str] = []
+    for text in match_keys:
+        if not text.startswith("@"):
+            keys.append(text)
+            continue
+        try:
+            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidParameters(f"There is no file of keys {text[1:]!r}.") from None
+        keys += filter(None, map(str.strip, lines))
     alignment = {"method": "ecdh", **values.get("alignment", {})}
-    keys = [key for text in match_keys for key in _keys_of(text)]
     return {**values, "alignment": {**alignment, "match_keys": keys}}
-
-
-def _keys_of(text: str) -> list[str]:
-    if not text.startswith("@"):
-        return [text]
-    try:
-        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        raise InvalidParameters(f"There is no file of keys {text[1:]!r}.") from None
-    return [line.strip() for line in lines if line.strip()]
 
 
 def read_values(texts: tuple[str, ...]) -> dict[str, Any]:

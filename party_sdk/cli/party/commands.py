@@ -144,11 +144,6 @@ class JoiningOptions(HomeOptions):
         ),
     ] = ()
 
-    def join_home(self) -> "Home":
-        """Return the home, with its operator's answers."""
-        answers = {name: value for name, value in vars(self).items() if name != "home"}
-        return self.open(**answers)
-
 
 @command(party, common="data id-column columns labels accept json help-all")
 def run(
@@ -191,7 +186,8 @@ def run(
 
     outputs = Outputs(labels=labels, details=details, force=force)
     rows = table.spec(outputs.paths, force=force)
-    own_home, policy = home.join_home(), policy_of(home.folder, guards)
+    answers = {name: value for name, value in vars(home).items() if name != "home"}
+    own_home, policy = home.open(**answers), policy_of(home.folder, guards)
     stored = None if slot is None else own_home.stored(session, slot)
     invitation = session if stored is None else stored.load_identity().invitation
     parsed = Invitation.parse(invitation)
@@ -234,24 +230,12 @@ def _joined_lines(
             f"{quota:g} for each of your rows (ids_per_row); how many each brings is "
             "shown before yours leave, blinded"
         )
-    following = next_command(invitation_text(), member, policy, words)
-    say(f"Next: {following}", err=True)
-
-
-def next_command(
-    typed: str, member: "Party", policy: "Policy", words: Sequence[str]
-) -> str:
-    """Return the command that takes part after the terms were accepted.
-
-    typed: the argument for the invitation. A file is named again; for an invitation
-        itself, which is secret, the session is named instead.
-    words: more options of the next command.
-    """
-    terms, slot = member.terms, member.invitation.slot
+    terms, slot, typed = member.terms, member.invitation.slot, invitation_text()
+    # a file is named again; for an invitation itself, a secret, the session is named
     is_file = typed.startswith("@") or typed.endswith(".invitation")
-    words_run = ["run", *([typed] if is_file else [terms.session, slot])]
-    quota = quota_options(match_keys_at(terms, slot), policy.ids_per_row)
-    return f"{shlex.join(['coterie', 'party', *words_run, *words, *quota])} --data FILE"
+    run = ["coterie", "party", "run", *([typed] if is_file else [terms.session, slot])]
+    more = quota_options(match_keys_at(terms, slot), quota)
+    say(f"Next: {shlex.join([*run, *words, *more])} --data FILE", err=True)
 
 
 @command(party)

@@ -119,7 +119,13 @@ def report(
     keep_others(out, stored, force=force)
     try_outputs(out, own_home.path if rows is None else Path(rows.path), force=True)
     if new_names or names is not None:
-        _name_clusters(own_home, stored, new_names, names)
+        from party_sdk.application.exports import name_clusters, read_names
+
+        is_written = names is not None and not names.exists()
+        file_names = {} if names is None or is_written else read_names(names)
+        all_names = name_clusters(own_home, stored, {**file_names, **new_names})
+        if names is not None and is_written:
+            write_whole(json.dumps(dict(enumerate(all_names))).encode(), names)
     for path in out:
         with remember_outputs([path], stored):
             _write(path, own_home, stored, rows)
@@ -151,20 +157,6 @@ def _write(
         write_export(path, export_table(home, stored, rows))
     else:
         write_page(home.report(stored, rows), path)
-
-
-def _name_clusters(
-    home: "Home",
-    stored: "PartySession",
-    new_names: Mapping[int, str],
-    file: Path | None,
-) -> None:
-    from party_sdk.application.exports import name_clusters, read_names
-
-    file_names = read_names(file) if file is not None and file.exists() else {}
-    names = name_clusters(home, stored, {**file_names, **new_names})
-    if file is not None and not file.exists():
-        write_whole(json.dumps(dict(enumerate(names))).encode(), file)
 
 
 # Each number of clusters over the own rows, before the choice

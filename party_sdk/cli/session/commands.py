@@ -1,7 +1,7 @@
 """`coterie session …`: watching, changing and ending sessions."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -290,21 +290,12 @@ def status_lines(status: "SessionStatus") -> Iterator[str]:
         wait = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * waits
         yield f"  {slot.name}: {seat}{wait}"
     yield from table_lines(status.runs)
-    if status.state is SessionState.CHOOSING and (
-        suggestion := suggestion_line(status)
-    ):
-        yield suggestion
+    if status.state is SessionState.CHOOSING:
+        from coterie_pages.result_texts import suggest_run
 
-
-def suggestion_line(status: "SessionStatus") -> str:
-    """Return the suggested run and the reason, or an empty text."""
-    from coterie_pages.result_texts import suggest_run
-
-    suggestion = suggest_run(status.runs)
-    if suggestion is None:
-        return ""
-    doubts = "".join(f" {doubt}" for doubt in suggestion.doubts)
-    return f"suggested: {suggestion.n_clusters} clusters, {suggestion.reason}.{doubts}"
+        if (run := suggest_run(status.runs)) is not None:
+            reasons = " ".join([f"{run.reason}.", *run.doubts])
+            yield f"suggested: {run.n_clusters} clusters, {reasons}"
 
 
 _MAX_NAMES: Final = 3
@@ -400,25 +391,22 @@ def delete(
 
 
 def _cells(line: "SessionLine") -> list[str]:
+    waiting_for = ", ".join(line.awaited[:_MAX_NAMES])
+    if (more := len(line.awaited) - _MAX_NAMES) > 0:
+        waiting_for += f" and {more} more"
+    elif not line.awaited and line.state is SessionState.CHOOSING:
+        waiting_for = "the choice"
     return [
         line.id,
         line.state.value,
         str(line.round or ""),
         line.protocol,
         line.owner,
-        _describe_waiting(line.state, line.awaited),
+        waiting_for,
         "" if line.waiting_since is None else _minute(line.waiting_since),
         _minute(line.created_at),
         line.title,
     ]
-
-
-def _describe_waiting(state: SessionState, awaited: Sequence[str]) -> str:
-    if awaited:
-        more = len(awaited) - _MAX_NAMES
-        names = ", ".join(awaited[:_MAX_NAMES])
-        return f"{names} and {more} more" if more > 0 else names
-    return "the choice" if state is SessionState.CHOOSING else ""
 
 
 def _minute(moment: datetime) -> str:

@@ -157,7 +157,17 @@ class ExplainedGroup(click.Group):
                 say(json.dumps(document))
             raise
         except (CoterieError, ModuleNotFoundError) as error:
-            failure = _explain_missing_library(error)
+            failure: CoterieError
+            if isinstance(error, CoterieError):
+                failure = error
+            else:
+                library = (error.name or "").partition(".")[0]
+                if library not in _TABLE_LIBRARIES:
+                    raise
+                failure = InvalidParameters(  # an analyst lacks it
+                    f"This command reads tables by {library}. Install it: pip install "
+                    "coterie."
+                )
             problem, code = failure.problem, exit_code(failure.problem)
             if "--json" in sys.argv:
                 document = {
@@ -173,18 +183,6 @@ class ExplainedGroup(click.Group):
                 say(f"  {line}", err=True)
             say(f"  What to do: {failure.remedy}", err=True)
             ctx.exit(code)
-
-
-def _explain_missing_library(error: CoterieError | ModuleNotFoundError) -> CoterieError:
-    """Return the error of a command that needs libraries which an analyst lacks."""
-    if isinstance(error, CoterieError):
-        return error
-    library = (error.name or "").partition(".")[0]
-    if library not in _TABLE_LIBRARIES:
-        raise error
-    return InvalidParameters(
-        f"This command reads tables by {library}. Install it: pip install coterie."
-    )
 
 
 def _build_refusing_command(name: str, refusal: InvalidParameters) -> click.Command:
@@ -205,17 +203,15 @@ def _build_refusing_command(name: str, refusal: InvalidParameters) -> click.Comm
 
 def show_progress(status: SessionStatus) -> None:
     """Print the state of a session on standard error; a terminal rewrites one line."""
-    line = _escape_controls(progress_line(status))
-    _line.show(line, part=_done_share(status), stays=status.is_over)
-
-
-def _done_share(status: SessionStatus) -> float | None:
     from clustering_protocols.wire.answers import updates_done
 
-    if status.round == 0 or not status.n_stages:
-        return None
-    n_done, n_max = updates_done(status)
-    return (status.stage_index + (n_done / n_max if n_max else 0.0)) / status.n_stages
+    part = None
+    if status.round and status.n_stages:
+        n_done, n_max = updates_done(status)
+        in_stage = n_done / n_max if n_max else 0.0
+        part = (status.stage_index + in_stage) / status.n_stages
+    line = _escape_controls(progress_line(status))
+    _line.show(line, part=part, stays=status.is_over)
 
 
 def show_notes(notes: Mapping[str, Any]) -> None:
