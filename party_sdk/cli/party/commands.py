@@ -73,7 +73,6 @@ for _command in (report, status, audit, leave, forget, predict):
 def terms(
     invitation: AnInvitation,
     *,
-    annex: Annotated[bool, option("Print the annex too.")] = False,
     out: Annotated[
         tuple[Path, ...],
         option(
@@ -85,12 +84,12 @@ def terms(
     force: Force = False,
     home: HomeOptions,
 ) -> Output:
-    """Read the terms in words: one page to accept or sign, and an annex.
+    """Read the terms in words: one page to accept or sign.
 
     The page says who invites and what for, what is sent, who reads what, and every risk.
-    Its last line is the SHA-256 that 'coterie party run --accept' takes. The annex names
-    what will be sent in which form, and what would remove each risk. The command sends
-    only the question what the invitation is for.
+    Its last line is the SHA-256 that 'coterie party run --accept' takes. The file of
+    --out and --json name too what will be sent in which form, and what would remove each
+    risk. The command sends only the question what the invitation is for.
     """
     from coterie_pages import terminal_text
 
@@ -100,9 +99,8 @@ def terms(
     for path in out:
         is_page = path.suffix.lower() in {".html", ".htm"}
         (write_page if is_page else write_assessment)(sheet, path)
-    annex_lines = terminal_text.annex_lines(sheet) if annex else ()
-    signature_lines = terminal_text.signature_lines(sheet)
-    lines = chain(terminal_text.page_lines(sheet), signature_lines, annex_lines)
+    signature = terminal_text.signature_lines(sheet)
+    lines = chain(terminal_text.page_lines(sheet), signature)
     return Output(sheet, () if out else lines)
 
 
