@@ -197,44 +197,64 @@ async def receive_and_store(
 ) -> Stored:
     """Receive a contribution and store it; return it and whether it is new.
 
-    What cannot be stored is refused before the body is read. The body of a repeat is
-    read too, because it may not be what its digest announces.
+    A long body is refused before it is read, if it cannot be stored. The body of a
+    repeat is read too, because it may not be what its digest announces.
     """
-    draft = None if body.length < ROW_BYTES else service.blobs.draft()
     upload = Upload(caller, session, round_, attempt, body.announced, body.length)
-    query, quota = service.database.query, service.settings.quota_bytes
+    keep = partial(_keep, service)
+    if body.length < ROW_BYTES:
+        upload = replace(upload, content=await receive(body, None))
+        return await service.storing.do(keep, upload)
+    draft = service.blobs.draft()
     try:
-        admitted = await service.admitting.do(
-            lambda uploads: query(admit, uploads, quota), upload
+        admitted: Contribution | UploadRequirements = await service.admitting.do(
+            partial(_admit, service), upload
         )
-        requirements = admitted if isinstance(admitted, UploadRequirements) else None
-        if requirements is not None:
+        if isinstance(admitted, UploadRequirements):
             service.require_room(body.length)
         last = await receive(body, draft)
         await run_in_threadpool(
-            check_body, draft, last, body.announced, requirements, service.blobs.map
+            check_body, draft, last, body.announced, admitted, service.blobs.map
         )
         if isinstance(admitted, Contribution):
             return admitted, False
-        upload = (
-            replace(upload, content=last)
-            if draft is None
-            else replace(upload, draft=draft)
-        )
-        return await service.storing.do(partial(_keep, service), upload)
+        return await service.storing.do(keep, replace(upload, draft=draft))
     finally:
-        if draft is not None:
-            draft.discard()
+        draft.discard()
 
 
-def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieError]:
-    """Store checked contributions, long ones as blobs, all in one transaction."""
+def _admit(
+    service: Service, uploads: Sequence[Upload]
+) -> list[Contribution | UploadRequirements | CoterieError]:
+    return service.database.query(admit, uploads, service.settings.quota_bytes)
 
-    def keep(db: Transaction) -> tuple[list[Stored | CoterieError], bool]:
+
+def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exception]:
+    """Store contributions, after a check of the short ones in the same thread."""
+    short = [upload for upload in uploads if upload.draft is None]
+    outcomes: dict[Upload, Stored | Exception] = {}
+    for upload, admitted in zip(short, _admit(service, short), strict=True):
+        if isinstance(admitted, CoterieError):
+            outcomes[upload] = admitted
+            continue
+        try:
+            content = upload.content or b""
+            check_body(None, content, upload.digest, admitted, service.blobs.map)
+            if isinstance(admitted, UploadRequirements):
+                service.require_room(upload.size)
+        except Exception as error:  # noqa: BLE001  refuses this one and no other
+            outcomes[upload] = error
+    checked = [upload for upload in uploads if upload not in outcomes]
+    outcomes |= zip(checked, _store(service, checked), strict=True)
+    return [outcomes[upload] for upload in uploads]
+
+
+def _store(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieError]:
+    def work(db: Transaction) -> tuple[list[Stored | CoterieError], bool]:
         claim(db, [upload.digest for upload in uploads if upload.draft])
         return store(db, uploads, service.settings.quota_bytes)
 
-    stored, is_complete = service.database.transact(keep)
+    stored, is_complete = service.database.transact(work)
     if is_complete:
         service.notifier.notify_driver()
     return stored
@@ -271,7 +291,7 @@ def check_body(
     draft: FileDraft | None,
     last: bytes,
     announced: str,
-    requirements: UploadRequirements | None,
+    admission: Contribution | UploadRequirements,
     read: Callable[[str], Buffer],
 ) -> None:
     """Write the last bytes of a draft and check the whole, before anything is stored.
@@ -282,13 +302,11 @@ def check_body(
     if draft is not None:
         draft.write(last)
     check_digest(announced, draft.seal() if draft else sha256(last).hexdigest())
-    if requirements is None:
+    if isinstance(admission, Contribution):
         return
     content = draft.map() if draft else last
     with trim_pages(content):
-        check_contribution(
-            requirements.agreement, read(requirements.task_digest), content
-        )
+        check_contribution(admission.agreement, read(admission.task_digest), content)
     if draft is not None:
         draft.ready()
 

@@ -61,13 +61,13 @@ TaskRequest = tuple[Caller, str]
 """Who asks for a task, and the name of the session."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Upload:
     """A contribution being received; its slot comes from the credential, not the path.
 
     session: the name that its parties use.
     digest, size: the announced SHA-256 (hex) and number of bytes.
-    content: the checked bytes of a short contribution.
+    content: the bytes of a short contribution.
     draft: the checked bytes of a long one.
     """
 

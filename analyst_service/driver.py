@@ -34,7 +34,6 @@ from analyst_service.steps import (
     find_positions,
     follow,
     give_back,
-    has_rounds_to_close,
     has_work,
     renew,
 )
@@ -102,7 +101,7 @@ class Driver:
                 self._renew,
                 self._start_processes,
                 self._start_steps,
-                self._look_around,
+                self._announce_moves,
             ):
                 self._run_part(part)
 
@@ -143,7 +142,10 @@ class Driver:
 
     def _start_steps(self) -> None:
         # read first: on SQLite a write transaction holds up all others
-        while self._free and self._takes_steps and self._read(has_work, self._span):
+        while self._takes_steps and self._read(has_work, self._span):
+            if not self._free:
+                self._write(close_rounds)
+                return
             step = self._write(close_and_take, self._service)
             if step is None:
                 return
@@ -164,30 +166,16 @@ class Driver:
                 self._running.remove(step)
                 step.process.end()
 
-    def _look_around(self) -> None:
-        """Look now and then for moves and deadlines that no notification announces."""
-        now = time.monotonic()
-        if now < self._looked + POLL_SECONDS:
-            return
-        self._looked = now
-        self._announce_moves()
-        self._close_rounds()
-
-    def _close_rounds(self) -> None:
-        """Close rounds while no process is free: taking a step closes them anyway."""
-        if self._free or not self._takes_steps:
-            return
-        if self._read(has_rounds_to_close):
-            self._write(close_rounds)
-
     def _announce_moves(self) -> None:
         """Wake the requests whose session has moved, whichever process moved it.
 
-        One query for all of them: if each request asked, that would be most of the load.
+        One query for all of them, now and then: if each request asked, that would be
+        most of the load.
         """
-        awaited = self._service.notifier.waited_for
-        if not awaited:
+        awaited, now = self._service.notifier.waited_for, time.monotonic()
+        if not awaited or now < self._looked + POLL_SECONDS:
             return
+        self._looked = now
         for session, position in self._read(find_positions, awaited).items():
             self._announce(session, position)
         while len(self._announced) > max(len(awaited), _MOST_ANNOUNCED):

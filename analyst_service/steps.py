@@ -108,11 +108,6 @@ class RoundPosition(NamedTuple):
         }
 
 
-def has_rounds_to_close(db: Transaction) -> bool:
-    """Return whether a session is complete or overdue; takes no lock."""
-    return bool(db.scalar(sa.select(_ANY_IS_DUE), {"now": db.now()}))
-
-
 def has_work(db: Transaction, span: timedelta) -> bool:
     """Return whether there is a round to close or a step to take; takes no lock.
 
@@ -151,11 +146,9 @@ _IS_OVERDUE = sa.and_(
     _SESSIONS.c.deadline <= _NOW,
 )
 _IS_DUE = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
-_ANY_IS_DUE, _ANY_IS_FREE = (
-    sa.exists(sa.select(_SESSIONS.c.id).where(condition))
-    for condition in (_IS_DUE, IS_FREE)
+_HAS_WORK = sa.select(
+    sa.exists(sa.select(_SESSIONS.c.id).where(sa.or_(IS_FREE, _IS_DUE)))
 )
-_HAS_WORK = sa.select(sa.or_(_ANY_IS_FREE, _ANY_IS_DUE))
 _CLOSING = (
     sa.select(Session, _IS_COMPLETE.label("is_complete"))
     .where(_IS_DUE)

@@ -215,7 +215,7 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(session: ByHand) -> N
     assert sum("credentials" in statement for statement in asked) == 1
     both = [arrived(session, slot, session.reply(slot)) for slot in (A, B)]
     asked.clear()
-    assert [is_new for _, is_new in endpoints._keep(service, both)] == [True, True]
+    assert [is_new for _, is_new in endpoints._store(service, both)] == [True, True]
     assert len(asked) <= 8, asked
 
 
