@@ -19,7 +19,6 @@ from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState
-from coterie import Party, Policy
 from party_sdk.application.home import Home
 from party_sdk.tables import open_table
 
@@ -61,12 +60,7 @@ def test_a_table_without_a_required_column_cannot_join(house: House) -> None:
     session = house.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="lacking", dictionary=[SCHEMA]
     )
-    party = Party.join(
-        session.invite()["r1c1"],
-        policy=Policy(accepted_risks=frozenset(session.status().risks), least_known=0),
-        home=house.home / "lacking",
-        analyst=house.api.connect(),
-    )
+    party = house.accept(session, session.invite(), "r1c1")
     with pytest.raises(InvalidData, match="'weight'"):
         party.run(rows(5).rename(columns={"weight": "wieght"}), id_column="patient")
     with pytest.raises(InvalidData, match="age"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, make_circles
+from sklearn.datasets import load_iris, make_blobs, make_circles
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
@@ -27,14 +29,24 @@ from sklearn.utils.estimator_checks import check_estimator
 from support.terminal import coterie
 
 from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.numerics.data_source import MatrixSource, keep_rows
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Field, Schema
 from coterie import (
     CannotCluster,
     FederatedCoClustering,
     FederatedFuzzyCMeans,
+    FederatedGaussianMixture,
     FederatedKMeans,
+    FederatedLatentClass,
     FederatedSpectralClustering,
     Layout,
 )
+from party_sdk.application.outputs import Outputs
+from party_sdk.lab.simulated_session import simulate
+from party_sdk.tables import open_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:Parties with .* columns:UserWarning")
 
@@ -377,3 +389,159 @@ def test_choices_and_switches_of_guards_are_taken() -> None:
 def test_what_cannot_be_meant_is_said_in_a_sentence(estimator: Any, said: str) -> None:
     with pytest.raises(CannotCluster, match=re.escape(said)):
         estimator.set_params(layout="rows").fit(THREE)
+
+
+# Roles of variables
+
+
+ROLE_NAMES = ("a", "b", "c", "d")
+DRAWS = np.random.default_rng(4)
+MIXED = pd.DataFrame(X, columns=list(ROLE_NAMES)).assign(
+    note=[f"remark {n}" for n in range(150)],
+    died=np.where(DRAWS.random(150) < 0.2, np.nan, DRAWS.integers(0, 2, 150)),
+    site=DRAWS.choice(["north", "south"], 150),
+)
+ROLES = Schema(
+    fields=(
+        Field(name="note", type="string", role="leave-out"),
+        Field(name="died", type="boolean", role="describe"),
+        *(Field(name=name) for name in ROLE_NAMES),
+        Field(
+            name="site", type="string", role="describe", categories=("north", "south")
+        ),
+    )
+)
+LLF = LosslessFederated(n_clusters=3)
+
+
+@pytest.mark.parametrize("dealt", [True, False])
+def test_a_simulation_clusters_what_is_clustered(*, dealt: bool) -> None:
+    tables: Any = MIXED if dealt else [MIXED[i::3] for i in range(3)]
+    more: dict[str, Any] = {"layout": (3, 1)} if dealt else {"layout": "rows"}
+    plain = Schema(fields=tuple(Field(name=name) for name in ROLE_NAMES))
+    found, without = (
+        simulate(LLF, tables, dictionary=schema, seed=1, **more)
+        for schema in (ROLES, plain)
+    )
+    assert found.fidelity == 1.0
+    for one, other in zip(found.results, without.results, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        assert one.columns == ROLE_NAMES
+    new = found.results[0].predict(MIXED[list(ROLE_NAMES)])
+    assert len(new.labels) == 150, "new rows need no outcome"
+    centres = found.whole.numbers
+    assert centres.sum() == 4
+
+
+def test_an_estimator_takes_roles() -> None:
+    estimator = FederatedKMeans(
+        n_clusters=3, dictionary=ROLES, layout="rows", random_state=0
+    )
+    estimator.fit([MIXED[i::3] for i in range(3)])
+    assert estimator.fidelity_ > 0.9
+    described = np.isnan(estimator.cluster_centers_).all(axis=0)
+    assert described.sum() == 2, "a centre has no place in what is only described"
+
+
+def test_what_is_left_out_is_not_read() -> None:
+    read = open_table(MIXED, schema=ROLES)
+    assert "note" not in read.columns
+    with pytest.raises(InvalidData, match="leaves out 'note'"):
+        open_table(MIXED, schema=ROLES, columns=["a", "note"])
+    needed = json.loads(ROLES.model_dump_json())
+    needed["fields"][1]["constraints"] = {"required": True}
+    with pytest.raises(InvalidData, match="died: empty"):
+        open_table(MIXED, schema=Schema.model_validate(needed))
+
+
+def test_no_column_group_is_described_alone() -> None:
+    fields = [field for field in ROLES.fields if field.name in {"died", "a", "b"}]
+    with pytest.raises(InvalidParameters, match="no field to cluster"):
+        simulate(
+            LosslessFederated(n_clusters=3),
+            MIXED,
+            dictionary=Schema(fields=tuple(fields)),
+            layout=(1, 3),
+        )
+
+
+# How unsure labels are
+
+
+BLOBS, _ = make_blobs([200, 500, 800], 3, cluster_std=2.5, random_state=1)
+TABLES = [BLOBS[0::3], BLOBS[1::3], BLOBS[2::3]]
+
+
+@pytest.fixture(scope="module")
+def overlapping() -> FederatedKMeans:
+    found = FederatedKMeans(3, protocol="llf", layout="rows", random_state=0)
+    return found.fit(TABLES)
+
+
+def source(rows: Any) -> MatrixSource:
+    return MatrixSource(rows, ["x0", "x1", "x2"])
+
+
+def test_labels_of_k_means_are_unsure_near_the_second_centre(
+    overlapping: FederatedKMeans, tmp_path: Path
+) -> None:
+    result = overlapping.session_.results[0]
+    far = np.sort(overlapping.transform(TABLES[0]), axis=1)
+    unsure = result.uncertainty(source(TABLES[0]))
+    np.testing.assert_allclose(unsure, far[:, 0] / far[:, 1])
+    written = pd.read_csv(result.save(tmp_path / "labels.csv", unsure))
+    np.testing.assert_allclose(written["uncertainty"], unsure)
+    assert "uncertainty" not in pd.read_csv(result.save(tmp_path / "plain.csv"))
+
+
+def test_rows_that_took_no_part_have_none(overlapping: FederatedKMeans) -> None:
+    result = overlapping.session_.results[0]
+    kept = np.arange(10, len(TABLES[0]))
+
+    def select(data: Any, labels: Any) -> Any:
+        return keep_rows(data, kept), labels[kept]
+
+    member: Any = SimpleNamespace(select_clustered=select)
+    outputs = Outputs(details=True)
+    unsure = outputs._uncertainty(member, result, source(TABLES[0]))
+    assert unsure is not None
+    assert np.isnan(unsure[:10]).all()
+    assert not np.isnan(unsure[10:]).any()
+    assert Outputs()._uncertainty(member, result, source(TABLES[0])) is None
+
+
+def test_where_rows_are_distances_of_the_analyst_there_is_none() -> None:
+    found = FederatedKMeans(3, protocol="omnifc", layout="rows", random_state=0)
+    result = found.fit(TABLES).session_.results[0]
+    assert result.uncertainty(source(TABLES[0])) is None
+
+
+def test_a_mixture_is_unsure_by_what_the_largest_membership_leaves() -> None:
+    found = FederatedGaussianMixture(
+        range(2, 4), covariance_type="diag", layout="rows", choose="bic", random_state=0
+    ).fit(TABLES)
+    result = found.session_.results[0]
+    unsure = result.uncertainty(source(TABLES[0]))
+    np.testing.assert_allclose(unsure, 1 - found.memberships_[0].max(axis=1))
+    assert found.bic_ == min(run for run in found.quality_["bic"])
+    shares = np.vstack(found.memberships_).mean(axis=0)
+    np.testing.assert_allclose(found.weights_, shares, atol=0.01)
+    assert found.covariances_.shape == (found.n_clusters_, 3, 3)
+    assert adjusted_rand_score(found.predict(TABLES[0]), found.labels_[0]) == 1
+
+
+def test_latent_classes_take_declared_levels() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=6000)
+    yes = rng.random((6000, 12)) < np.where(y[:, None] == 1, 0.8, 0.2)
+    schema = Schema(
+        fields=tuple(Field(name=f"q{j}", type="boolean") for j in range(12))
+    )
+    tables = [pd.DataFrame(part, columns=schema.names) for part in np.split(yes, 3)]
+    with pytest.raises(CannotCluster, match="a dictionary, which declares the levels"):
+        FederatedLatentClass(2, layout="rows").fit(tables)
+    found = FederatedLatentClass(
+        2, layout="rows", dictionary=schema, preparation=Preparation(), random_state=0
+    ).fit(tables)
+    assert adjusted_rand_score(y, np.concatenate(found.labels_)) > 0.9
+    assert found.fidelity_ == 1

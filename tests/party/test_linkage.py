@@ -18,7 +18,6 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
-from party_sdk.home.policy import Policy
 from party_sdk.party.asker import Asker
 from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import linked_rows, run_report
@@ -59,16 +58,7 @@ class Operators(Asker):
         self.asked: list[Inspection] = []
 
     def party(self, slot: str, **given: Any) -> Party:
-        risks = frozenset(self.session.status().risks)
-        rules = Policy(accepted_risks=risks, least_known=0)
-        return Party.join(
-            self.invitations[slot],
-            policy=given.pop("policy", rules),
-            home=self.house.home_of(slot),
-            entropy=bytes([list(self.invitations).index(slot)]) * 32,
-            analyst=self.house.api.connect(),
-            **given,
-        )
+        return self.house.accept(self.session, self.invitations, slot, **given)
 
     def run(self, **given: Any) -> list[Any]:
         def one(slot: str, rows: MatrixSource) -> Any:

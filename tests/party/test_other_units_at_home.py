@@ -17,7 +17,6 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Layout
 from party_sdk.cli.terminal import asker as confirmation
-from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
 
 rng = np.random.default_rng(3)
@@ -40,7 +39,6 @@ TABLES = [hospital(60), hospital(50), hospital(40, percent=True)]
 def test_only_rows_in_other_units_need_confirmation(house: House) -> None:
     session = house.open("units", LosslessFederated(n_clusters=2), LAYOUT)
     invitations = session.invite()
-    risks = frozenset(session.status().risks)
     asked: dict[str, list[str]] = {slot: [] for slot in invitations}
 
     def joined(slot: str) -> Party:
@@ -48,14 +46,8 @@ def test_only_rows_in_other_units_need_confirmation(house: House) -> None:
             asked[slot].append(found.asks)
             return True
 
-        return Party.join(
-            invitations[slot],
-            policy=Policy(accepted_risks=risks, least_known=0),
-            home=house.home_of(slot),
-            entropy=bytes([list(invitations).index(slot)]) * 32,
-            analyst=house.api.connect(),
-            asker=Mock(is_present=True, approve=approve),
-        )
+        asker = Mock(is_present=True, approve=approve)
+        return house.accept(session, invitations, slot, asker=asker)
 
     parties = {slot: joined(slot) for slot in invitations}
     with ThreadPoolExecutor(3) as pool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +14,21 @@ import numpy as np
 import pytest
 from support.drawn_terms import drawn
 from support.tables import blobs, parties
+from support.terminal import RISK, Terminal, opened
 
-from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.simulation import Session
+from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import Layout, Terms
-from coterie import Policy
+from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
+from party_sdk.home.policy import Policy
+from party_sdk.home.policy_files import policy_file, read_policy, remember
 
 PSI = {"alignment": {"method": "ecdh"}}
 
@@ -168,3 +175,178 @@ def test_after_a_release_without_noise_no_budget_is_left(budgets: Budgets) -> No
     budgets.spend("s", math.inf, total=None)
     with pytest.raises(GuardRefused, match="some of them inf"):
         budgets.spend("t", 0.1, total=1e9)
+
+
+# The policy of a home: what people wrote in it, and what is remembered
+
+
+NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+WHOLE = """
+# what the board has decided
+accepted_risks = ["dummy.by-design"]  # on 3 May
+protocols = ["dummy", "dc"]
+coordinators = ["University"]
+analysts = ["https://analyst.example"]
+minimum_rows = 20
+least_known = 1
+ids_per_row = 3
+intersections_limit = 2
+epsilon_limit = 1.5
+epsilon_total = 4
+largest_weight = 2
+sums_limit = 0.1
+"""
+
+
+def written(home: Path, text: str) -> Policy:
+    policy_file(home).write_text(text)
+    return read_policy(home)
+
+
+def test_every_rule_of_a_policy_can_be_written_down(tmp_path: Path) -> None:
+    policy = written(tmp_path, WHOLE)
+    said = tomllib.loads(WHOLE)
+    assert said.keys() == {field.name for field in fields(Policy)}
+    for name, value in asdict(policy).items():
+        assert value == (
+            frozenset(said[name]) if isinstance(value, frozenset) else said[name]
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("minimum_rows = 2\nminimum_rows = = 3", "line 2"),
+        ("minimum_row = 2", "'minimum_row' is no key of a policy; did you mean 'minimum_rows'"),
+        ("weather = 2", "known: accepted_risks, protocols"),
+        ("minimum_rows = 2.5", "'minimum_rows' must be a whole number, 0 or more"),
+        ("minimum_rows = true", "'minimum_rows' must be a whole number"),
+        ("sums_limit = 1.1", "'sums_limit' must be a share, from 0 to 1"),
+        ("epsilon_total = -1", "'epsilon_total' must be a number, 0 or more"),
+        ('accepted_risks = "all"', "'accepted_risks' must be a list of texts"),
+        ("accepted_risks = [1]", "'accepted_risks' must be a list of texts"),
+        ("consents = [1]", "each of 'consents' must name a 'risk'"),
+        ("[[consents]]\nterms = 'x'", "each of 'consents' must name a 'risk'"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_with_the_line_or_the_key(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(InvalidParameters) as refused:
+        written(tmp_path, text)
+    assert told in refused.value.detail
+    assert refused.value.detail.startswith("policy.toml: ")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    policy_file(tmp_path).write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidParameters, match="no text in UTF-8"):
+        read_policy(tmp_path)
+
+
+def test_what_is_remembered_stands_behind_what_people_wrote(tmp_path: Path) -> None:
+    before = WHOLE.rstrip("\n")
+    policy_file(tmp_path).write_text(before)
+    remember(tmp_path, [RISK, "house.open-slot"], "ab" * 32, NOW)
+    text = policy_file(tmp_path).read_text()
+    assert text.startswith(before)
+    [consent] = tomllib.loads(text)["consents"]
+    assert consent == {
+        "risk": "house.open-slot",
+        "accepted_at": NOW,
+        "terms": "ab" * 32,
+    }
+    assert read_policy(tmp_path).accepted_risks == {RISK, "house.open-slot"}
+    remember(tmp_path, ["house.open-slot"], "cd" * 32, NOW)
+    assert policy_file(tmp_path).read_text() == text, "it is remembered once"
+
+
+def test_parties_of_one_home_remember_at_the_same_time(tmp_path: Path) -> None:
+    codes = [f"house.risk-{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        list(
+            threads.map(lambda code: remember(tmp_path, [code], "ab" * 32, NOW), codes)
+        )
+    assert read_policy(tmp_path).accepted_risks == set(codes)
+
+
+def test_nothing_is_remembered_in_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    policy_file(tmp_path).write_text("consents = []\n")
+    with pytest.raises(InvalidParameters):
+        remember(tmp_path, [RISK], "ab" * 32, NOW)
+    assert policy_file(tmp_path).read_text() == "consents = []\n"
+
+
+COORDINATOR = Institution("University", bytes(32))
+
+
+def weighted(weight: float = 1.0) -> Terms:
+    return drawn(
+        DataCollaboration(n_clusters=2, dimensions="all_but_one"),
+        Layout.lattice(1),
+        dictionary=(numbers(["x", "y"], -9, 9),),
+        preparation=(Preparation(fields=(Treatment(name="x", weight=weight),)),),
+        identities=Identities(coordinator=COORDINATOR.key),
+    )
+
+
+URL = "https://analyst.example"
+
+
+@pytest.mark.parametrize("listed", ["University", COORDINATOR.key])
+def test_a_coordinator_is_listed_by_card_name_or_by_key(listed: str) -> None:
+    known = {"University": COORDINATOR.key}
+    Policy(coordinators=frozenset({listed})).check_inviter(URL, COORDINATOR.key, known)
+    Policy().check_inviter(URL, COORDINATOR.key, {})
+    for others in (frozenset({"Clinic"}), frozenset[str]()):
+        with pytest.raises(GuardRefused, match="'coordinators'"):
+            Policy(coordinators=others).check_inviter(URL, COORDINATOR.key, known)
+
+
+@pytest.mark.parametrize("listed", [URL, "HTTPS://Analyst.example:443/"])
+def test_an_analyst_is_listed_by_its_address(listed: str) -> None:
+    policy = Policy(analysts=frozenset({listed}))
+    policy.check_inviter(URL, COORDINATOR.key, {})
+    for other in ("https://analyst.example:8443", "http://analyst.example"):
+        with pytest.raises(GuardRefused, match="'analysts'"):
+            policy.check_inviter(other, COORDINATOR.key, {})
+
+
+def test_a_name_that_nobody_vouches_for_does_not_count() -> None:
+    with pytest.raises(GuardRefused, match="once its card is trusted"):
+        Policy(coordinators=frozenset({"University"})).check_inviter(
+            URL, COORDINATOR.key, {}
+        )
+
+
+def test_a_weight_above_the_largest_is_refused() -> None:
+    accepted = frozenset(weighted().risks)
+    policy = Policy(accepted_risks=accepted, largest_weight=3)
+    policy.check_terms(weighted(3))
+    with pytest.raises(
+        GuardRefused, match=r"'x' the weight 3\.5.*; 'largest_weight' is 3"
+    ):
+        policy.check_terms(weighted(3.5))
+    policy.check_terms(weighted(0.4))
+    with pytest.raises(GuardRefused, match=r"'y' the weight 1, and another field 0\.2"):
+        policy.check_terms(weighted(0.2))
+
+
+def test_options_extend_the_policy_of_a_home(online: Terminal, rows: Path) -> None:
+    _, invitation = opened(online)
+    home = Path(online.environment["COTERIE_HOME"])
+    policy_file(home).write_text(f'accepted_risks = ["{RISK}"]\nminimum_rows = 13\n')
+    refused = online("party", "run", invitation, expect=3)
+    assert "(house.open-slot)" in refused.stderr
+    accepted = f'accepted_risks = ["{RISK}", "house.open-slot"]\n'
+    policy_file(home).write_text(f"{accepted}minimum_rows = 13\nleast_known = 0\n")
+    online("party", "run", invitation)
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
+    assert "'minimum_rows' is 13" in online(*run, expect=3).stderr
+    assert "12 labels" in online(*run, "--guard", "minimum_rows=12").stdout
+
+    _, other = opened(online)
+    online("party", "run", other)
+    policy_file(home).write_text('coordinators = ["University"]\n')
+    _, third = opened(online)
+    assert "'coordinators'" in online("party", "run", third, expect=3).stderr

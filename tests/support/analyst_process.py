@@ -31,6 +31,7 @@ from clustering_protocols.terms.terms import Deadlines, Layout
 from coterie import Coordinator, Party, Policy, Result
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.coordinator.session import CoordinatedSession
+from party_sdk.party.asker import Asker
 from support.databases import write_current_file
 from support.warm import Warm, stock
 
@@ -203,6 +204,9 @@ class House:
         invitations: Mapping[str, str],
         slot: str,
         http: httpx.Client | None = None,
+        *,
+        asker: Asker | None = None,
+        choices: Mapping[str, Any] | None = None,
         **rules: Any,
     ) -> Party:
         """Let a party accept a session's risks, with rules of its own."""
@@ -213,6 +217,8 @@ class House:
             home=self.home_of(slot),
             entropy=self._entropy(slot, list(invitations).index(slot)),
             analyst=self.api.connect(http),
+            asker=asker,
+            choices=choices,
         )
 
     def run(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import httpx
+from lxml import html
 
 FORM = "application/x-www-form-urlencoded"
+MOST_WORDS = 700
+"""Of the page to sign."""
 
 
 def tree(response: httpx.Response) -> ElementTree.Element:
@@ -18,3 +21,9 @@ def tree(response: httpx.Response) -> ElementTree.Element:
 
 def texts(response: httpx.Response) -> str:
     return " ".join(tree(response).itertext())
+
+
+def page_to_sign(sheet: str) -> str:
+    """Return the text of the page that is signed, from a sheet with its annex."""
+    parts = html.fromstring(sheet).xpath("//header|//section[@class='one-page']")
+    return " ".join(" ".join(part.itertext()) for part in parts)

@@ -7,20 +7,24 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from lxml.html import fromstring
 from markupsafe import Markup
 from support import page_models
+from support.browsing import MOST_WORDS, page_to_sign
 from support.examples import dealt
 
 from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.engine.stages import load
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.agreements import read_agreement
-from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.schema import Schema
-from clustering_protocols.terms.sections import Evaluation
+from clustering_protocols.terms.sections import Evaluation, Retention
 from clustering_protocols.terms.session_risks import sentences_of
-from clustering_protocols.terms.terms import Terms, read_terms
-from coterie_pages.pages import page
+from clustering_protocols.terms.terms import About, Layout, Terms, read_terms
+from coterie_pages.models import TermsSheet
+from coterie_pages.pages import assessment, page
 from coterie_pages.terminal_text import page_lines
 from coterie_pages.views import terms_sheet
 from coterie_pages.views.terms_sheet import consent_digest, sheet_of
@@ -85,6 +89,74 @@ def test_a_sheet_shows_every_risk_and_the_digest_of_the_terms(
         assert risk.remedy in annex
     assert sheet.digest in annex
     assert sheet.consent in shown
+
+
+ABOUT = About(
+    title="Subtypes of diabetes over three hospitals",
+    purpose="Find subtypes of type 2 diabetes and compare how patients fare.",
+    legal_basis="Cooperation contract of 3 March, ethics vote 24-118.",
+    roles="The hospitals are joint controllers; the institute is processor.",
+    contact="Study office, +49 30 1234.",
+)
+
+
+def told_sheet(example: Example[Any], about: About = ABOUT) -> TermsSheet:
+    """The sheet of the first party, of terms that say what they are for."""
+    update = {"about": about, "retention": Retention(session=30 * 86_400)}
+    terms = agreed(example)[2].model_copy(update=update)
+    return sheet_of(canonical_json(terms), terms, {}, slot=terms.layout.names[0])
+
+
+@pytest.mark.parametrize("example", list(examples()))
+def test_the_page_to_sign_has_at_most_700_words_and_each_risk_once(
+    example: Example[Any],
+) -> None:
+    sheet = told_sheet(example)
+    html = page(sheet)
+    signed = page_to_sign(html)
+    assert len(signed.split()) <= MOST_WORDS
+    for said in (ABOUT.purpose, ABOUT.legal_basis, ABOUT.roles, ABOUT.contact):
+        assert said in signed
+    assert "within 30 days of the end" in signed
+    known = catalogue.protocol(catalogue.name_of(example.params))
+    assert known.personal_data(example.layout) in signed
+    assert sheet.consent in signed
+    whole = " ".join(" ".join(fromstring(html).itertext()).split())
+    for risk in sheet.risks:
+        assert risk.sentence in signed
+        assert whole.count(risk.sentence) == 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "said", "unsaid"),
+    [
+        (Layout.lattice(3), "centroids of every round", "distance"),
+        (Layout.lattice(1, 3), "secret order", "sums over several people"),
+    ],
+    ids=["rows", "columns"],
+)
+def test_the_page_to_sign_tells_of_no_other_split(
+    layout: Layout, said: str, unsaid: str
+) -> None:
+    params = LosslessFederated(n_clusters=3)
+    request = session_terms.build_request(params, layout, seed=1, about=ABOUT)
+    text = session_terms.draw_up("study", request)
+    shown = page_to_sign(page(sheet_of(text, read_terms(text), {})))
+    assert said in shown
+    assert unsaid not in shown
+    assert not re.search(r"split (rows|columns)", shown, re.IGNORECASE)
+
+
+def test_an_assessment_holds_all_risks_and_no_tag() -> None:
+    [example, *_] = catalogue.protocol("llf").reference().examples()
+    sheet = told_sheet(example, ABOUT.model_copy(update={"purpose": "<b>a | b</b>"}))
+    made = assessment(sheet)
+    assert "&lt;b>a \\| b&lt;/b>" in made
+    for risk in sheet.risks:
+        assert risk.sentence in made
+        assert risk.code in made
+    assert "[likelihood" not in made
+    assert "[low, medium, high]" in made
 
 
 def test_a_sheet_has_another_digest_where_terms_or_risks_differ(

@@ -12,16 +12,12 @@ import pytest
 from playwright.sync_api import Browser
 from sklearn.metrics import adjusted_rand_score
 from support.analyst_process import Analyst
+from support.browsing import MOST_WORDS, page_to_sign
 from support.desks import DeskProcess
 
 from coterie import Party
 from tests.system.pages.looking import looking
-from tests.system.pages.printing import (
-    MOST_PAGES,
-    MOST_WORDS,
-    count_pages,
-    page_to_sign,
-)
+from tests.system.pages.printing import MOST_PAGES, count_pages
 from tests.system.pages.whole_path import (
     AtCoordinator,
     AtParty,

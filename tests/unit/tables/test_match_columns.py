@@ -25,6 +25,13 @@ TEXT = (
 )
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    table = tmp_path / "t.csv"
+    table.write_text(TEXT)
+    return table
+
+
 def opened(path: Path, **more: object) -> Table:
     found = open_table(path, match_columns=COLUMNS, **more)  # type: ignore[arg-type]
     assert isinstance(found, Table)
@@ -35,9 +42,7 @@ def ids_of(table: Table) -> list[list[str]]:
     return [json.loads(name) for name in table.ids or ()]
 
 
-def test_rows_may_lack_cells_of_match_keys(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(TEXT)
+def test_rows_may_lack_cells_of_match_keys(path: Path) -> None:
     with pytest.raises(InvalidData, match="no id"):
         open_table(path, id_column=COLUMNS)
     table = opened(path)
@@ -46,32 +51,25 @@ def test_rows_may_lack_cells_of_match_keys(tmp_path: Path) -> None:
     assert ids_of(table) == [["ada", "1970-01-31"], ["", "1971-01-31"], ["bob", "k.A."]]
 
 
-def test_codes_of_no_value_are_no_value_of_a_key(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(TEXT)
+def test_codes_of_no_value_are_no_value_of_a_key(path: Path) -> None:
     table = opened(path, dialect=["missing=k.A."])
     assert ids_of(table)[2] == ["bob", ""]
 
 
-def test_a_column_of_a_key_can_be_clustered_too(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(TEXT)
+def test_a_column_of_a_key_can_be_clustered_too(path: Path) -> None:
     table = open_table(path, match_columns=("name", "age"), columns=["age", "crp"])
     assert isinstance(table, Table)
     assert ids_of(table)[0] == ["ada", "50"]
     assert matrix(table).tolist() == [[50, 1.5], [51, 2.5], [52, 3.5]]
 
 
-def test_own_ids_beside_match_keys_are_not_clustered(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(TEXT)
+def test_own_ids_beside_match_keys_are_not_clustered(path: Path) -> None:
     table = opened(path, id_column="age")
     assert table.columns == ("crp",)
     assert table.naming == COLUMNS
 
 
-def test_a_mapping_renames_and_mends_columns_of_keys(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
+def test_a_mapping_renames_and_mends_columns_of_keys(path: Path) -> None:
     path.write_text(TEXT.replace("name", "Name").replace("birth", "Geboren"))
     mapping = TableMapping.model_validate(
         {
@@ -86,16 +84,13 @@ def test_a_mapping_renames_and_mends_columns_of_keys(tmp_path: Path) -> None:
     assert ids_of(table)[2] == ["robert", ""]
 
 
-def test_a_table_without_a_column_of_a_key_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
+def test_a_table_without_a_column_of_a_key_is_refused(path: Path) -> None:
     path.write_text(TEXT.replace("birth", "born"))
     with pytest.raises(InvalidData, match="no column 'birth'"):
         opened(path)
 
 
-def test_unlinked_rows_are_told_by_line_and_lacking_keys(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(TEXT)
+def test_unlinked_rows_are_told_by_line_and_lacking_keys(path: Path) -> None:
     alignment = Alignment(method="ecdh", match_keys=("name + birth | date", "birth"))
     params = ProductQuantisation(n_clusters=2, alignment=alignment)
     found = unlinked_rows(params, opened(path), np.array([0, -1, -1]))
