@@ -23,7 +23,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.analyst_client.requests import contribution_headers
 from party_sdk.cli import main
 from tests.service.raw_requests import start
-from tests.service.samples import LAYOUT, PARTS, A, B, StartApi, problem_of
+from tests.service.samples import PARTS, A, B, StartApi, problem_of
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -243,18 +243,6 @@ def test_an_administrator_tells_sessions_of_one_id_apart(api: Api) -> None:
         assert api.send("GET", f"/v1/sessions/{second}", caller).status_code == 404
     terms = {**one.terms, "about": {"title": "of an administrator"}}
     assert api.send("PUT", one.path, key, json=terms).status_code == 409
-
-
-def test_a_party_sees_its_own_task_and_its_own_result_only(api: Api) -> None:
-    session = api.open(Dummy(n_clusters=3), PARTS).join()
-    tasks = {slot: session.task(slot).content for slot in LAYOUT.names}
-    assert tasks[A] != tasks[B]
-    session.finish()
-    path = f"{session.path}/result"
-    found = {slot: api.send("GET", path, session.tokens[slot]) for slot in (A, B)}
-    summary = api.send("GET", path, session.key)
-    assert [r.status_code for r in (*found.values(), summary)] == [200] * 3
-    assert len({found[A].content, found[B].content, summary.content}) == 3
 
 
 def test_a_key_is_shown_as_a_bearer_and_refused_to_the_second_of_its_end(

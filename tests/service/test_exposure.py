@@ -6,7 +6,6 @@ import base64
 import json
 import struct
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +28,12 @@ from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import invitations
 from party_sdk.party.party_session import PartySession
-from tests.service.samples import PARTS, A, B
+from tests.service.samples import PARTS, A
 
 if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
+    from support.in_process import Api
 
 VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
-HERE = "/v1/sessions/{session_id}"
-ANSWER = f"{HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution"
 
 
 class World:
@@ -92,114 +89,6 @@ def test_no_verb_is_open_that_is_not_documented(world: World) -> None:
 
 
 # Fields
-
-PROBLEM = {"type", "title", "status", "detail", "remedy", "request_id"}
-SESSION = {
-    *("id", "title", "protocol", "state", "reason", "detail", "round", "attempt"),
-    *("stage", "stage_index", "n_stages", "slots", "waiting_since", "deadline"),
-    *("created_at", "risks", "terms_digest", "progress", "runs", "profiles"),
-    "short_of_room",
-    *("runs.n_clusters", "runs.figures", "runs.figures.*", "runs.chosen"),
-    *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
-    *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
-    *("slots.stopped", "slots.read_at"),
-}
-LINE = {
-    *("id", "title", "state", "round", "created_at", "protocol", "owner", "reason"),
-    *("awaited", "waiting_since", "deadline"),
-}
-RECEIPT = {
-    *("session", "slot", "round", "attempt", "digest", "size", "received_at"),
-    *("sequence", "entry", "signature"),
-}
-FIELDS: dict[str, set[str]] = {
-    "GET /healthz": {"status"},
-    "GET /readyz": {"status"},
-    "GET /v1/identity": {"key"},
-    "POST /v1/join": {"session", "slot", "token"},
-    "POST /v1/join/preview": {
-        *("session", "slot", "state", "terms", "risks", "risks.*", "joins")
-    },
-    "GET /v1/sessions": {"sessions", "next", *(f"sessions.{name}" for name in LINE)},
-    f"PUT {HERE}": SESSION,
-    f"GET {HERE}": SESSION,
-    f"POST {HERE}/cancel": SESSION,
-    f"POST {HERE}/invitations": {"codes", "codes.*"},
-    f"GET {HERE}/audit": {"lines", "next", "signature"},
-    f"GET {HERE}/profiles": {"profiles"},
-    f"POST {HERE}/receivers": {"id"},
-    f"GET {HERE}/receivers": {
-        *("offered", "receivers", "receivers.id", "receivers.address"),
-        *("receivers.created_at", "receivers.sent", "receivers.given_up"),
-        *("receivers.retrying", "receivers.failure"),
-    },
-    f"PUT {ANSWER}": RECEIPT,
-}
-BY_NAME = {"risks", "codes"}
-
-
-def fields(value: Any, prefix: str = "", *, named: bool = False) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            path = f"{prefix}{'*' if named else name}"
-            yield path
-            yield from fields(item, f"{path}.", named=name in BY_NAME)
-    elif isinstance(value, list):
-        for item in value:
-            yield from fields(item, prefix)
-
-
-@pytest.mark.threat(31)
-def test_no_answer_holds_a_field_that_is_not_listed(
-    start_api: Callable[..., AbstractContextManager[Api]],
-) -> None:
-    with start_api(smtp_server="smtp://127.0.0.1", smtp_from="a@b.example") as api:
-        _check_fields(World(api))
-
-
-def _check_fields(world: World) -> None:
-    session, api = world.session, world.api
-    told = {"address": "a@b.example"}
-    receivers = f"{session.path}/receivers"
-    invited = api.open(Dummy(), PARTS)
-    content = session.reply(A)
-    upload = session.put(A, content)
-    seen: dict[str, list[httpx.Response]] = {
-        f"POST {HERE}/receivers": [api.send("POST", receivers, session.key, json=told)],
-        "POST /v1/join": [invited.try_join(A)],
-        "POST /v1/join/preview": [
-            api.send("POST", "/v1/join/preview", json={"code": invited.codes[B]})
-        ],
-        f"PUT {HERE}": [api.send("PUT", session.path, session.key, json=session.terms)],
-        f"PUT {ANSWER}": [upload],
-        f"POST {HERE}/invitations": [
-            api.send("POST", f"{invited.path}/invitations", invited.key, json={})
-        ],
-        f"POST {HERE}/cancel": [
-            api.send("POST", f"{invited.path}/cancel", invited.key)
-        ],
-    }
-    for verb, path in documented(api):
-        operation = f"{verb} {path}"
-        if verb == "GET":
-            asked = [world.ask(verb, path, caller) for caller in world.callers]
-            seen.setdefault(operation, []).extend(asked)
-    for operation, responses in seen.items():
-        for response in responses:
-            kind = response.headers.get("content-type", "")
-            if kind == "application/problem+json":
-                assert set(response.json()) <= PROBLEM | {"state", "reason"}
-            elif kind == "application/json" and operation in FIELDS:
-                assert response.is_success
-                assert set(fields(response.json())) <= FIELDS[operation], operation
-            else:  # the agreement, the catalogue, arrays and figures are no records
-                assert operation not in FIELDS or response.status_code == 204
-    ours = {"GET /v1/protocols", f"GET {HERE}/agreement", "GET /metrics"}
-    assert seen.keys() - FIELDS.keys() <= ours | {
-        "GET /v1/protocols/{name}/messages",
-        f"GET {HERE}/task",
-        f"GET {HERE}/result",
-    }
 
 
 @pytest.mark.threat(30)
@@ -432,20 +321,3 @@ def test_the_search_finds_what_is_there() -> None:
     for slot in parts.layout.names:
         assert struct.pack("<d", CANARY) in matrix(parts.data[slot]).tobytes()
         assert any("canary" in name for name in parts.data[slot].ids or ())
-
-
-@pytest.mark.threat(40)
-def test_after_its_deadline_or_end_a_session_takes_nothing(api: Api) -> None:
-    for end in ("deadline", "cancel"):
-        session: ByHand = api.open(Dummy(), PARTS, deadlines={"round": 60}).join()
-        content = session.reply(A)
-        if end == "deadline":
-            api.clock.forward(61)
-            api.turn()
-        else:
-            api.send("POST", f"{session.path}/cancel", session.key)
-        before = api.stored()
-        refusal = session.put(A, content)
-        assert refusal.status_code == 410
-        assert refusal.json()["reason"] in {"deadline-passed", "cancelled"}
-        assert api.stored() == before

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
@@ -27,7 +27,7 @@ from support.repeats import thorough
 
 from analyst_service import models, steps, worker
 from analyst_service.blobs import BlobPlace, FileBlobStore
-from analyst_service.database import Database, SystemClock
+from analyst_service.database import Database
 from analyst_service.driver import RETRY_SECONDS, Driver
 from analyst_service.models import Session, Task
 from analyst_service.process_context import LEASE_SECONDS
@@ -46,7 +46,7 @@ from clustering_protocols.common.errors import StorageFull
 from clustering_protocols.engine import Opened
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from tests.service.drivers import drive, race
+from tests.service.drivers import race
 from tests.service.samples import LAYOUT, PARTS, StartApi
 
 if TYPE_CHECKING:
@@ -404,80 +404,6 @@ def test_of_processes_that_race_for_a_step_one_wins_each_time(each_api: Api) -> 
             assert wins.get(timeout=60)
             assert wins.empty(), turn
             assert (row_of(session).state, row_of(session).round) == ("collecting", 1)
-
-
-class DriverProcess:
-    def __init__(self, settings: Settings, *, held: bool) -> None:
-        self.heard, told = FORKS.Pipe(duplex=False)
-        go, self.go = FORKS.Pipe(duplex=False)
-        self.process = FORKS.Process(
-            target=drive, args=(settings, told, go), kwargs={"held": held}
-        )
-        self.process.start()
-        assert self.hears() == "drives"
-
-    def hears(self) -> str:
-        assert self.heard.poll(60)
-        return str(self.heard.recv())
-
-    def signal(self, which: signal.Signals) -> None:
-        os.kill(self.process.pid or 0, which)
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.join()
-
-
-@pytest.fixture
-def start_driver(each_api: Api) -> Iterator[Callable[..., DriverProcess]]:
-    each_api.clock.time = SystemClock().now()
-    settings = each_api.service.settings
-    with ExitStack() as started:
-
-        def start(*, held: bool = False) -> DriverProcess:
-            driver = DriverProcess(settings, held=held)
-            started.callback(driver.end)
-            return driver
-
-        yield start
-
-
-StartDriver = Callable[..., DriverProcess]
-
-
-@pytest.mark.threat(54)
-def test_a_driver_that_slept_through_its_lease_stores_nothing(
-    each_api: Api, start_driver: StartDriver
-) -> None:
-    session = stepping(each_api)
-    sleeper = start_driver(held=True)
-    assert sleeper.hears() == "has stepped"
-    sleeper.signal(signal.SIGSTOP)
-    quick = start_driver()
-    wait_for(lambda: session.status["state"] == "collecting")
-    quick.end()
-    stored = each_api.stored()
-    sleeper.go.send("continue")
-    sleeper.signal(signal.SIGCONT)
-    other = stepping(each_api)
-    assert sleeper.hears() == "has stepped", "it has been refused, and continues"
-    mine = [row for row in each_api.stored()[0]["tasks"] if session.id in row]
-    assert mine == [row for row in stored[0]["tasks"] if session.id in row]
-    assert (row_of(session).round, row_of(other).state) == (1, "stepping")
-
-
-@pytest.mark.threat(52)
-def test_a_driver_that_is_killed_is_followed_by_another(
-    each_api: Api, start_driver: StartDriver
-) -> None:
-    session = stepping(each_api)
-    killed = start_driver(held=True)
-    assert killed.hears() == "has stepped"
-    killed.end()
-    assert session.status["state"] == "stepping"
-    start_driver()
-    wait_for(lambda: session.status["state"] == "collecting")
-    assert row_of(session).step_attempts == 0
 
 
 # Leases by hand

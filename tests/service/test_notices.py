@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import signal
 import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -16,23 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
-from support.analyst_process import Analyst, free_port, wait_for
+from support.analyst_process import free_port
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, ByHand, in_process
 from support.tls import certificate
 
 from analyst_service.credentials import revoke
-from analyst_service.database import Database, SystemClock
 from analyst_service.models import Notice, Receiver, Session
 from analyst_service.notices import RETRIES, Notification, Sender, letter
 from analyst_service.outbox import GRACE, NoticeEvent
 from analyst_service.retention import Sweeper
-from analyst_service.settings import Settings, is_mail_address
+from analyst_service.settings import is_mail_address
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 from tests.service.samples import PARTS, A, B, StartApi
 
 DAY = 86_400
@@ -446,50 +442,6 @@ def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
     told = Notification(notice, receiver, session, [])
     with pytest.raises(ValueError, match="linefeed"):
         letter(told, FROM, api.clock.now())
-
-
-def let_all_be_due(analyst: Analyst) -> None:
-    """Write down that the time to try again has come, instead of waiting for it."""
-    url = analyst.environment["COTERIE_DATABASE_URL"]
-    settings = Settings(data_dir=analyst.data_dir, database_url=url)
-    with closing(Database(settings.database)) as database:
-        now = SystemClock().now()
-        with database.write() as transaction:
-            transaction.execute(sa.update(Notice).values(due_at=now))
-
-
-@pytest.mark.threat(125)
-@pytest.mark.postgres
-@pytest.mark.parametrize("database_kind", ["postgresql"], indirect=True)
-def test_a_killed_analyst_loses_no_notice_and_two_send_once(
-    database_kind: str, databases: Any, tmp_path: Path, home: Path, mails: Mailbox
-) -> None:
-    environment = {
-        f"COTERIE_{name.upper()}": text for name, text in mails.settings.items()
-    }
-    with (
-        databases.current(database_kind, tmp_path) as url,
-        Analyst(tmp_path / "data", url, environment) as first,
-        first.coordinator(home) as coordinator,
-    ):
-        session = coordinator.create_session(
-            "notices", Dummy(), Layout.lattice(2), session_id="s-notices"
-        )
-        session.receivers.add("desk@ward.example")
-        wait_for(lambda: len(mails.got) == 1)
-        mails.refusal = "450 later"
-        session.cancel()
-        wait_for(lambda: session.receivers.list().receivers[0].retrying == 1)
-        first.kill(signal.SIGKILL)
-        mails.refusal = ""
-        let_all_be_due(first)
-        first.start()
-        with Analyst(tmp_path / "data", url, environment) as second:
-            wait_for(lambda: len(mails.got) >= 2)
-            assert second.url != first.url
-            wait_for(lambda: session.receivers.list().receivers[0].sent == 2)
-            assert session.receivers.list().receivers[0].retrying == 0
-    assert mails.events() == ["added", "ended"]
 
 
 @pytest.mark.threat(125)

@@ -42,6 +42,7 @@ def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
+@pytest.mark.threat(31)
 def test_the_document_that_is_served_is_the_one_that_is_written_down(
     file_api: Api, document: dict[str, Any]
 ) -> None:

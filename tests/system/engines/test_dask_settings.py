@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from pydantic import ValidationError
 
 from analyst_service import settings as engine_settings
-from analyst_service.blobs import BlobPlace
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.settings import Settings
-from clustering_protocols.numerics.blocks import LocalEngine
 
 
 def test_a_missing_dask_is_said_with_how_to_install_it(
@@ -41,15 +35,3 @@ def test_a_scheduler_is_reached_by_tls_unless_it_is_local() -> None:
     ):
         with pytest.raises(ValidationError, match=r"tcp\+plain://127.0.0.1:8786 works"):
             Settings(engine=refused)
-
-
-def test_a_step_that_asks_for_no_dask_imports_none(tmp_path: Path) -> None:
-    assert isinstance(EngineChoice().open(BlobPlace(folder=tmp_path), {}), LocalEngine)
-    words = (
-        "import sys; import analyst_service.worker, analyst_service.settings;"
-        "print({'dask', 'distributed'} & {name.partition('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", words], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "set()"

@@ -22,10 +22,7 @@ from support.analyst_process import Analyst, Crowd
 from support.repeats import only_in
 
 from clustering_protocols import simulation
-from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms.terms import Layout
 
 ROOT = Path(__file__).parents[3]
@@ -164,23 +161,14 @@ def test_a_command_of_a_party_says_what_is_missing(image: Image) -> None:
 X = np.random.default_rng(3).normal(size=(60, 6)) + np.repeat(
     np.eye(3, 6) * 9, 20, axis=0
 )
-SESSIONS: dict[str, tuple[Params, Layout]] = {
-    "dc": (
-        DataCollaboration(n_clusters=3, dimensions="all_but_one"),
-        Layout.lattice(2, 2),
-    ),
-    "llf": (LosslessFederated(n_clusters=3), Layout.lattice(3)),
-    "omnifc": (OmniFC(n_clusters=3), Layout.lattice(3)),
-}
 
 
-@pytest.mark.parametrize("name", SESSIONS)
 def test_it_takes_a_session_to_the_labels_of_the_simulation(
-    analyst: Analyst, home: Path, session_id: str, name: str
+    analyst: Analyst, home: Path, session_id: str
 ) -> None:
-    params, layout = SESSIONS[name]
-    parts = simulation.split(X, layout, seed=1)
-    crowd = Crowd(analyst, home, params, layout, parts.data, session=session_id)
+    params = DataCollaboration(n_clusters=3, dimensions="all_but_one")
+    parts = simulation.split(X, Layout.lattice(2, 2), seed=1)
+    crowd = Crowd(analyst, home, params, parts.layout, parts.data, session=session_id)
     crowd.start()
     assert crowd.labels() == crowd.expected()
     crowd.close()

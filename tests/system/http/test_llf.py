@@ -12,7 +12,6 @@ from sklearn.datasets import load_iris
 from support.analyst_process import Analyst, Crowd, wait_for
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import CoterieError, DeadlinePassed
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Deadlines, Layout
 from party_sdk.party.asker import Asker
@@ -73,14 +72,6 @@ def ended_without_one(
         yield crowd
 
 
-def test_a_killed_party_costs_the_others_one_deadline(ended_without_one: Crowd) -> None:
-    crowd = ended_without_one
-    found = crowd.labels()
-    assert set(found) == {"r1c1", "r2c1", "r4c1"}
-    centroids = [crowd.results[slot].centroids for slot in found]
-    assert all(np.array_equal(centroids[0], other) for other in centroids[1:])
-
-
 def test_a_straggler_continues_to_the_same_centroids(gather: Gather) -> None:
     params = LosslessFederated(n_clusters=3, quorum=3, tol=0)
     crowd = gather(params, ROWS, deadlines=SHORT)
@@ -105,14 +96,3 @@ def test_a_party_that_comes_after_the_end_labels_its_rows(
     assert np.array_equal(late.centroids, crowd.results["r1c1"].centroids)
     assert len(late.labels) == crowd.data["r3c1"].n_rows
     assert np.array_equal(late.cluster_sizes, crowd.results["r1c1"].cluster_sizes)
-
-
-def test_without_a_quorum_the_session_ends_and_says_why(gather: Gather) -> None:
-    params = LosslessFederated(n_clusters=3, tol=0)
-    crowd = gather(params, ROWS, deadlines=SHORT)
-    crowd.start("r1c1", "r2c1", "r4c1")
-    leave_in_the_updates(crowd, "r3c1")
-    with pytest.raises(DeadlinePassed):
-        crowd.join()
-    assert all(isinstance(error, CoterieError) for error in crowd.errors.values())
-    assert crowd.session.status().reason == "deadline-passed"

@@ -27,18 +27,9 @@ def never(method: str, path: str) -> bool:
     return False
 
 
-def is_stop(method: str, path: str) -> bool:
-    return method == "POST" and path.endswith("/stopped")
-
-
 @contextmanager
-def between(
-    url: str, change: Change = leave, cut: Cut = never, hide: Cut = never
-) -> Iterator[str]:
-    """Yield the address of what stands between parties and an analyst.
-
-    hide: what the analyst never gets, and its sender takes for done.
-    """
+def between(url: str, change: Change = leave, cut: Cut = never) -> Iterator[str]:
+    """Yield the address of what stands between parties and an analyst."""
     upstream = httpx.Client(base_url=url, timeout=120)
 
     class Handler(BaseHTTPRequestHandler):
@@ -47,10 +38,6 @@ def between(
         def _pass_on(self) -> None:
             size = int(self.headers.get("Content-Length", 0))
             content = self.rfile.read(size)
-            if hide(self.command, self.path):
-                self.send_response(httpx.codes.NO_CONTENT)
-                self.end_headers()
-                return
             asked = {k: v for k, v in self.headers.items() if k.lower() != "host"}
             answer = upstream.request(
                 self.command, self.path, headers=asked, content=content

@@ -5,24 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.analyst_process import Crowd
 
-from clustering_protocols.common.errors import PartyStopped
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import CoterieError, PartyStopped
 from clustering_protocols.protocols.llf.params import LosslessFederated
+from clustering_protocols.records import codec
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SessionState, StopReason
+from coterie import Party, Policy
+from party_sdk.analyst_client.http_analyst import connect
 from tests.system.interop.proxy import between
 from tests.system.interop.sessions import start_with_entropy
-from tests.system.interop.test_lies import FOREIGN, HOMELY, HONEST, LIES, PARTS, join
+
+LAYOUT = Layout.lattice(3)
+HONEST, FOREIGN, HOMELY = LAYOUT.names
+PARTS = simulation.split(np.random.default_rng(0).normal(size=(60, 2)), LAYOUT, seed=1)
+
+
+def spoil_envelope(path: str, body: bytes) -> bytes:
+    """Return the answer of an analyst with one bit of an envelope changed."""
+    del path
+    try:
+        header, arrays = codec.decode(body)
+    except CoterieError:
+        return body
+    if "envelope.0" not in arrays:
+        return body
+    spoilt = arrays["envelope.0"].copy()
+    spoilt[-1] ^= 1
+    return codec.encode(header, {**arrays, "envelope.0": spoilt})
+
+
+def join(crowd: Crowd, slot: str, url: str) -> Party:
+    accepted = frozenset(crowd.session.status().risks)
+    return Party.join(
+        crowd.invitations[slot],
+        policy=Policy(accepted_risks=accepted, least_known=0, minimum_rows=1),
+        home=crowd.home_of(slot),
+        entropy=crowd.keys[slot],
+        analyst=connect(url, patience=120),
+    )
 
 
 def test_a_refusal_in_typescript_ends_the_session_of_all(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
     crowd = gather(LosslessFederated(n_clusters=2), PARTS)
-    change, problem = LIES["envelope"]
     crowd.start(HONEST)
-    with between(crowd.analyst.url, change) as url:
+    with between(crowd.analyst.url, spoil_envelope) as url:
         foreign = start_with_entropy(crowd, tmp_path, FOREIGN, at=url)
         with (
             join(crowd, HOMELY, crowd.analyst.url) as party,
@@ -30,7 +63,7 @@ def test_a_refusal_in_typescript_ends_the_session_of_all(
         ):
             party.run(crowd.data[HOMELY])
         _, said = foreign.communicate(timeout=120)
-        assert said.splitlines()[-1].partition(":")[0] == problem
+        assert said.splitlines()[-1].partition(":")[0] == "envelope-refused"
         status = crowd.session.status()
         [stopped] = [slot for slot in status.slots if slot.stopped]
         assert (stopped.name, stopped.stopped) == (FOREIGN, StopReason.REFUSED)
@@ -47,11 +80,10 @@ def test_a_party_in_typescript_reads_who_stopped_and_why(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
     crowd = gather(LosslessFederated(n_clusters=2), PARTS)
-    change, _ = LIES["envelope"]
     crowd.start(HONEST)
     foreign = start_with_entropy(crowd, tmp_path, FOREIGN)
     with (
-        between(crowd.analyst.url, change) as url,
+        between(crowd.analyst.url, spoil_envelope) as url,
         join(crowd, HOMELY, url) as party,
         pytest.raises(Exception, match="envelope"),
     ):

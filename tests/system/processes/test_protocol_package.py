@@ -11,14 +11,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import pytest
 from support.analyst_process import Analyst
 from support.protocol_wheels import install, write_metadata, write_project
-
-from party_sdk.desk.coordinator.session_opening import NEW
 
 ROOT = Path(__file__).parents[3]
 LABELS = [i % 3 for i in range(12)]
@@ -155,41 +153,12 @@ def test_service_sdk_and_commands_take_a_named_package(machine: Machine) -> None
     assert not machine.stray.exists()
 
 
-def test_python_and_the_desk_take_a_named_package(machine: Machine) -> None:
+def test_python_takes_a_named_package(machine: Machine) -> None:
     machine.name("coterie-parrot")
     labels, fitted, refused = map(json.loads, machine.run("-c", PYTHON).splitlines())
     assert sorted(labels) == sorted([*range(3)] * 4)
     assert fitted == labels
     assert "omnifc, parrot, pqmds" in refused
-    assert not machine.stray.exists()
-
-
-def test_the_desk_offers_a_named_package(machine: Machine) -> None:
-    machine.name("coterie-parrot")
-    words = ["-m", "party_sdk.cli", "ui", "--no-browser", "--json"]
-    with machine.analyst("coterie-parrot") as analyst:
-        key = machine.folder / "key"
-        key.write_text(analyst.key)
-        key.chmod(0o600)
-        at = {"COTERIE_URL": analyst.url, "COTERIE_KEY_FILE": str(key)}
-        with subprocess.Popen(
-            [sys.executable, *words],
-            env=machine.environment | at,
-            cwd=machine.folder,
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                assert process.stdout is not None
-                told: dict[str, Any] = json.loads(process.stdout.readline())
-                with httpx.Client(follow_redirects=True) as browser:
-                    home = browser.get(told["link"]).url
-                    root = home.path.split("/")[1]
-                    form = browser.get(home.join(f"/{root}{NEW}")).text
-            finally:
-                process.terminate()
-    assert "parrot: Parrot" in form
-    assert "stray: " not in form
     assert not machine.stray.exists()
 
 
@@ -210,12 +179,4 @@ def test_a_package_that_nobody_names_is_loaded_by_neither_side(
             f"{analyst.url}/v1/sessions/s1", json={"protocol": asked}, headers=key
         )
         assert put.status_code == 422
-    assert not machine.stray.exists()
-
-
-def test_an_analyst_s_setting_stands_above_the_home_s_policy(machine: Machine) -> None:
-    machine.name("coterie-stray")
-    with machine.analyst("coterie-parrot") as analyst:
-        listed = httpx.get(f"{analyst.url}/v1/protocols").json()
-        assert "parrot" in {each["name"] for each in listed["protocols"]}
     assert not machine.stray.exists()
