@@ -51,7 +51,6 @@ ROOMS: Final = (
             Route(f"{PARTY_PATH}/terms/assessment.md", order_pages.get_assessment),
             _post(f"{PARTY_PATH}/decline", order_pages.post_decline),
             Route(f"{PARTY_PATH}/table", table_choice.get_table),
-            Route(f"{PARTY_PATH}/mapping", table_choice.get_mapping),
             _post(f"{PARTY_PATH}/mapping", table_choice.post_mapping),
             _post(f"{PARTY_PATH}/rehearsal", table_choice.post_rehearsal),
             _post(f"{PARTY_PATH}/order", table_choice.post_order),
@@ -75,7 +74,6 @@ ROOMS: Final = (
         text="Your tables",
         routes=(
             Route(own_tables.TABLES, own_tables.tables_page),
-            Route(own_tables.MAPPING, own_tables.get_mapping),
             _post(own_tables.MAPPING, own_tables.post_mapping),
             _post(f"{own_tables.MAPPING}/file", own_tables.post_file),
             _post(own_tables.TRIAL, own_tables.post_trial),

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages.models import Outline, Points
-
-if TYPE_CHECKING:
-    pass
 
 _OUTLINE_POINTS = 49
 

@@ -420,11 +420,6 @@ def _number(text: str, name: str, expected: str, largest: float = inf) -> float:
     return number
 
 
-def get_mapping(request: Request) -> Response:
-    """Redirect to the choice of the table, to which a mapping belongs."""
-    return redirect_to(request, f"{party_in(request).address}/table")
-
-
 def post_mapping(request: Request) -> Response:
     """Draft a mapping, or try the one of the form on the table."""
     party, form = party_in(request), form_of(request)

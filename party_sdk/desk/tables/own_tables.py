@@ -22,7 +22,6 @@ from party_sdk.desk.responses import (
     file,
     form_of,
     query_of,
-    redirect_to,
     render_page,
 )
 from party_sdk.desk.tables.mapping_page import (
@@ -47,11 +46,6 @@ if TYPE_CHECKING:
 TABLES: Final = "/tables"
 MAPPING: Final = f"{TABLES}/mapping"
 TRIAL: Final = f"{TABLES}/trial"
-
-
-def get_mapping(request: Request) -> Response:
-    """Redirect to the choice of a table, to which a mapping belongs."""
-    return redirect_to(request, TABLES)
 
 
 def post_mapping(request: Request) -> Response:
