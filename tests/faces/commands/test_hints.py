@@ -11,7 +11,13 @@ from support.analyst_process import Analyst
 from support.terminal import Terminal, accepting, opened, running
 
 from clustering_protocols.catalogue import catalogue, parse_params
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidParameters,
+    SessionOver,
+    Unavailable,
+)
 from clustering_protocols.common.values import did_you_mean, explain, in_words
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.http_analyst import connect
@@ -30,16 +36,6 @@ def test_a_slot_and_a_session_that_are_misspelled(online: Terminal) -> None:
     assert "Did you mean 'r1c1'?" in leave.stderr
     leave = online("party", "leave", session[:-1], "r1c1", expect=7)
     assert f"Did you mean {session!r}?" in leave.stderr
-
-
-def test_a_column_that_is_misspelled_beside_a_dictionary(
-    terminal: Terminal, rows: Path
-) -> None:
-    infer = ("schema", "infer", rows, "--id-column", "id", "--out", "lab.json")
-    terminal(*infer)
-    table = ("table", rows, "--id-column", "id", "--schema", "lab.json")
-    wrong = terminal(*table, "--columns", "x,yy", expect=5)
-    assert "Did you mean 'y'?" in wrong.stdout + wrong.stderr
 
 
 def test_members_of_lists_are_counted_from_one() -> None:
@@ -184,3 +180,34 @@ def test_an_address_without_a_scheme_is_said_at_its_option(terminal: Terminal) -
     assert "COTERIE_URL analyst.example: write https://" in wrong
     wrong = terminal("doctor", "analyst.example", expect=2).stderr
     assert "write https://analyst.example." in wrong
+
+
+# Remedies
+
+
+def test_an_error_says_its_own_remedy_or_that_of_its_problem() -> None:
+    general = Unavailable("It is away.")
+    own = Unavailable("It is away.", remedy="Read its log.")
+    assert general.remedy == Problem.UNAVAILABLE.remedy
+    assert str(own).endswith("It is away. Read its log.")
+    again = CoterieError.__reduce__(own)
+    copy = again[0](*again[1])
+    vars(copy).update(again[2])
+    assert (copy.detail, copy.remedy) == (own.detail, own.remedy)
+    assert SessionOver("Over.", "failed").remedy == Problem.SESSION_OVER.remedy
+
+
+def test_a_command_that_nobody_has_is_still_no_command(terminal: Terminal) -> None:
+    assert "No such command 'srve'" in terminal("srve", expect=2).stderr
+
+
+def test_a_key_that_is_not_there_is_looked_for_among_keys(terminal: Terminal) -> None:
+    terminal.environment |= {
+        "COTERIE_DATA_DIR": str(terminal.folder / "analyst"),
+        "COTERIE_DATABASE_URL": "",
+    }
+    terminal("migrate")
+    for words in (("key", "revoke", "nobody"), ("key", "rotate", "nobody")):
+        said = terminal(*words, expect=7).stderr
+        assert "coterie key list" in said
+        assert "party list" not in said

@@ -19,15 +19,8 @@ from support.terminal import Terminal, read
 from party_sdk.supervisor import PartyOrder
 
 SLOT = "r1c1"
-CREATE = (
-    "session",
-    "create",
-    "Wards",
-    "--protocol",
-    "dc",
-    "--param",
-    "dimensions=all_but_one",
-)
+CREATE = ("session", "create", "Wards", "--protocol", "dc")
+PARAMS = ("n_clusters=2", "predictor=true", "dimensions=all_but_one")
 
 
 def patients(seed: int, n: int = 60) -> pd.DataFrame:
@@ -49,8 +42,7 @@ class Ward:
 
     def __init__(self, online: Terminal, browser: DeskBrowser) -> None:
         self.browser, self.tables = browser, browser.desk.tables
-        words = ("--param", "n_clusters=2", "--param", "predictor=true")
-        opened = online.json(*CREATE, *words)
+        opened = online.json(*CREATE, *(f"--param={each}" for each in PARAMS))
         self.session, self.place = opened["id"], f"/parties/{opened['id']}/{SLOT}"
         [invitation] = opened["invitations"].values()
         patients(1).to_csv(self.tables / "old.csv", index=False)
