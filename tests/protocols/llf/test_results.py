@@ -263,7 +263,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
     common = {"scaling": "minmax", "max_iter": 2, **given_}
     found = set()
     objectives = []
-    for n_parties in (2, 3, 7, thorough(ci=16, nightly=64)):
+    for n_parties in (2, 3, 7, thorough(ci=16, nightly=32)):
         params = Llf(
             n_clusters=3,
             algorithm=algorithm,
