@@ -113,6 +113,7 @@ def _plain(value: object) -> str:
 
 
 _WIDTH: Final = 640.0
+_ROW: Final = 30.0
 _Pair = tuple[float, float]
 
 
@@ -273,6 +274,8 @@ _FAR: Final = 2.0
 _MOST_ROWS: Final = 60
 _NAME: Final = 42
 _HEAT_HEADING: Final = 10
+_HALF_RANGE: Final = 2.5
+"""A variable's line reaches so many standard deviations to both sides of its mean."""
 
 _LOW: Final = (33, 102, 172)
 _MIDDLE: Final = (247, 247, 247)
@@ -387,6 +390,50 @@ def heat_map(
     parts += [text(_LABEL - 10, top + 16, "standard deviations", anchor="end")]
     size = (max(width, _LABEL + 260), height)
     return picture(name, title, description, size, parts, class_="heat")
+
+
+def distributions(name: str, title: str, profile: Profile) -> Markup:
+    """Return a line for each field of a description: a box of quartiles, or shares."""
+    fields = profile.fields[:_MOST_ROWS]
+    description = (
+        "Of a number the mean as a mark, one standard deviation to both sides as a line "
+        "and the quartiles as a box; of levels their shares. The table has the values."
+    )
+    parts = (
+        part for row, field in enumerate(fields) for part in _draw_field(row, field)
+    )
+    return picture(name, title, description, (_WIDTH, _ROW * len(fields)), parts)
+
+
+def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
+    left, width, top = _LABEL + 10, _WIDTH - _LABEL - 20, _ROW * row
+    yield _hinted_name(field.title or field.name, _LABEL - 10, top + 20)
+    for level, part in enumerate(field.shares[0] or () if field.levels else ()):
+        hint = element("title", f"{field.levels[level]}: {part:.0%}")
+        colour = f"c{level % N_COLOURS}"
+        yield rectangle(left, top + 6, width * part, _ROW - 12, hint, class_=colour)
+        left += width * part
+    mean, spread = (None, None) if field.levels else (field.mean[0], field.spread[0])
+    if mean is None or not spread:
+        return
+    plot = _Plot(
+        left,
+        top,
+        width,
+        _ROW,
+        (mean - _HALF_RANGE * spread, mean + _HALF_RANGE * spread),
+    )
+
+    def across(value: float) -> float:
+        return plot.place(min(max(value, plot.x[0]), plot.x[1]), 0.5)[0]
+
+    middle = top + _ROW / 2
+    yield line(across(mean - spread), middle, across(mean + spread), middle, "curve")
+    first, _, third = (field.quartiles[0] if field.quartiles else None) or (None,) * 3
+    if first is not None and third is not None:
+        length = max(across(third) - across(first), 1.0)
+        yield rectangle(across(first), top + 7, length, _ROW - 14, class_="ring")
+    yield element("circle", cx=across(mean), cy=middle, r=4, class_="mark")
 
 
 def _hinted_name(name: str, x: float, y: float, length: int = _NAME) -> Markup:
