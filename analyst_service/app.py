@@ -153,7 +153,7 @@ def create_app(
 
 
 def _describe(app: FastAPI) -> None:
-    """Add to the OpenAPI document what the framework does not know."""
+    """Complete the OpenAPI document with everything that the framework cannot know."""
     generate = app.openapi
     routes = [route for router in ROUTERS for route in router.routes]
     with_caller = frozenset(

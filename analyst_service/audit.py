@@ -1,7 +1,7 @@
 """The audit of a session: who sent or received which digest when, as a chain of lines.
 
-A line is written in the same transaction as what it records, so neither exists without
-the other. It holds no payload, token or row id.
+A line is written in the transaction of the event that it records, so neither exists
+alone. It holds no payload, token or row id.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class BackupFailed(Exception):
 
 
 class Description(BaseModel):
-    """What wrote a backup: the release, the kind of database, its schema and the time."""
+    """Origin of a backup: release, kind of database, its schema, and time."""
 
     coterie: str
     database: str
@@ -108,7 +108,7 @@ def _dump_file(database: Database, draft: Path) -> set[str]:
 
 
 def _dump_tables(database: Database, draft: Path) -> set[str]:
-    """Copy all tables as they are at one moment."""
+    """Copy all tables in one snapshot."""
     (draft / "tables").mkdir(exist_ok=True)
     engine = database.engine.execution_options(isolation_level="REPEATABLE READ")
     with Transaction(engine) as transaction:
@@ -123,7 +123,7 @@ def restore(folder: Path, database: Database, settings: Settings) -> Description
     """Restore a backup into an empty analyst, with the schema that the backup has.
 
     Blobs and key are written first, then the database in one step. If the process is
-    killed, nothing refers to what it left, and the same command may be run again.
+    killed, nothing refers to its partial copy, and the command may be run again.
     """
     description = _read_description(folder, database)
     if sa.inspect(database.engine).get_table_names():
@@ -170,7 +170,7 @@ def _load_tables(folder: Path, connection: sa.Connection) -> None:
 def _copy_blobs_and_key(
     folder: Path, transaction: Transaction, settings: Settings
 ) -> None:
-    """Copy what the database refers to: blobs, the analyst's key, its store's mark."""
+    """Copy the blobs, the analyst's key and the store's mark."""
     store, path = settings.blob_place.open(), settings.identity_path
     installation = transaction.get(Installation, 1)
     try:

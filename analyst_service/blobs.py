@@ -223,9 +223,9 @@ class FileDraft:
         return map_file(self.path)
 
     def ready(self) -> None:
-        """Do the slow part of :meth:`keep`, for which others may be waiting.
+        """Do the slow part of :meth:`keep` early, so that nobody waits for it later.
 
-        Nothing, where the bytes are on their disk already.
+        Does nothing if the bytes are on their disk already.
         """
 
     def keep(self) -> None:
@@ -238,7 +238,7 @@ class FileDraft:
         self.is_kept = True
 
     def discard(self) -> None:
-        """Close and remove, unless it is kept."""
+        """Close and remove the draft, unless it became a blob."""
         if self.is_kept:
             return
         with suppress(OSError):  # closing flushes, and fails on a full disk
@@ -295,8 +295,8 @@ def sync_folder(folder: Path) -> None:
 def trim_pages(mapping: Buffer) -> Iterator[None]:
     """Drop a mapping's pages every millisecond while it is read.
 
-    The kernel charges every page that was read to this process, and so does a limit on
-    its memory, until the room is needed. A page that is read again comes from the file.
+    The kernel counts every page that was read towards this process and its memory limit
+    until it needs the memory. After that, pages are read from the file again.
     """
     if not isinstance(mapping, mmap.mmap) or len(mapping) < _SMALL_BYTES:
         yield
@@ -319,7 +319,7 @@ def _trim(mapping: mmap.mmap, done: threading.Event) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobPlace:
-    """Where blobs are stored; another process may open the same place.
+    """A store of blobs; several processes may open the same one.
 
     folder: of the files, or of the cache in front of an object store.
     url: of the object store; empty without one.

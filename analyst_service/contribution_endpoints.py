@@ -98,7 +98,7 @@ async def wait_for_task(
 ) -> OpenTask | None:
     """Return the caller's open task; None if there is none for so many seconds.
 
-    A process that is about to end holds nobody: another process has the next task. A
+    A process that is about to end answers at once: another process has the next task. A
     request that waits gives up its place among those that are served; where too many
     wait, it returns at once.
 

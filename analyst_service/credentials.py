@@ -46,7 +46,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request."""
+    """The sender of a request."""
 
     credential_id: str
     role: Role
@@ -105,7 +105,7 @@ _ARE_VALID = sa.select(_CREDENTIALS.c.id).where(
 
 
 def digest_of(secret: str) -> str:
-    """Return what is stored of a secret. It is random, so a plain hash suffices."""
+    """Return the stored form of a secret. It is random, so a plain hash suffices."""
     return sha256(secret.encode()).hexdigest()
 
 

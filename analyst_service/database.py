@@ -320,9 +320,9 @@ def claim(db: Transaction, digests: Iterable[str]) -> None:
     """Lock digests of blobs until the transaction ends.
 
     Blobs are content-addressed, so an upload may bring the very bytes that the sweep is
-    removing. Both lock the digest first, the upload before it commits a row that names
-    it, so that each sees what the other did. On SQLite write transactions exclude each
-    other already.
+    removing. Both lock the digest first (the upload before it commits a row with the
+    digest), so that each sees the other's changes. On SQLite write transactions exclude
+    each other already.
     """
     if db.connection().dialect.name != "postgresql":
         return

@@ -1,4 +1,4 @@
-"""Who this analyst is: the key under which it signs receipts and audits.
+"""The analyst's identity: the key that signs receipts and audits.
 
 Terms name the key, so it never changes: all processes of one analyst, on all hosts, read
 the same file (``COTERIE_IDENTITY_FILE``), and a backup contains it.

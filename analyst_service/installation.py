@@ -1,9 +1,9 @@
-"""What belongs to a database: one key of an analyst, and one store of arrays.
+"""Checks that a database has its own analyst's key and its own store of arrays.
 
-With another key a process would sign what nobody can check; with another store it would
-miss the sessions' arrays. So the database names both. It draws a random name for the
-store, which is written there as a mark and moves with the arrays. Until the database has
-noted that the mark is written, any unmarked store is accepted.
+With another key nobody could check the signatures; with another store the sessions'
+arrays would be missing. So the database names both. It draws a random name for the
+store, which is written there as a mark and moves with the arrays. Until the database
+has noted that the mark is written, any unmarked store is accepted.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Parts:
 def check_parts(database: Database, parts: Parts) -> None:
     """Check a process's key and store; on the first start the database adopts them.
 
-    Of processes that start at the same time one is first, and the others are checked
-    against it.
+    If several processes start at once, the first one is recorded and the others are
+    checked against it.
 
     Raises ForeignPart if the database has another key or another store.
     """

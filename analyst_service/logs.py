@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RequestContext:
-    """What the log, metrics and problem documents need to know about a request.
+    """Facts about a request for the log, metrics and problem documents.
 
     Nothing in it is secret: a credential is named by its id.
     """
@@ -153,7 +153,7 @@ class Act(StrEnum):
 
 
 class Actor(NamedTuple):
-    """Who acted: the id of a principal or a name below, and a label for people."""
+    """The actor: the id of a principal or a name below, and a label for people."""
 
     id: str
     label: str = ""

@@ -373,7 +373,7 @@ def tidy(db: Transaction) -> None:
 def _build_notification(
     db: Transaction, notice: Notice, receiver: Receiver, now: datetime
 ) -> Notification | None:
-    """Return a notice with its session; None if it is no longer true or worth sending."""
+    """Return a notice with its session; None if it is outdated."""
     session = find(db, notice.session_id)
     credential = db.get(Credential, receiver.credential_id)
     if session is None or credential is None or credential.revoked_at is not None:

@@ -1,4 +1,4 @@
-"""What endpoints share: the service, the caller, JSON bodies and the forms of arrays.
+"""Shared code of endpoints: the service, the caller, JSON bodies, forms of arrays.
 
 An endpoint opens its own transaction and ends it before it returns. A transaction held
 from the endpoint to its response, as a dependency would, needs a second thread of the

@@ -1,4 +1,4 @@
-"""Removing what is no longer needed: first rows, then the blobs that no row names."""
+"""Removal of data whose time is over: first rows, then the blobs that no row names."""
 
 from __future__ import annotations
 

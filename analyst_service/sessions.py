@@ -1,4 +1,4 @@
-"""Sessions: their rows, what may be done with them and by whom, quotas, and stops."""
+"""Sessions: their rows, permissions, quotas and stops."""
 
 from __future__ import annotations
 
@@ -433,8 +433,8 @@ def choose(
 def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
     """End the open sessions whose terms this release refuses; return them and the reasons.
 
-    They are returned as they were before. Their parties and coordinator read the reason,
-    version-mismatch, and what is refused.
+    Returns their earlier state. Their parties and coordinator get the reason,
+    version-mismatch, with the refused value.
     """
     ended = []
     query = sa.select(Session).where(_IS_OPEN).order_by(Session.id)
@@ -515,7 +515,7 @@ def _find_stopped(db: Transaction, session_id: str) -> dict[str, StopReason]:
 def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:
     """Return whether a session cannot continue without the parties that stopped.
 
-    While the analyst computes a step nobody is needed: the next round decides.
+    While the analyst computes a step it waits for nobody: the next round decides.
     """
     if session.state == SessionState.STEPPING:
         return False

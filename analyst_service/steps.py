@@ -184,7 +184,7 @@ def close_rounds(db: Transaction) -> None:
 
 
 def _describe_wait(db: Transaction, session: Session) -> str:
-    """Return what an expired session waited for, and for whom."""
+    """Return the reason why a session expired: the round, and the missing parties."""
     purpose = f"in round {session.round}" if session.round else "for parties to join"
     awaited = find_awaited(db, session)
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]

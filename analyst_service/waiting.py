@@ -1,4 +1,4 @@
-"""How requests wait: for a shared transaction, and for news of a session."""
+"""Waiting of requests: for a shared transaction, and for news of a session."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Batcher:
     ) -> R:
         """Return the outcome of an item, or raise it if it is an exception.
 
-        work: the same function for all items: from a batch to its outcomes. What it
-            raises is raised for each item of the batch.
+        work: the same function for all items: from a batch to its outcomes. Its
+            exception is raised for each item of the batch.
         """
         outcome: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, outcome))

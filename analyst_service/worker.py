@@ -263,7 +263,7 @@ class Process:
 
 
 def _how_ended(status: int | None) -> str:
-    """Return how a process ended, and what may be the reason.
+    """Return how a process ended, with a likely reason.
 
     status: its exit code, or minus the number of a signal; None if it is not known.
     """

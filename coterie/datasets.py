@@ -152,13 +152,13 @@ def deal(
 ) -> Dealt:
     """Deal the rows and columns of one table out to the parties of a layout.
 
-    Without classes rows are dealt out evenly and at random; columns always are, and stand
-    in the order of the table. With classes each class goes to the row groups in shares of
-    a Dirichlet distribution, so that institutions see other mixtures.
+    Without classes rows are dealt out evenly and at random; columns always are, and
+    stand in the order of the table. With classes, each class is divided among row
+    groups in Dirichlet shares, so that institutions have different mixtures.
 
     table: matrix, or table of pandas, polars or pyarrow, of shape (n, m).
     layout: Layout or (int, int); row groups and column groups.
-    classes: (n,); of which class each row is.
+    classes: (n,); the class of each row.
     concentration: float above 0; of the Dirichlet distribution. Below 1 institutions
         differ much, above 10 little. It needs classes, and they need it.
     fewest: int; rows of each row group, at least. Draws with fewer are repeated.

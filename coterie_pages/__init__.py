@@ -1,4 +1,4 @@
-"""What people read, print and sign: models, and the pages made of them.
+"""Models and pages that people read, print and sign.
 
 A model (:mod:`.models`) is JSON, or one HTML file that needs nothing else
 (:func:`.pages.page`): no script, no network, pictures drawn here. Both shells may import

@@ -14,8 +14,8 @@ class PartyRow(Value):
     """A party of this home in a list.
 
     group: whether it waits for its person, runs, or has ended.
-    said: what it waits for, or why it ended, in a sentence.
-    since: the begin of this state; None if only the command line knows it.
+    said: a sentence on what it waits for, or why it ended.
+    since: the start of this state; None if only the command line knows it.
     """
 
     session: str
@@ -93,7 +93,7 @@ class VariableSource(Value):
     is_drafted: whether that is the drafted one.
     candidates: the table's columns, the nearest first.
     conversions: of units that lead to the variable's.
-    options: values that a text may stand for.
+    options: possible meanings of a text.
     asks: whether a person has to decide something.
     """
 
@@ -143,7 +143,7 @@ class RowsPreview(Value):
 
 
 class SlotLine(Value):
-    """A slot as it stands in the form; row and column count from 1."""
+    """A slot in the form; row and column count from 1."""
 
     name: str = ""
     title: str = ""
@@ -157,7 +157,7 @@ class ColumnGroup(Value):
 
     fields, elsewhere: the table from which its dictionary is drafted, in the folder or not.
     variables: rows as :class:`party_sdk.tables.variables.Variable`.
-    listed: the table whose variables these are; empty if they are typed.
+    listed: the table with these variables; empty if they are typed.
     notes, wrong: by the number of a row, from 1.
     """
 

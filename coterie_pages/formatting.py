@@ -130,7 +130,7 @@ def clusters(count: int, word: str = "cluster") -> list[str]:
 def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the name, the rows and the own rows of each cluster, where they are known."""
+    """Yield each cluster's name, rows and own rows, as far as they are known."""
     columns = [sizes for sizes in (report.sizes, own) if sizes]
     for cluster in range(max(map(len, columns))):
         yield (
@@ -360,7 +360,7 @@ _SMALLEST_P: Final = 0.001
 def outcome_cell(field: Outcome, line: int) -> str:
     """Return the intervals of a described variable: of its mean, or of each level.
 
-    Of yes and no it is that of yes alone; of very many levels the first ones.
+    For yes and no only the share of yes, for very many levels only the first ones.
     """
     if not field.levels:
         interval = field.means[line]

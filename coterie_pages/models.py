@@ -29,7 +29,7 @@ class NamedInstitution(Value):
 
 
 class Learns(Value):
-    """A reader, and what it learns."""
+    """A reader and the facts that it learns."""
 
     who: str
     what: str
@@ -64,7 +64,7 @@ class SlotEntry(Value):
 
     row, column: the groups, from 0.
     state, read_at: as the analyst says; empty for a reader who did not ask it.
-    reason: why nobody sits there: the name of a check, or words.
+    reason: why the slot is empty: the name of a check, or words.
     n_rows, n_columns: None until the party has joined.
     """
 
@@ -145,7 +145,7 @@ class SentLine(LoggedLine):
 
     size: in bytes, of a message.
     entry: the number of a receipt's line in the analyst's audit.
-    told: what the operator read before the message left.
+    told: notes that the operator read before the message was sent.
     """
 
     size: int | None = None
@@ -188,7 +188,7 @@ class PlannedSlot(Value):
     """A slot of the terms.
 
     row, column: the groups, from 0.
-    expected: the only institution that may sit there; None if the slot is open.
+    expected: the only institution that may join here; None if the slot is open.
     own: whether it is the reader's.
     """
 
@@ -340,7 +340,7 @@ class Screen:
 
 
 class Refusal(Screen):
-    """An error page: what is wrong, and what to do."""
+    """An error page: the problem and its remedy."""
 
     def __init__(self, title: str, detail: str, remedy: str = "") -> None:
         super().__init__("refusal.html.j2", title=title, detail=detail, remedy=remedy)
@@ -356,7 +356,7 @@ class _Report(Value):
         published.
     names: of the clusters at home; '' for those without a name.
     centroids: of the selected run, if protocol and terms publish them.
-    told: other published figures of the protocol.
+    told: further published figures of the protocol.
     outcomes: intervals and tests of described variables.
     measured: agreement of this method with pooled clustering on the worst and the best
         public data set; None if it was not measured.
@@ -477,10 +477,10 @@ class NewRowsSummary(Value):
 
     n_rows, n_labelled: all new rows, and those with a label.
     n_trained: own rows that the session clustered.
-    outside: share of the rows with a value outside the range of the own trained rows.
+    outside: share of rows with a value outside the range of the trained rows.
     by_chance: the largest mean share outside, for rows of the same distribution.
-    farthest: the largest distance to the centre of the own cluster; None if the party
-        knows no centre.
+    farthest: the largest distance of a row to its centre; None if the party has no
+        centres.
     variables: those that moved most; ``more_variables`` moved less.
     """
 
@@ -582,7 +582,7 @@ class KeysChoice(Value):
     table: an own table on which the keys are tried.
     keys: one a line, the first counts first.
     lines: ``KeyPreview`` of :mod:`party_sdk.tables` for each key.
-    needs: what each party has to admit; empty if nothing.
+    needs: permissions that each party must give; empty if none.
     """
 
     table: FormField

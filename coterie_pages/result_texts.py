@@ -137,7 +137,7 @@ def _join(names: Sequence[str]) -> str:
 def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
     """Return of each cluster the fields in which it differs most from all together.
 
-    Of the profiles of all parties; where there is none, of that of the own rows.
+    From the profiles of all parties, or else from that of the party's rows.
     """
     pooled_profiles = [profile for profile in profiles if not profile.own] or list(
         profiles
@@ -193,7 +193,7 @@ def _value(profile: Profile, row: Deviations, line: int) -> str:
 
 
 class PairedProfile(NamedTuple):
-    """A profile, and that of the own rows over the same variables, if there is one."""
+    """A profile, and that of the party's rows over the same variables, if any."""
 
     profile: Profile
     own: Profile | None
@@ -230,7 +230,7 @@ class PairedProfile(NamedTuple):
         return f"; {share(missing, self.profile.n_rows[0])} missing" if missing else ""
 
     def _own(self, field: FieldProfile | None, line: int) -> str:
-        """Return the value of the own rows; empty if they have no such line."""
+        """Return the value of the party's rows; empty if they have no such line."""
         if self.own is None or field is None:
             return ""
         clusters = self.profile.clusters
@@ -263,7 +263,7 @@ def rows_without_cluster(n_rows: int) -> str:
 
 
 def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
-    """Yield what may be wrong with a result, what concerns this result alone first."""
+    """Yield warnings about a result, those about this result alone first."""
     if isinstance(report, RunReport):
         yield from report.odd
         if report.without:
@@ -324,10 +324,10 @@ class Suggestion(NamedTuple):
 
 
 def suggest_run(runs: Sequence[RunLine]) -> Suggestion | None:
-    """Return the run that most quality measures prefer; None where none compares them.
+    """Return the run that most quality measures prefer; None without measures.
 
-    Runs that are not stable come behind those that are. Of equal ones the run with the
-    better first measure is taken, then that of fewer clusters.
+    Stable runs precede others. Ties go to the run with the better first measure, then
+    to fewer clusters.
     """
     best = {
         name: run

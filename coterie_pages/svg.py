@@ -46,11 +46,11 @@ def picture(
     *,
     class_: str = "chart",
 ) -> Markup:
-    """Return a whole picture.
+    """Return a complete picture.
 
     name: an identifier, unique on the page.
     title, description: for readers who do not see it.
-    size: width and height in its own units, which are pixels at the usual size.
+    size: width and height in units that are pixels at the usual size.
     class_: how letters grow in a small picture.
     """
     width, height = size
@@ -164,7 +164,7 @@ class _Plot(NamedTuple):
     def levels(
         self, values: Iterable[float], write: Callable[[float], str] = number
     ) -> Iterator[Markup]:
-        """Yield a line across for each value, with its text to the left."""
+        """Yield a horizontal line for each value, with its text to the left."""
         for value in values:
             _, y = self.place(self.x[0], value)
             yield line(self.left, y, self.right, y, class_="grid")
@@ -447,7 +447,7 @@ def survival_curves(
 ) -> Markup:
     """Return Kaplan-Meier curves with bands of 95 %, and the rows at risk below.
 
-    lines: what the lines of the profile are called.
+    lines: names of the profile's lines.
     """
     plot = _Plot(110.0, 12.0, 500.0, 240.0, (0.0, time.most))
     drawn = [(i, line) for i, line in enumerate(time.lines[:N_COLOURS]) if line]

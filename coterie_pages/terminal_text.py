@@ -38,7 +38,7 @@ def page_lines(sheet: TermsSheet) -> Iterator[str]:
 
 
 def signature_lines(sheet: TermsSheet) -> Iterator[str]:
-    """Yield what somebody signs who prints the sheet."""
+    """Yield the lines for a signature on the printed sheet."""
     yield from _write_heading("Signed")
     yield from _wrap(agreement_sentence(sheet))
     yield f"  {sheet.consent}"

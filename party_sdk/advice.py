@@ -144,12 +144,12 @@ class Fit:
 
     @property
     def disclosures(self) -> frozenset[Disclosure]:
-        """Return what a session with these parameters discloses about rows."""
+        """Return the disclosures about rows of a session with these parameters."""
         return _disclosures_of(self.protocol, self.method, self.layout)
 
     @property
     def exposures(self) -> tuple[Exposure, Exposure]:
-        """Return what the analyst can work out, alone and together with one party."""
+        """Return what the analyst can infer, alone and together with one party."""
         return exposures(self.disclosures)
 
 
@@ -365,7 +365,7 @@ def size_warnings(
     columns: int,
     evaluation: Evaluation | None = None,
 ) -> list[str]:
-    """Return warnings about a session's size, and about what may spoil its result."""
+    """Return warnings about a session's size and the quality of its result."""
     warnings = list(
         result_warnings.of_session(params, layout, widths_of(layout, columns))
     )

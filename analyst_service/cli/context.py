@@ -1,4 +1,4 @@
-"""What the administrator's commands open: settings, the database, the data folder.
+"""Context of the administrator's commands: settings, database, data folder.
 
 Errors are reported in a sentence, without a password and without a traceback.
 """
@@ -163,7 +163,7 @@ def read_identity(settings: Settings) -> Institution:
 
 
 def open_parts(settings: Settings) -> Parts:
-    """Open what has to belong to the database: the analyst's key and its arrays."""
+    """Open the analyst's key and arrays, and check that they belong to the database."""
     from analyst_service.installation import Parts
     from clustering_protocols.common.errors import Unavailable
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineChoice:
-    """Where kernels run; another process may open the same engine.
+    """Choice of an engine; several processes may open the same one.
 
     scheduler: address of a Dask scheduler; without one a local cluster is started.
     seconds: how long a step waits for the next result.

@@ -108,7 +108,7 @@ _SENDERS: Final = (Problem.MALFORMED, Problem.INVALID_PARAMETERS, Problem.TOO_LA
 
 
 def describe(document: Document, with_caller: frozenset[str]) -> None:
-    """Add to a document, in place, what readers and generators need.
+    """Complete a document in place for readers and generators.
 
     document: OpenAPI 3.1, as the framework generated it.
     with_caller: the ids of the operations that need a credential.

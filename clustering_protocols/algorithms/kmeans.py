@@ -104,7 +104,7 @@ def kmeans(
     starts: int64 (n_init, n_clusters); row numbers of X.
     engine: for blocks of many rows; few are not worth its threads.
 
-    Raises ValueError if a row holds no finite number.
+    Raises ValueError if a row holds NaN or an infinite number.
     """
     rows = ScaledRows.scale(row_blocks.of(X), engine, starts.shape[1])
     begins = [rows.take(start) for start in starts]

@@ -1,1 +1,1 @@
-"""From what sessions and protocols know to the models of pages."""
+"""Build the models of pages from sessions and protocols."""

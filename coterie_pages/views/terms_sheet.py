@@ -59,7 +59,7 @@ def sheet_of(
 ) -> TermsSheet:
     """Return the sheet of a session's terms.
 
-    text: the exact text of the terms, of which the digest is shown.
+    text: the exact text of the terms, whose digest is shown.
     terms: as the text says.
     names_by_key: institutions by their public keys, of the trusted cards.
     url: the analyst's address.
@@ -151,7 +151,7 @@ def versions_here(protocol: str) -> Versions:
 def identify(
     key: str, names_by_key: Mapping[str, str], calls: str = ""
 ) -> NamedInstitution:
-    """Return whose key this is; ``calls``: what it calls itself, where nobody knows it."""
+    """Return the owner of a key; ``calls``: its own name, if it is not trusted."""
     name = names_by_key.get(key)
     return NamedInstitution(
         name=calls if name is None else name,

@@ -51,8 +51,7 @@ class TableSpec:
     ) -> DataSource:
         """Return its rows.
 
-        terms_fields: what the terms say of the fields, which counts instead of the
-            operator's.
+        terms_fields: the terms' dictionary, which overrides the operator's.
         columns: of the session, where the operator names none.
 
         Raises InvalidData if it cannot be read, or does not fit.

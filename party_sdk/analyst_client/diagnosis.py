@@ -54,7 +54,7 @@ class CheckResult:
 
     check: its name, a word.
     text: a sentence.
-    remedy: what to do; empty if all is well.
+    remedy: what to do; empty if there is no problem.
     is_optional: whether the remedy is a recommendation.
     """
 
@@ -142,7 +142,7 @@ def network_file_system(home: Path, mounts: Path = _MOUNTS) -> str:
 def check_analyst(
     url: str, *, now: Callable[[], datetime] | None = None
 ) -> Iterator[CheckResult]:
-    """Check the way to an analyst, as far as it goes.
+    """Check the connection to an analyst step by step, up to the first failure.
 
     now: the clock to compare with the analyst's; by default this machine's.
     """

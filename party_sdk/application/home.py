@@ -69,7 +69,7 @@ class Home:
     patience, listeners: as for
         :func:`~party_sdk.analyst_client.http_analyst.connect`.
     entropy: 32 bytes from which all random numbers and the identity follow.
-    asker: the person at this home; nobody is asked by default.
+    asker: the person at this home; by default nobody.
     moved, safety_number, confirmed_with: that person's answers in advance; see
         :meth:`Party.join`.
     new_mapping: whether a new mapping of a table may replace the stored one.
@@ -109,7 +109,8 @@ class Home:
 
         The analyst gets only the invitation's code.
 
-        policy: refuses an inviter before the analyst is asked, until the slot is taken.
+        policy: checks the inviter before the analyst is contacted, until the slot is
+            taken.
 
         Raises AgreementMismatch if the analyst's terms are not those that the coordinator
             signed.
@@ -286,8 +287,8 @@ class Home:
         agree: called if the rows seem to have other units, unless the choices allow that.
 
         Raises NotReady if there is no result.
-        Raises GuardRefused if the terms release nothing that labels new rows, or the
-            rows seem to have other units and nobody agrees.
+        Raises GuardRefused if the terms release no model, or if the rows seem to have
+            other units and nobody agrees.
         """
         choices = choices or {}
         allows_other_units = bool(choices.get(OTHER_UNITS))
@@ -309,7 +310,7 @@ class Home:
     def find_unlinked(
         self, member: Party, rows: TableSpec, result: Result
     ) -> list[UnlinkedRow]:
-        """Return the own rows that match keys linked to nobody, if match keys are used."""
+        """Return the party's rows that match keys, if any, linked to nobody."""
         from party_sdk.tables.linkage import unlinked_rows
 
         params = check_terms(member.terms)
@@ -386,7 +387,7 @@ class Home:
     # What is stored here; reports are imported where they are read
 
     def find(self, session: str, slot: str) -> PartySession:
-        """Return a stored session, or what is left of a forgotten one.
+        """Return a stored session, or the remains of a forgotten one.
 
         Raises NotReady if nothing is stored.
         """

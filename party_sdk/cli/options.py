@@ -345,7 +345,7 @@ class HomeOptions:
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How a table is read."""
+    """Options for reading a table."""
 
     id_columns: Annotated[
         tuple[str, ...],

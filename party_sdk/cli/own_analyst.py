@@ -17,7 +17,7 @@ from party_sdk.cli import main
 
 
 def serve(port: str) -> None:
-    """Serve; the settings come from the environment, as those of ``coterie serve``."""
+    """Serve, with settings from the environment as for ``coterie serve``."""
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     main(["migrate"], standalone_mode=False)
     main(["key", "create", "--label", "local session"], standalone_mode=False)

@@ -9,8 +9,8 @@
     ) -> Output: ...
 
 Type and default of a parameter become those of an option. A parameter whose type is a
-dataclass stands for the options of its fields. One with a text as annotation (a type that
-is not imported here) gets the object to which the group connects. Decision 82 says why
+dataclass provides one option per field. One with a text as annotation (a type that is
+not imported here) gets the object to which the group connects. Decision 82 says why
 this is neither typer nor plain click.
 """
 

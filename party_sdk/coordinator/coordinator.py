@@ -115,8 +115,8 @@ class Coordinator:
             slots are open to anyone with their invitation.
         new_analyst: whether the analyst at this address may have another key than before.
         **sections: other sections of the terms, e.g. ``deadlines`` and ``release``: see
-            :class:`~clustering_protocols.terms.terms.SessionRequest`. None stands for
-            the default.
+            :class:`~clustering_protocols.terms.terms.SessionRequest`. None means the
+            default.
 
         Raises GuardRefused if the analyst has another key than before.
         Raises InvalidParameters if a section is unknown or does not fit, or a required

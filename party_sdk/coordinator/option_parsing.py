@@ -358,7 +358,7 @@ def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
 def earlier_choice(
     terms: Terms, protocol: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return how an earlier session chose among runs; empty if there is one run.
+    """Return an earlier session's choice among runs; empty if it had one run.
 
     values: parameters of the new session.
     """

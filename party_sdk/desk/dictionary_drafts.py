@@ -46,7 +46,7 @@ _CELLS: Final = (
 class TableDraft:
     """The variables of a column group in a form.
 
-    path: the table from which they are drafted; None if they are typed.
+    path: the table behind the draft; None if the variables are typed.
     ids: id columns.
     levels: whether the words of all columns become levels.
     listed: the ``key`` of the table whose variables the form shows.
@@ -79,7 +79,7 @@ class TableDraft:
 
     @property
     def key(self) -> str:
-        """Return what the variables depend on: the table, its ids, the levels."""
+        """Return the inputs behind the variables: the table, its ids, the levels."""
         if self.path is None:
             return ""
         return " | ".join([str(self.path), *self.ids, *["levels"] * self.levels])

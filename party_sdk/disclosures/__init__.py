@@ -1,1 +1,1 @@
-"""What the tables of a home showed to whom, over all its sessions."""
+"""Disclosures of a home's tables, to whom, over all its sessions."""

@@ -1,14 +1,13 @@
-"""What a home showed of its rows, so that sessions are safe together.
+"""A home's disclosures about its rows, so that sessions are safe together.
 
-Who reads two sums over nearly the same rows reads the few that differ; who reads means
-and has rows up to a motion turns these back into rows; who may ask again and again about
-the same people learns more each time. So a home keeps one history: for each use of rows
-their marks, what was shown of them and to whom. It refuses, or asks, before a session
-that does not go with it. What changes at other parties it cannot see, nor that two
-readers talk: risk sentences say so.
+Two sums over nearly the same rows show the few that differ; means turn rows up to a
+motion back into rows; and repeated questions about the same people show more each time.
+So a home keeps one history: for each use of rows their marks, the disclosures and the
+readers. It refuses, or asks, before a session that conflicts with it. It cannot see
+changes at other parties, nor that two readers talk: risk sentences say so.
 
-Of tables of more than 32,768 rows only the number of sums is kept: each then counts as a
-row that follows.
+For tables of more than 32,768 rows it only counts the sums, and assumes that each
+determines one row.
 """
 
 from __future__ import annotations
@@ -182,7 +181,7 @@ class History:
         return derive_key(row_key(self._home), purpose)
 
     def rows_of(self, data: DataSource, selection: IntArray | None = None) -> Rows:
-        """Return the rows of a table that take part, known again or marked anew.
+        """Return the rows of a table that take part, with their old or new marks.
 
         selection: int64 (k,); numbers of those that take part; all by default.
         """
@@ -207,7 +206,7 @@ class History:
         """Refuse a use of rows that is unsafe beside earlier uses.
 
         summed: in which sums the rows then stand, in their order.
-        is_agreed: whether the operator has agreed to what is only asked about.
+        is_agreed: whether the operator agreed to findings that only need a question.
 
         Raises GuardRefused.
         """
@@ -224,8 +223,8 @@ class History:
     ) -> None:
         """Check a use of rows again, and record it before anything leaves.
 
-        Sessions that were joined at the same time may have shown something since. A use
-        that is kept already is replaced.
+        Sessions that were joined at the same time may have shown something since. A
+        stored use is replaced.
         """
         with self._store.alone():
             self.check(use, rows, policy, summed, is_agreed=is_agreed)
@@ -293,7 +292,7 @@ class _Check:
     def _largest_amount(self, amount: Callable[[Use], float]) -> float:
         """Return the largest total amount of other sessions for any row.
 
-        What slots of one session show of a row counts once.
+        Disclosures about a row by several slots of one session count once.
         """
         marks, holds = self._rows.marks, dict[str, NDArray[np.bool_]]()
         costs: dict[str, FloatArray] = {}
@@ -353,7 +352,7 @@ class _Check:
     def _check_differences(self) -> None:
         """Refuse sums over rows that differ little from those of an earlier session.
 
-        What slots of one session add up together is for its terms to say.
+        The terms decide which sums slots of one session pool.
         """
         own = self._use.session
         summed = [
@@ -433,9 +432,9 @@ def degrees_in(memory: Memory, terms: Terms) -> float:
 def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHistory:
     """Return the sums that contain each row, from a party's memory.
 
-    A protocol that adds up by clusters keeps a history of every run. Of others the sums
-    of pooled moments and of fillings are of all rows, and those of a profile of the
-    final labels.
+    A protocol that adds up by clusters keeps a history of every run. For other
+    protocols, sums of moments and of fillings cover all rows, and those of a profile
+    the final clusters.
     """
     histories = (item.get(RowHistory) for item in _runs(memory, terms))
     present = [item for item in histories if item is not None]

@@ -1,14 +1,14 @@
-"""Which rows of a home are those of an earlier table: one mark for each person or object.
+"""Marks that recognise rows of earlier tables: one for each person or object.
 
-A row is known by its id. Where tables have no ids in common, by its cells: columns of two
-tables are the same if most of what occurs once in them, values or short runs of values,
-occurs in both. So a field more, other headers, another order of columns or rows, rows
-appended or gone make no other people. Marks are those of ids, or drawn once.
+A row is known by its id. If tables share no ids, rows are recognised by their cells.
+Columns of two tables are the same if most of their unique values, or unique short runs
+of values, occur in both. So a field more, other headers, another order of columns or
+rows, rows appended or gone make no other people. Marks are those of ids, or drawn once.
 
-What is compared are keyed words. A word of an id is AES of a keyed hash. One of a cell is
+Only keyed words are compared. A word of an id is AES of a keyed hash. One of a cell is
 half of a keyed hash of its value as the table has it, of the same value in whichever
-column the same: names say nothing. Who has not the key learns which cells are alike, and
-no value.
+column the same: names say nothing. Without the key one learns which cells are equal,
+but no value.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
 
 
 def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
-    """Return a word for each id (n,); none of a table without ids."""
+    """Return a word for each id (n,); empty for a table without ids."""
     if ids is None:
         return np.empty(0, np.uint64)
     # not above: who joins or coordinates has no table yet, and starts without Arrow
@@ -224,7 +224,7 @@ class KnownTable(NamedTuple):
     names: WordArray
 
     def find(self, table: KnownTable) -> IntArray:
-        """Return where each row of another table stands in this one; -1 for nowhere."""
+        """Return the position here of each row of another table; -1 if absent."""
         fewer = min(len(self.cells.T), len(table.cells.T))
         if len(self.ids) and np.array_equal(self.ids, table.ids):
             return np.arange(fewer)
@@ -270,7 +270,7 @@ class KnownRows:
         self._tables: dict[str, KnownTable] = {}
 
     def identify(self, ids: WordArray, cells: CellWords, names: WordArray) -> WordArray:
-        """Return the mark of each row (n,) of a table; what is new of it is kept."""
+        """Return the mark of each row (n,) of a table, and store new marks."""
         n_rows = cells.shape[1]
         rows = (
             ids if len(ids) else np.frombuffer(secrets.token_bytes(8 * n_rows), "<u8")
@@ -344,7 +344,8 @@ def _find_runs(
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
     """Yield what occurs once of runs up to a word, sorted, and where.
 
-    Of the two shortest lengths of which most runs occur once: others do by chance.
+    Only for the two shortest lengths with mostly unique runs: longer ones match by
+    chance.
     """
     n_found, words = 0, mix(words)
     for length in _RUNS:
@@ -396,7 +397,7 @@ def _align(words: WordArray, other_words: WordArray) -> IntArray:
 
 
 def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
-    """Return where words that are in both stand in each, if enough are; none is twice."""
+    """Return the positions in each of the unique words that both have, if enough."""
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     enough = len(i) >= _COMMON * min(len(a), len(b))
     return (i, j) if enough else (i[:0], j[:0])

@@ -1,4 +1,4 @@
-"""What one use of rows shows of them, and to whom."""
+"""Disclosures of one use of rows, and their readers."""
 
 from __future__ import annotations
 
@@ -26,24 +26,23 @@ _IN_PAIRS: Final = frozenset[Kind]().union(*REFUSED)
 
 
 class Use(BaseModel):
-    """What one party of a session discloses about its rows.
+    """Disclosures of one party of a session about its rows.
 
     session: names session and agreement: a session that continues is itself, and what its
         slots show together is for its terms to say.
     slot: of the party.
-    analyst, coordinator: their public keys; None where the terms name none, or nobody
-        knows any more.
+    analyst, coordinator: their public keys; None if the terms name none, or if lost.
     outside: what analyst and coordinator get.
-    parties: public keys of the other parties; the empty text stands for an open slot.
-    everybody: what every party gets, of variables that it does not hold too.
+    parties: public keys of the other parties; empty text for an open slot.
+    everybody: disclosures to every party, including those that lack the variable.
     way: protocol and columns.
     sums: whether anybody at all reads sums or means of rows.
     published: whether means of clusters leave the rows' own parties, or a profile is
         added up.
-    smallest: fewest rows of a cluster of which others are told.
+    smallest: fewest rows of a published cluster.
     intersects: whether it only shows which ids others have too.
     counts: whether it only shows how many.
-    epsilon: what it costs each person.
+    epsilon: its cost for each person.
     degrees: equations in sums of degrees for each unknown number of others' rows.
     """
 
@@ -69,9 +68,9 @@ class Use(BaseModel):
     def from_terms(
         cls, terms: Terms, session: str, slot: str, columns: Iterable[str]
     ) -> Use:
-        """Return what a party shows by terms that were checked.
+        """Return a party's disclosures under checked terms.
 
-        columns: those of the table; what is only described is in no geometry.
+        columns: those of the table; described variables are not part of the geometry.
         """
         disclosures, params = shown_in(terms), check_terms(terms)
         outside = kinds_of(disclosures, Reader.OUTSIDE)
@@ -99,7 +98,7 @@ class Use(BaseModel):
 
     @classmethod
     def intersection(cls, terms: Terms, session: str, slot: str) -> Use | None:
-        """Return what a party shows by its blinded ids; None where none leave."""
+        """Return a party's disclosures by blinded ids; None if it sends none."""
         params = check_terms(terms)
         if not (params.selects_rows and shares_rows(terms, slot)):
             return None
@@ -153,7 +152,7 @@ class Use(BaseModel):
 
 
 def _share_one(keys: frozenset[str], other_keys: frozenset[str]) -> bool:
-    """Return whether two groups of keys overlap, as far as is known."""
+    """Return whether two groups of keys overlap, as far as keys are known."""
     is_open = "" in keys | other_keys
     return bool(keys and other_keys) if is_open else bool(keys & other_keys)
 

@@ -1,4 +1,4 @@
-"""What all estimators share: parameters of a session, `fit`, and what comes of it."""
+"""The base of all estimators: parameters of a session, `fit`, and its result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def labels_new_rows(estimator: Any) -> bool:
 if TYPE_CHECKING:
 
     class _ScikitClusterer:
-        """What is used of scikit-learn's bases: as they have no types, they hide ours."""
+        """The part of scikit-learn's bases in use, with types."""
 
         def get_params(self, deep: Any = True) -> dict[str, Any]: ...  # noqa: FBT002
         def set_params(self, **params: Any) -> Self: ...
@@ -148,7 +148,7 @@ class FederatedClusterer(_ScikitClusterer):
 
     @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def predict(self, X: Any) -> Any:
-        """Label new rows with what the session lets its parties have.
+        """Label new rows with the model that the session gives its parties.
 
         ``llf`` over split rows does, and ``dc`` with ``params={"predictor": True}``.
 
@@ -394,7 +394,7 @@ class CannotCluster(ValueError):
 def as_value_errors(before: str = "") -> Iterator[None]:
     """Raise :class:`CannotCluster` for any :class:`CoterieError`, with its sentences.
 
-    before: what is said first.
+    before: the beginning of the message.
     """
     try:
         yield
@@ -441,7 +441,8 @@ def check_matrix(table: Any) -> None:
 def read_rows(tables: Any) -> Any:
     """Return nested lists or object arrays of numbers as a matrix.
 
-    Others are returned as they are. Raises TypeError for objects that are no numbers.
+    Other errors are returned unchanged. Raises TypeError for objects that are no
+    numbers.
     """
     if isinstance(tables, list) and tables:
         if not all(isinstance(row, list) and row for row in tables):

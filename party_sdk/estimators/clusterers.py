@@ -30,8 +30,8 @@ class FederatedKMeans(CentreDistances):
     Parameters
     ----------
     n_clusters : int, range or sequence of int
-        Of several, each is a run of the session, and the one that ``choose`` says
-        counts.
+        Each of several is a run of the session; ``choose`` selects the run whose labels
+        count.
     protocol : {'dc', 'llf', 'omnifc', 'pqmds'}, optional
         Or any other protocol that has k-means; 'dc' by default, and of estimators of
         other kinds the first that they name.
@@ -47,14 +47,14 @@ class FederatedKMeans(CentreDistances):
         'davies_bouldin'; the simplified silhouette by default, where the protocol
         computes it.
     id_column : str or sequence of str, optional
-        What names the rows of every table.
+        The id columns of every table.
     dictionary : Schema or sequence of Schema, optional
-        What columns mean, of each column group.
+        The meaning of the columns of each column group.
     preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
         Missing values and categories: one rule, or what is said of each column
         group.
     choices : mapping, optional
-        What every party decides alone, e.g. ``{"allow_other_units": True}``.
+        The decisions of every party, e.g. ``{"allow_other_units": True}``.
     allow : sequence of str
         Guards of tables that are switched off, e.g. 'running-number'.
     random_state : int, RandomState or None
@@ -66,9 +66,8 @@ class FederatedKMeans(CentreDistances):
         Of a list of tables: for each of them, in its order. Of one table that was dealt
         out: in its order. -1 for rows that did not take part.
     cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
-        The means of all tables' rows in each cluster, in the units of the tables. In a
-        simulation they can be told; whether parties of a real session learn them is for
-        the protocol.
+        The means of all tables' rows in each cluster, in the units of the tables. Only
+        some protocols disclose them to parties of a real session.
     n_clusters_ : int
         Of the run that counts.
     quality_ : dict of arrays
@@ -84,14 +83,14 @@ class FederatedKMeans(CentreDistances):
         The adjusted Rand index between these labels and those of the best of ten pooled
         starts.
     objective_ratio_ : float or None
-        What the clustering minimises, over that of the pooled method with ten starts: what
-        a pooled analysis would have given. 1 is as good, more is worse.
+        The objective, divided by that of the pooled method with ten starts: 1 is as
+        good as a pooled analysis, more is worse.
     objective_ratio_same_rules_ : float or None
         The same over the pooled method that obeys the session's rules: clusters of few
         rows that stay, dimensions that are left out.
     site_agreement_ : float or None
-        How much the clusters tell of the row groups: 1 all, about 0 nothing; None where
-        all tables hold the same rows.
+        How closely the clusters follow the row groups: 1 exactly, about 0 not at all;
+        None if all tables hold the same rows.
     n_features_in_ : int
         Columns of all column groups together.
     feature_names_in_ : array of str of shape (n_features_in_,)

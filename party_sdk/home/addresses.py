@@ -14,7 +14,7 @@ _MISLEADING = {
 
 
 def mistaken(url: str) -> str:
-    """Return how to correct an address; empty if it is valid.
+    """Return advice for an invalid address; empty if it is valid.
 
     Nobody guesses http: it is taken from who writes it.
     """

@@ -1,4 +1,4 @@
-"""A full disk of this machine, said so that nobody looks at the analyst's."""
+"""Errors for a full disk of this machine, which must not point to the analyst's."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def is_full(error: OSError) -> bool:
 def no_room(folder: Path | None, content: str) -> StorageFull:
     """Return the error for a full disk.
 
-    folder: where there is none, if that is known.
-    content: what was to be written: a sentence.
+    folder: the full one, if it is known.
+    content: a sentence about the content to be written.
     """
     location = f" in {folder}" if folder else ""
     return StorageFull(

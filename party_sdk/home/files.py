@@ -1,4 +1,4 @@
-"""Files that only their owner reads, and that a crash leaves whole."""
+"""Files that only their owner can read, written whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who this institution is, and whom it knows."""
+"""The institution's identity, and the institutions that it trusts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OwnIdentity:
 
     @property
     def stored(self) -> Institution | None:
-        """Return it; None where none was made yet."""
+        """Return the identity; None if there is none yet."""
         row = self._store.row("SELECT content FROM secrets WHERE name = 'institution'")
         return Institution.read(row[0]) if row else None
 
@@ -100,7 +100,7 @@ def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> No
 class TrustedInstitutions:
     """The institutions whose cards were trusted in this home: a key per name.
 
-    A name that stands there is never given another key by anything that comes later.
+    A stored name never gets another key.
     """
 
     def __init__(self, home: Path) -> None:
@@ -118,8 +118,8 @@ class TrustedInstitutions:
     def trust(self, card: Card) -> None:
         """Remember whose key this is.
 
-        Raises GuardRefused if the name, however it is written, or the key, is known
-            with another partner: forget it first.
+        Raises GuardRefused if the key has another name, or the name (in any spelling)
+            another key: forget that first.
         """
         with self._store.transaction() as database:
             self.check(card.name, card.key)

@@ -1,4 +1,4 @@
-"""Which protocol packages a party's process loads: those that its policy names."""
+"""A party's process loads only the protocol packages that its policy names."""
 
 from __future__ import annotations
 

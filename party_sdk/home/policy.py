@@ -29,13 +29,12 @@ class Policy:
         two sessions may differ.
     ids_per_row: most ids that any other party of the row group may send, for each row
         of this party, where rows are aligned by their ids. Every id may be a guess at
-        one of this party's: a register of the whole town reads off who of the town is a
-        patient here. Such a register is named by its numbers, and let in by hand.
+        one of this party's: a register of a town would show who in town is a patient
+        here. Such a register is named by its numbers, and let in by hand.
     intersections_limit: most sessions of one coordinator in which the id of one row is
         intersected.
     least_known: fewest other members whose cards were trusted, or who read the safety
-        number themselves. By default two, or all where there are fewer, of open slots
-        too.
+        number themselves. By default two, or all if there are fewer; open slots count.
     epsilon_limit, epsilon_total: largest ε of differential privacy that one session,
         and all sessions together, may cost each person. Answers without
         noise cost an infinite ε.
@@ -91,7 +90,7 @@ class Policy:
             )
 
     def _check_weights(self, terms: Terms) -> None:
-        """Refuse weights of which the largest is too many times the smallest."""
+        """Refuse a largest weight that is too many times the smallest."""
         if self.largest_weight is None or not terms.preparation:
             return
         weights = {

@@ -1,8 +1,7 @@
 """A party's policy in its home: ``policy.toml``, written by people, and by ``--remember``.
 
-Keys are the names of :class:`~party_sdk.home.policy.Policy`. What is remembered is put
-behind the rest, as tables of ``consents``: whatever people wrote stays as it is,
-comments too.
+Keys are the names of :class:`~party_sdk.home.policy.Policy`. Remembered consents are
+appended as tables of ``consents``; lines and comments that people wrote stay unchanged.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def policy_file(home: Path) -> Path:
 
 
 def read_policy(home: Path) -> Policy:
-    """Return the policy of a home; what the file does not say, or no file, is default.
+    """Return the policy of a home, with defaults for everything not in its file.
 
     Raises InvalidParameters: with the line, or the key, that cannot be read.
     """
@@ -96,7 +95,7 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
 
 
 def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of a policy by key, as they are used; raises as read_policy does."""
+    """Return values of a policy in force, by key; raises as read_policy does."""
     return {key: _value(key, value, "--guard") for key, value in values.items()}
 
 
@@ -140,7 +139,7 @@ def _policy(content: bytes, path: Path) -> Policy:
 
 
 def _values(content: bytes, path: Path) -> dict[str, Any]:
-    """Return all keys of a policy but orders, as they are used."""
+    """Return all keys of a policy in force, without orders."""
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError:

@@ -169,7 +169,7 @@ class HomeStore:
         with self._mutex, self._translate_errors():
             if self._depth:
                 if durable and not self._durable:
-                    raise RuntimeError("This is part of what is not durable.")
+                    raise RuntimeError("This part is not durable.")
                 yield self._open()
                 return
             if not self.path.exists():
@@ -200,7 +200,7 @@ class HomeStore:
     def erase_log(self) -> None:
         """Overwrite what transactions have erased, wherever the database still has it.
 
-        Waits for other processes that read. What a backup holds is not reached.
+        Waits for other processes that read. Backups are not affected.
         """
         with self._mutex, self._translate_errors():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")

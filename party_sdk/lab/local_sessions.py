@@ -186,8 +186,8 @@ def local_session(
     policy: of every party. By default each accepts all risks of the session; read them
         as ``risks``.
     choices: what every party decides alone; see :meth:`Party.join`.
-    seed: stands for all chance, as in a simulation; drawn by default. Who knows it can
-        work out every secret: it is for trials.
+    seed: stands for all chance, as in a simulation; drawn by default. Only for trials:
+        whoever knows it can derive every secret.
     **sections: what else terms may say, as for :meth:`Coordinator.create_session`.
 
     Raises InvalidParameters if the service is not installed, or parameters and layout

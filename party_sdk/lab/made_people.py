@@ -1,8 +1,8 @@
 """A made study: people at two hospitals, with the errors that tables have, and the truth.
 
 Names follow their ranks (Zipf), so that some are common. One hospital enters a person
-anew: with a slip of the keyboard, another spelling, a new surname or address, or a cell
-left empty. Measurements lie in three groups, some columns at each hospital.
+anew: with a typing error, another spelling, a new surname or address, or an empty cell.
+    Measurements lie in three groups, some columns at each hospital.
 """
 
 from __future__ import annotations

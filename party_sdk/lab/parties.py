@@ -1,4 +1,4 @@
-"""Who holds what in a simulated session: a layout, and one table dealt out by a seed."""
+"""The parties of a simulated session: a layout, and one table split by a seed."""
 
 from __future__ import annotations
 
@@ -168,10 +168,11 @@ class AgreedFields:
 class Deal:
     """The rows and columns of each party, and all of them as one matrix.
 
-    columns: the names of the whole's columns.
+    columns: names of the whole table's columns.
     has_names: whether the tables name them; of matrices they are ``x0 …``.
-    table: float64 (n, m); what was dealt out; None where parties brought their own.
-    ids: of the rows of what was dealt out, where it names them.
+    table: float64 (n, m); the table before its split; None if parties brought their
+        own.
+    ids: of the table's rows, if it has ids.
     naming: the columns that hold them.
     """
 

@@ -1,10 +1,10 @@
 """A session played at home, to read what would be sent: nothing of it is sent.
 
-All roles run in this process: the analyst, the own party with its own table, and others
-with made-up ones. What others hold is the own table, shuffled column by column, and
-drawn from the terms' dictionary where they hold other columns; so figures and labels mean
-nothing, while names, shapes, types and sizes are those of a real session whose others
-are as large.
+All roles run in this process: the analyst, the party with its table, and others with
+made-up tables. The others hold the party's table with each column shuffled, or draws
+from the terms' dictionary for columns that the party lacks. So figures and labels mean
+nothing, but names, shapes, types and sizes are those of a real session with parties of
+this size.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
 
 
 def _field(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
-    """Return made-up values of a field: within its bounds, whole where it is whole."""
+    """Return made-up values of a field, within its bounds and of its type."""
     low, high = field.extremes
     if not np.isfinite(low) or not np.isfinite(high):
         middle = low if np.isfinite(low) else high if np.isfinite(high) else 0.0

@@ -1,7 +1,7 @@
 """`coterie.simulate`: tables are dealt, a session is played in this process, and measured.
 
-The one path: `simulate` and the estimators come with tables, the commands with a table
-that they have read; :func:`play` runs the session and holds it against the pooled run.
+`simulate`, the estimators and the commands all end in :func:`play`, which runs the
+session and compares it with the pooled run.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SimulatedSession:
     """The result of a simulated session.
 
     params: of the run that counts, as the session settled them.
-    results: what each party gets, in the order of the slots.
+    results: the result of each party, in the order of the slots.
     labels: int64 (n,), or list of int64 arrays; of a table that was dealt out, in its
         order; of several, those of each.
     n_clusters: of the run that counts.
@@ -76,17 +76,17 @@ class SimulatedSession:
         clustering of the pooled tables; 1 means that nothing was lost. None where a
         cell of the layout is empty and nobody holds what would be pooled; of one table
         that was dealt out it is that of the whole table.
-    objectives: what the clustering minimises, of the session and of the pooled method
-        with ten starts; None where it minimises nothing, or nothing can be pooled.
-    site_agreement: how much the clusters tell of the row groups, at most 1, about 0
-        where they tell nothing; None where all parties hold the same rows. See
+    objectives: the objective of the session and of the pooled method with ten starts;
+        None if it minimises nothing, or nothing can be pooled.
+    site_agreement: how closely the clusters follow the row groups, from about 0 (not at
+        all) to 1; None if all parties hold the same rows. See
         :func:`~party_sdk.results.cautions.site_agreement`.
     costs: seconds and bytes sent of the analyst and of each party.
     warnings: what may have spoilt the result; each was a ``UserWarning`` of
         :func:`simulate`.
     manifest: mapping of JSON values; terms, seeds, versions, digests of tables and
-        labels, and the result: what a paper needs so that others can play it again.
-        None unless :func:`simulate` was asked for it.
+        labels, and the result, so that readers of a paper can repeat the session. None
+        unless :func:`simulate` was asked for it.
     """
 
     layout: Layout
@@ -140,9 +140,9 @@ def simulate(
 ) -> SimulatedSession:
     """Play all roles of a session in this process.
 
-    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``. What is not named
-        and hides rows at a cost is left away, as nobody is hidden from here: parties of
-        `dc` send all dimensions.
+    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``. Protection of
+        rows that costs quality is off unless it is named, because nobody needs it here:
+        parties of `dc` send all dimensions.
     tables: one table for each party, in the order of the slots. Or one table that is
         dealt out: rows and columns are shuffled by the seed. A table is what
         :func:`~party_sdk.tables.open_table` takes: a path, a matrix, or a table of
@@ -153,8 +153,8 @@ def simulate(
         tables with the same columns are split by rows, tables without a common column
         by columns. One table needs a pair or a Layout.
     id_column: what names the rows of every table. Parties that hold the same rows find
-        them by it. Without it these rows stand in the same order, and, unless the
-        parameters say how rows are aligned, they are aligned by their position.
+        them by it. Without it these rows have the same order, and are aligned by
+        position unless the parameters choose another alignment.
     dictionary: what columns mean, of each column group; of one table, all of it.
     preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; what becomes
         of gaps and categories: one rule (see
@@ -164,7 +164,7 @@ def simulate(
     choices: what every party decides alone; see :meth:`Party.join`.
     allow: guards of tables that are switched off; see
         :class:`~party_sdk.tables.ReadOptions`.
-    seed: stands for all chance.
+    seed: determines all random draws.
     manifest: whether to read all tables once more, for the digests of a manifest.
     **sections: what else terms may say, by name, e.g. ``release``.
 
@@ -368,7 +368,7 @@ def _tabulate(
 def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:
     """Yield warnings about the session.
 
-    What its terms let expect is said where fidelity shows it, or is not known.
+    Warnings that follow from the terms appear if fidelity confirms them or is unknown.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout

@@ -42,7 +42,7 @@ _SMALLEST: Final = 10
 class Trial:
     """The result of trying a table without any question.
 
-    suggested: how the method and the number of clusters were found, as a sentence.
+    suggested: a sentence on the choice of the method and the number of clusters.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""Declining, leaving and stopping, and how the others are told."""
+"""Declining, leaving and stopping, with notice to the others."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def tell_stop(stored: PartySession, analyst: Analyst) -> bool:
 def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
     """Tell the others if this party stops for good, now or before it was killed.
 
-    If its own limits or its operator stop it, they read that it is held.
+    If its limits or its operator stop it, they see it as held.
 
     Raises CoterieError: what stopped it, whether the others could be told or not.
     """

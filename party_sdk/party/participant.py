@@ -1,7 +1,7 @@
 """A party in a session: the loop from invitation to labels.
 
-A party that is killed continues where it was: what it sent is on its disk, byte for byte,
-and every request to the analyst may be repeated.
+A killed party continues where it stopped: it stored what it sent byte for byte, and may
+repeat every request to the analyst.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class Party:
 
     @property
     def _intersection(self) -> Use | None:
-        """Return what blinded ids disclose about the rows; None if none are sent."""
+        """Return the disclosures of blinded ids; None if none are sent."""
         return Use.intersection(self.terms, self.stored.attempt, self.stored.slot)
 
     @property
@@ -750,7 +750,7 @@ def check_same_rows(joined_digest: str | None, digest: str) -> None:
 
 
 def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return choices as they are stored: values, and a mark for an object."""
+    """Return choices in stored form: values, and a mark for an object."""
     plain = bool | int | float | str | None
     return {n: v if isinstance(v, plain) else _OBJECT_MARK for n, v in choices.items()}
 

@@ -36,7 +36,7 @@ class PartySummary:
 
     title: empty if the terms were forgotten.
     state: in a few words.
-    following: the next command, or what else to do; empty if there is nothing to do.
+    following: the next command or other action; empty if there is nothing to do.
     """
 
     session: str

@@ -170,7 +170,7 @@ class Responder:
     def _require_approval(self, answer: engine.TaskOutcome) -> None:
         """Ask the operator about an answer that the accepted sheet does not cover.
 
-        A no stands until the operator is asked again and says yes.
+        A refusal holds until the operator is asked again and agrees.
         """
         stored, asker = self.stored, self.asker
         is_held, withdrawn_at = stored.objections

@@ -30,7 +30,7 @@ class MappingChange:
 
     @property
     def sentence(self) -> str:
-        """Return what an operator has to know before accepting the new mapping."""
+        """Return the question to an operator before the new mapping is accepted."""
         parts = "; ".join(self.parts[:10])
         more = f"; {len(self.parts) - 10} more" if len(self.parts) > 10 else ""
         return (

@@ -44,9 +44,10 @@ _MOST_POINTS = 3_000
 def run_manifest(member: Party) -> dict[str, Any]:
     """Return the manifest of a session for a paper, as JSON values.
 
-    Terms, public seed, digests and versions. Of the own table and its mapping there are
-    digests under a key of the home: the institution can show later which they were, and
-    nobody else can try values out. Sizes and figures are those that all parties are told.
+    Terms, public seed, digests and versions. For the party's table and its mapping
+    there are digests under a key of the home: the institution can show later which they
+    were, and nobody else can try values out. Sizes and figures are those that all
+    parties are told.
     """
     stored, terms = member.stored, member.terms
     agreement, result = stored.agreement, _result(member)
@@ -67,7 +68,7 @@ def run_manifest(member: Party) -> dict[str, Any]:
 
 
 def own_line(name: str, key: str) -> NamedInstitution:
-    """Return the reader's own institution."""
+    """Return the reader's institution."""
     return NamedInstitution(name=name, known=True, fingerprint=fingerprint(key))
 
 
@@ -144,7 +145,7 @@ def _result(member: Party) -> Result | None:
 def linked_rows(terms: Terms, slot: str, result: Result) -> str:
     """Return how many of the own rows are linked to rows of others, as ``n of m``.
 
-    Empty where nobody else holds the same rows.
+    Empty if nobody else holds the same rows.
     """
     if not shares_rows(terms, slot) or session_terms.check_terms(terms).counts_linked:
         return ""
@@ -153,7 +154,7 @@ def linked_rows(terms: Terms, slot: str, result: Result) -> str:
 
 
 def result_details(terms: Terms, result: Result) -> Mapping[str, Any]:
-    """Return what a report says of a result."""
+    """Return the part of a report about a result."""
     own, sizes = tuple(result.own_sizes.tolist()), sizes_of(result.cluster_sizes)
     return {
         "runs": tuple(runs_of(terms, result)),
@@ -201,8 +202,8 @@ def pair_profiles(
 ) -> tuple[Profile, ...]:
     """Return the profiles, each pooled one followed by that of the own rows.
 
-    It is made here, of the own table; what the terms let nobody read of all parties
-    has nothing beside it.
+    It is computed here from the party's table, and stands alone if the terms publish no
+    profile of all parties.
     """
     from clustering_protocols.shared_stages.profiles.profile import own_profile
 

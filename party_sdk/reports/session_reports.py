@@ -59,10 +59,10 @@ def session_report(
 
     status: where it stands: :meth:`CoordinatedSession.status`.
     log: its audit: :meth:`CoordinatedSession.audit`.
-    entries: what the audit says: its :meth:`~SignedLog.entries`, which take a while.
+    entries: those of the audit, :meth:`~SignedLog.entries`, which are slow to compute.
 
-    Raises AgreementMismatch, KeyNotAuthentic if what the analyst shows is not what was
-        signed.
+    Raises AgreementMismatch or KeyNotAuthentic if the analyst's documents differ from
+        the signed ones.
     """
     profiles = opened.profiles()
     return SessionReport(

@@ -1,1 +1,1 @@
-"""What a party gets: labels beside its own rows, pictures and files of them."""
+"""Results of a party: labels of its rows, pictures and files."""

@@ -1,4 +1,4 @@
-"""What may have spoilt a result: clusters that coincide, or that follow the institutions.
+"""Warnings about a result: clusters that coincide, or that follow the institutions.
 
 Where a site measures in other units, or with another scanner or laboratory, its rows end
 up in clusters of their own. Every party can see that at home, whatever the protocol: it
@@ -75,9 +75,9 @@ def oddities(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
 
     own, sizes: own rows, and rows of all parties, in each cluster.
 
-    A cluster that holds own rows alone, or none of them, is told if rows that were dealt
-    out at random would look like that less than once in a million times: (1 - q)^n or
-    q^n, of n rows of which a share q is own.
+    A cluster with only own rows, or with none, is reported if rows that were dealt out
+    at random would look like that less than once in a million times: (1 - q)^n or q^n,
+    of n rows of which a share q is own.
     """
     total, n_own = sum(sizes), sum(own)
     if not 0 < n_own < total:

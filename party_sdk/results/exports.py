@@ -37,9 +37,9 @@ class ExportColumn:
     """One column of a file.
 
     values: float64 (n,), NaN for no value; of levels their places; of dates days since
-        1970-01-01. Of ids an array of texts.
-    title: what the column means.
-    levels: what whole numbers stand for; empty for other columns.
+        1970-01-01. Ids become an array of texts.
+    title: the meaning of the column.
+    levels: names of whole numbers; empty for other columns.
     """
 
     name: str
@@ -156,7 +156,7 @@ def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
 
 
 def _arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:
-    """Return a table in which no text but the own ids begins like a formula."""
+    """Return a table whose texts, except its ids, do not begin like formulas."""
     if ending == ".parquet":
         return pa.table({column.name: column.arrow() for column in columns})
     arrays: dict[str, pa.Array] = {}

@@ -1,4 +1,4 @@
-"""Files with a line for each row: what names it, its label, and what else is known."""
+"""Files with one line per row: its id, its label, and more columns."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def write_labels(
 ) -> Path:
     """Write one line per row: its id or number, its label, and more columns.
 
-    The file is there as a whole or not at all; a link is replaced, not followed. What is
-    not a number stays empty.
+    The file is written whole or not at all; a link is replaced, not followed. NaN
+    becomes an empty cell.
     """
     content = encode_labels(path.suffix.lower(), labels, ids, naming, more)
     with replacing(path) as fresh:

@@ -1,4 +1,4 @@
-"""What a paper says of a session so that others can check it, or play it again.
+"""Manifests: facts about a session with which readers of a paper can repeat it.
 
 A manifest holds terms, seeds, digests and versions. That of a simulation holds the digest
 of each party's table too. That of a session between institutions names no row, no cell

@@ -1,4 +1,4 @@
-"""New rows with their labels, beside what a home keeps of the trained ones.
+"""New rows with their labels, and stored statistics of the trained rows.
 
 Kept are a few numbers of each column, which never leave the home; nothing is sent.
 """
@@ -37,9 +37,9 @@ _MOST_LISTED: Final = 200
 class Comparison:
     """New rows compared with the trained rows of a home.
 
-    trained: moments and ranges of the own rows, as they were clustered.
+    trained: moments and ranges of the party's clustered rows.
     sizes: int64 (k,); own trained rows in each cluster.
-    table: the new rows as they were read.
+    table: the new rows.
     rows, numbers: those that can get a label, as the columns that were clustered, and
         their numbers (n,) in the table.
     """
@@ -151,8 +151,8 @@ class NewRows:
     memberships: float64 (n_rows, n_clusters) or None; of a mixture.
     outside: float64 (n_rows,) or None; the share of a row's columns outside the trained
         range; NaN for rows without a label. None in a simulation.
-    summary: what may be said of them as a whole, without any row; None in a simulation,
-        where no home keeps trained rows.
+    summary: statistics without any single row; None in a simulation, which stores no
+        trained rows.
     ids, naming: what names the rows, and the columns that hold it.
     """
 
@@ -198,7 +198,7 @@ class NewRows:
 
     @property
     def _columns(self) -> Mapping[str, FloatArray]:
-        """Return what stands beside the labels; what is not known has no column."""
+        """Return the columns beside the labels, without unknown ones."""
         columns = {
             "distance": self.distances,
             "uncertainty": self.uncertainty,

@@ -26,7 +26,7 @@ class WritingSession(Protocol):
 
 
 def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
-    """Refuse files that cannot be written, or that would replace what was read.
+    """Refuse files that cannot be written, or that would replace an input.
 
     Raises InvalidParameters if a folder is missing, or may not be written into, or what
         writes such a file is not installed.
@@ -80,8 +80,8 @@ def remember_outputs(
 ) -> Iterator[None]:
     """Note which files a session writes within the block.
 
-    Killed in it, the session may write them again: what is there is its own, or was
-    allowed to be replaced.
+    A killed session may write them again: existing files are its own, or may be
+    replaced.
     """
     names = {str(path.resolve()): path for path in paths if path is not None}
     session.note_written(dict.fromkeys(names, _BEING_WRITTEN))
@@ -98,7 +98,7 @@ def _digest(path: Path) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a path whose file replaces another atomically; links are not followed.
 
-    Raises StorageFull if there is no room: what was there stays.
+    Raises StorageFull if there is no room; the old file stays.
     """
     fresh = path.with_name(f".{path.name}.new")
     try:

@@ -1,4 +1,4 @@
-"""What a party gets: labels, in the order of its table, and files of them."""
+"""Results of a party: labels in the order of its table, and files of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Result:
-    """What a party gets, in the order of its table.
+    """The result of a party, in the order of its table.
 
     labels: int64 (n_rows,); cluster of each row, from 0; -1 for rows of no cluster, or
         that did not take part.
@@ -48,8 +48,8 @@ class Result:
     columns: the columns that were clustered, in the order of the session.
     figures: of each run of the session, where the protocol computes them.
     chosen: which of the runs this is the result of.
-    profiles: what the clusters are like, where the terms release it: over the own
-        fields first, exactly, then what everybody was told.
+    profiles: of the clusters, if released: first exact ones over the party's own
+        fields, then the rounded ones for everybody.
     report: what else the protocol tells the operator.
     """
 
@@ -119,7 +119,7 @@ class Result:
         mapping: TableMapping | None = None,
         agree: Callable[[str], bool] | None = None,
     ) -> NewRows:
-        """Label new rows at home, with what the terms release; nothing is sent.
+        """Label new rows at home with the released model; nothing is sent.
 
         table, id_column: as for :func:`open_table`. The columns of the session are
             found by name, in whichever order the table has them; a matrix has no names,
@@ -129,10 +129,10 @@ class Result:
         agree: called where the rows look like other units than those of the session,
             with why; True labels them all the same.
 
-        Raises GuardRefused if the terms release nothing that labels new rows, or the
-            rows look like other units and nobody agrees.
-        Raises InvalidData if a column of the session is missing, or the table is not as
-            it was agreed.
+        Raises GuardRefused if the terms release no model, or if the rows seem to have
+            other units and nobody agrees.
+        Raises InvalidData if the table lacks a column of the session, or does not fit
+            the terms.
         """
         from party_sdk.results.new_rows import NewRows
 
@@ -213,7 +213,7 @@ class Result:
         return {f"membership_{k}": column for k, column in enumerate(columns)}
 
     def top_items(self, columns: Sequence[str], n: int = 10) -> list[list[str]]:
-        """Return the n items that belong most to each cluster, the surest first.
+        """Return the n items with the largest memberships in each cluster.
 
         Empty where the protocol does not cluster items.
         """

@@ -157,7 +157,7 @@ class OrderStatus(_StoredModel):
         number of updates if the protocol has one, and ``updates`` how many are done.
     awaited, awaited_since: slots, or ``the analyst``, for which the session waits.
     moved: by how much the last update moved the result, if the protocol reports it.
-    pace: which of several runs continues, and the time left, in words.
+    pace: the current run of several and the time left, in words.
     outage_since: since when the analyst cannot be reached.
     trouble: why it failed, was declined, or will be tried again.
     question: the id of the open question.
@@ -378,11 +378,12 @@ class PartyOrder:
     def withdraw(self, reason: str = "") -> OrderStatus:
         """End an order for good: decline a free slot, or leave a taken one.
 
-        Nothing more is sent, whether the others can be told or not. If its process runs,
-        the supervisor stops it first.
+        Nothing more is sent, even if the others cannot be notified. If its process
+        runs, the supervisor stops it first.
 
         Raises NotReady if it is completed.
-        Raises CoterieError if the analyst cannot be told; the order is withdrawn anyway.
+        Raises CoterieError if the analyst cannot be notified; the order is withdrawn
+            anyway.
         """
         with self.store.transaction():
             if self.status().state is OrderState.COMPLETED:
@@ -421,8 +422,8 @@ def order_versions(home: Path) -> dict[tuple[str, str], int]:
 def place_order(home: Path, order: Order) -> OrderStatus:
     """Store an order for the supervisor to run; return its status.
 
-    An order that failed, was declined or waits is placed again: a yes stands, a no is
-    asked again. A party that left before its slot was taken rejoins.
+    A failed, declined or waiting order is placed again; refusals are asked again. A
+    party that left before its slot was taken rejoins.
 
     Raises InvalidParameters if the invitation is invalid, or the table's file is missing.
     Raises GuardRefused if there is an order with another invitation.

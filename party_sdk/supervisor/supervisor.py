@@ -37,7 +37,7 @@ Key = tuple[str, str]
 class _Work:
     """An order and its process.
 
-    version: of the order as it was last read.
+    version: of the order when it was last read.
     not_before: earliest next start, by the monotonic clock.
     """
 

@@ -45,10 +45,10 @@ class ArrowSource(Source):
     """An Arrow table as a source: every row is read.
 
     names, kinds: of all columns.
-    table: those that may be asked for.
+    table: the columns that may be requested.
     places: where a column of the table stands, by its position among all.
-    dialect: what the operator says of texts.
-    unpacked: what was said of the file of which the table is a copy.
+    dialect: the operator's settings for texts.
+    unpacked: the report of the file that the table is a copy of.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ArrowSource(Source):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return warnings about what was guessed."""
+        """Return warnings about guesses."""
         return [*self._warnings, *self._signs.warnings()]
 
     @property
@@ -242,9 +242,9 @@ def write_rows(
 ) -> Unpacked:
     """Write rows as an Arrow stream: numbers as numbers, all other cells as text.
 
-    Rows that hold nothing are left out.
+    Empty rows are left out.
 
-    numeric: places of columns of which every cell is a number, or empty.
+    numeric: indices of columns whose cells are all numbers or empty.
     mixed: places of columns whose numbers are written without a decimal sign, as texts
         beside them have signs of their own.
 
@@ -324,7 +324,7 @@ def unpack_parquet(
 ) -> Unpacked:
     """Write columns of a Parquet file as an Arrow stream.
 
-    columns: their names, of which some may be absent; None for all.
+    columns: names, some of which may be absent; None for all.
 
     Raises InvalidData if the file cannot be read, or the columns take too much.
     """

@@ -1,4 +1,4 @@
-"""How texts of a table are written: in files, in columns, in cells; what they are."""
+"""Forms of texts in a table: dialects of files, forms of columns, values of cells."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a text file is written. A value of None is detected from the file.
+    """The dialect of a text file. A value of None is detected from the file.
 
     encoding: a name that Python knows, for example utf-8, cp1252 or utf-16.
     delimiter, quote, decimal: one character each.
     skip: lines before the one with the names of columns.
     dates: ``year-first``, ``day-first`` or ``month-first``.
-    missing: cells that stand for no value, beside the empty one, NA, NaN and null.
+    missing: further codes for missing values, besides empty cells, NA, NaN and null.
     sheet: of a file with several sheets.
     hidden: of a sheet: rows and columns that nobody sees: ``read`` or ``leave-out``.
     percent: of a sheet: 7.2 % beside plain numbers is 7.2 (``shown``) or 0.072
@@ -98,7 +98,7 @@ class Dialect:
 
     @property
     def codes(self) -> frozenset[str]:
-        """Return the cells that stand for no value."""
+        """Return the cells that mean a missing value."""
         return frozenset({*MISSING, *self.missing})
 
 
@@ -257,11 +257,11 @@ _THOUSANDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CellForm:
-    """How the texts of a column are written; by default in the form any program reads.
+    """The form of a column's texts; by default the one that any program reads.
 
     decimal: the decimal sign.
     dates: the order of dates; None where nothing says whether the day or month is first.
-    codes: texts that stand for no value.
+    codes: texts that mean a missing value.
     is_decided: whether the operator or a cell of the column says what its signs are.
     is_shown: whether other columns do, which agree.
     has_numbers: whether numbers were written beside texts that are numbers.
@@ -331,7 +331,7 @@ def _count_signs(cells: Iterable[str]) -> Counter[str]:
 def _find_orders(cells: Iterable[str]) -> dict[str, set[str]]:
     """Return the orders of dates such as 1/2/2026 that the cells show, by separator.
 
-    1.2.2026 is the first of February wherever points are used; of 1/2/2026 nobody knows.
+    1.2.2026 is always the first of February, but 1/2/2026 is ambiguous.
     """
     orders_by_separator: dict[str, set[str]] = {}
     for cell in cells:
@@ -492,7 +492,7 @@ def records(text: str, dialect: Dialect) -> list[list[str]]:
 def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of the line where each ends.
 
-    They end before a huge field: the reader of the whole file names its line.
+    They end before a huge field, whose line the reader of the whole file reports.
     """
     reader = split_lines(_lines(text)[dialect.skip or 0 :], dialect)
     with suppress(csv.Error):

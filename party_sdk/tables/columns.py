@@ -51,9 +51,9 @@ _HASHED: Final = 2.0**52
 class Column:
     """One column to read.
 
-    kind: what the table holds, as far as it shows by itself.
-    field: what the dictionary says of it, if there is one.
-    codes: texts that stand for no value.
+    kind: the kind of value, as far as the table itself shows it.
+    field: its entry in the dictionary, if there is one.
+    codes: texts that mean a missing value.
     header: its name in the table, where a mapping gives it another.
     form: how the table writes its texts.
     """
@@ -104,7 +104,7 @@ class Column:
 
     @property
     def is_described(self) -> bool:
-        """Return whether each cell has a known number."""
+        """Return for each cell whether it has a number."""
         return self.field is not None or self.type not in {"words", "date"}
 
     def heads(self, text: str) -> bool:
@@ -176,7 +176,7 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def kind_of(kind: pa.DataType) -> Kind:
-    """Return what a column of an Arrow type holds."""
+    """Return the kind of value of an Arrow type."""
     if types.is_integer(kind):
         return "integer"
     if is_numeric(kind):
@@ -307,7 +307,7 @@ def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Cell
 def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
     """Return numbers with a decimal point, dates in ISO order, and null for codes.
 
-    What is written otherwise stays, and is no number or date.
+    Other texts stay, and count as neither number nor date.
     """
     if not (column.is_numeric or column.is_date):
         return cells
@@ -405,7 +405,7 @@ def number_of_cell(text: str) -> float:
 
 
 def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
-    """Return cells as text, empty where a code stands for no value."""
+    """Return cells as text, empty where a code means a missing value."""
     cell_texts = texts(cells).fill_null("")
     if not codes:
         return cell_texts

@@ -1,6 +1,6 @@
 """Drafts for a person to complete: the dictionary of a table, and a mapping to one.
 
-A draft says what is certain and what is a guess; what it leaves open a person says.
+A draft marks certain entries and guesses; a person decides the open ones.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _build_levels(
 
 
 class Certainty(StrEnum):
-    """How much a person has to look at a proposal."""
+    """How much review a proposal needs from a person."""
 
     CERTAIN = "certain"
     GUESS = "guess"
@@ -236,11 +236,11 @@ class LevelProposal(_Part):
     """The proposed meaning of a text. It is shown on the operator's own screen only.
 
     count: in how many rows it stands.
-    level: of the dictionary; None where nobody knows yet, or it is no value.
-    is_missing: whether it stands for no value.
+    level: of the dictionary; None if it is open, or means a missing value.
+    is_missing: whether it means a missing value.
     is_same: whether the table has it as the dictionary does.
     is_limit: whether it is a limit of detection, such as ``<0.1``.
-    perhaps: levels that it may stand for, where it has several readings.
+    perhaps: possible levels, if the text is ambiguous.
     """
 
     text: str
@@ -258,11 +258,11 @@ class ColumnProposal(_Part):
 
     name, title, type, unit: as the dictionary says.
     levels: those of the dictionary, to choose from.
-    source: the column of the table; None where none is near.
+    source: the column of the table; None if none is similar.
     candidates: the table's columns to choose from, the nearest first.
-    why: how the source was found.
-    cells: texts that stand for a level or for no value, the most frequent first.
-    convert: the name of a conversion of units; empty where none is known.
+    why: the reason for the choice of the source.
+    cells: texts that mean a level or a missing value, the most frequent first.
+    convert: the name of a conversion of units; empty if none is known.
     thousands, dates, minus: how the column is written, where its file is written
         otherwise.
     two_readings: a number such as 9.370, where no cell says what its point is.
@@ -313,9 +313,9 @@ class Proposal(_Part):
     """A draft of a mapping, with the choices for a person.
 
     file: the table's name, without its folder.
-    dialect: what is known of how it is written.
+    dialect: settings of its dialect that are known.
     columns: those of the session, in the dictionary's order.
-    unused: columns of the table that nothing comes from.
+    unused: columns of the table without a use.
     totals: rows that seem to sum up others, by the column and the cell that say so.
     copies: lines that repeat an earlier row, its id and all the rest.
     """
@@ -426,7 +426,7 @@ def _count_texts(
 def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
     """Return the lines of rows that repeat an earlier row, including its id.
 
-    Of larger tables none is looked for.
+    Larger tables are not searched.
     """
     if not ids or sum(map(len, excerpt.batches)) > _MOST_COMPARED:
         return ()
@@ -445,7 +445,7 @@ def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
 
 
 class _Match(NamedTuple):
-    """How near a column of a table is to a field: from 0 to 1, and why."""
+    """Similarity of a column to a field, from 0 to 1, with the reason."""
 
     score: float
     certainty: Certainty

@@ -1,4 +1,4 @@
-"""What kind of table a file holds, what reading it may take, and where it may write."""
+"""Kinds of table files, and limits on memory and disk for reading them."""
 
 from __future__ import annotations
 
@@ -158,8 +158,8 @@ class Scratch:
     """The temporary files of one read.
 
     folder: for copies that a library reads by name; gone with the reading.
-    numbers, cells: rows as float64, and columns of Arrow. They have no name: nothing of
-        them is left behind, however processes end.
+    numbers, cells: rows as float64, and columns of Arrow. They have no name, so nothing
+        remains of them, however processes end.
     original: numbers for the cells that a mapping changes; without a name, too.
     """
 

@@ -1,4 +1,4 @@
-"""What a party should not send by mistake, and which numbers may be codes."""
+"""Guards against sending ids and totals, and against codes read as numbers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
 def n_coded(x: FloatArray) -> int:
     """Return how many values a column of codes has; 0 of one that has none.
 
-    Codes are few whole numbers, other than 0 and 1 alone.
+    Codes are a few whole numbers, and not only 0 and 1.
     """
     values = np.unique(x[~np.isnan(x)])
     is_short = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
@@ -212,7 +212,7 @@ _MAX_SHOWN: Final = 10
 def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     """Yield warnings about values that may mean 'missing', and columns of codes.
 
-    Of a large table rows evenly spread over it are looked at; counts are of all rows.
+    In a large table evenly spaced rows are examined; counts cover all rows.
     """
     max_rows = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
     step = max(1, -(-spool.n_rows // max_rows))

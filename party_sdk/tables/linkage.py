@@ -1,4 +1,4 @@
-"""Match keys at home: proposed from a table, shown on it, and rows that they left out.
+"""Match keys at home: proposals from a table, a preview, and rows without a match.
 
 A key is proposed if the table has its columns, enough rows have a value, and nearly no
 two rows share one. Whether two parties then find the same people shows only between them.
@@ -58,7 +58,7 @@ _OF_NAMES: Final = {
 def person_columns(columns: Iterable[str]) -> dict[str, str]:
     """Return which column holds each role, such as ``surname``.
 
-    A whole name counts before a word of one, and the first column where two fit.
+    A whole name precedes a word of one; among equals the first column wins.
     """
     names = list(columns)
     whole = {n: role for n in names if (role := _OF_NAMES.get(fold(n))) is not None}
@@ -199,8 +199,8 @@ _MAX_SHOWN: Final = 10
 class UnlinkedRow(NamedTuple):
     """A row without a match.
 
-    line: where it stands in the table; its number, where there are no lines.
-    lacks: the numbers, from 1, of the keys of which it has no value, or a shared one.
+    line: its line in the file, or its number in other tables.
+    lacks: numbers, from 1, of keys whose value is missing or not unique.
     """
 
     line: int

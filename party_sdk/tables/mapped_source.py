@@ -112,7 +112,7 @@ class MappedColumn:
             return np.asarray(values * factor + offset)
 
     def _map_texts(self, cells: pa.Array) -> tuple[pa.Array, FloatArray]:
-        """Return what texts stand for in the session, and a number for each."""
+        """Return the session's texts for texts of the table, and a number for each."""
         mapping = self.mapping
         spellings = [normal(text) for text in cells.to_pylist()]
         forms = spellings
@@ -156,7 +156,7 @@ class MappedColumn:
         return compute.coalesce(pa.array(own, pa.large_string()), texts(plain))
 
     def _read_limits(self, spellings: Sequence[str], converted: pa.Array) -> pa.Array:
-        """Return texts with the values that stand for limits of detection."""
+        """Return texts with limits of detection replaced by values."""
         limits = [split_limit(text) for text in spellings]
         numerals = [limit and limit.limit for limit in limits]
         column = replace(self.column, codes=self._codes)
@@ -204,10 +204,10 @@ def _mark(
 
 
 class MappedSource(Source):
-    """A source over another one, with what a mapping makes of its columns and rows.
+    """A source that applies a mapping to the columns and rows of another one.
 
-    source: the table as it is.
-    options: with a mapping; its dictionary and dialect say which cells are no value.
+    source: the table before the mapping.
+    options: with a mapping; its dictionary and dialect define missing values.
 
     Raises InvalidData if the table has not the columns that the mapping names.
     """
@@ -362,7 +362,7 @@ class MappedSource(Source):
     ) -> NDArray[np.bool_] | None:
         """Return which rows of a batch take part; None if all do.
 
-        columns: those by whose cells rows are left out.
+        columns: those whose cells exclude rows.
         """
         omit = np.zeros(n_rows, dtype=bool)
         first, last = np.searchsorted(lines, [begin, begin + n_rows])

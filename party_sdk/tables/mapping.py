@@ -1,4 +1,4 @@
-"""Mappings: how a table becomes what a session's dictionary describes.
+"""Mappings translate a table into the terms of a session's dictionary.
 
 A mapping is a file (TOML) at home; nothing of it is sent.
 """
@@ -102,7 +102,7 @@ class ColumnMapping(_Part):
     levels: the session's value for a cell of the table. Other cells stay as they are.
     convert: the name of a known conversion of units, such as ``HbA1c, % to mmol/mol``.
     factor, offset: ``value in the session = factor * value in the table + offset``.
-    missing: cells of the table that stand for no value, in this column.
+    missing: cells of this column that mean a missing value.
     decimal, thousands: how numbers are written in this column.
     dates: possible orders of day, month and year in this column; the first that fits is
         used. ``excel`` is Excel's number of a day.
@@ -213,7 +213,7 @@ class OmittedRows(_Part):
     """Rows of the table that do not take part.
 
     lines: of the file, or rows of a sheet, as errors name them.
-    values: of a column of the table: cells by which a row is left out.
+    values: cells of a column of the table that exclude their row.
     """
 
     lines: tuple[Annotated[StrictInt, Field(ge=1, le=2**53)], ...] = Field(
@@ -267,10 +267,10 @@ _FileDialect = Annotated[
 
 
 class TableMapping(_Part):
-    """How a table becomes what a session's dictionary describes.
+    """A translation of a table into the terms of a session's dictionary.
 
     file: how the file is written; see :class:`~party_sdk.tables.cells.Dialect`.
-    columns: by their names in the session. Columns that are not named stay as they are.
+    columns: by their names in the session. Columns that are not named stay unchanged.
     leave_out: rows that do not take part.
     """
 
@@ -297,7 +297,7 @@ class TableMapping(_Part):
         return self.model_copy(update={"leave_out": leave_out})
 
     def source_of(self, name: str) -> str:
-        """Return what the table calls a column of the session."""
+        """Return the table's name for a column of the session."""
         mapped = self.columns.get(name)
         return name if mapped is None else mapped.source or name
 
@@ -308,7 +308,7 @@ class TableMapping(_Part):
 
 
 def can_be_written(text: str) -> bool:
-    """Return whether a text may stand in a mapping, as a name or as a cell."""
+    """Return whether a text may be a name or a cell in a mapping."""
     return 0 < len(text) <= _LONGEST and _ONE_LINE.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""How a table is to be read: what options and callers say."""
+"""Options for reading a table, from commands and callers."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ class Names:
     def position(self, name: str) -> int:
         """Return where a column stands.
 
-        Raises InvalidData if there is none of that name; the sentence says what there
-            is.
+        Raises InvalidData if no column has that name; the message lists the columns.
         """
         self.require([name])
         return self._positions[normal(name)]
@@ -77,7 +76,7 @@ class Names:
 
 
 def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
-    """Return the columns that name the rows; none where they have no names."""
+    """Return the id columns; empty if there are none."""
     if id_column is None or isinstance(id_column, str):
         return () if id_column is None else (normal(id_column),)
     names = tuple(normal(name) for name in id_column)
@@ -110,7 +109,7 @@ def choose_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How a table is to be read.
+    """Options for reading a table.
 
     id_column: the column, or columns together, that name the rows. Ids are texts,
         normalised to NFKC; of several columns the JSON list of their texts.
@@ -122,8 +121,8 @@ class ReadOptions:
     schema: the dictionary: what columns mean. Columns are found by name, in any order.
     preparation: what becomes of the dictionary's fields: of categories, and where a
         value is missing.
-    dialect: what is known of how a text file is written.
-    mapping: how the table becomes what the dictionary describes.
+    dialect: known settings of a text file's dialect.
+    mapping: the translation of the table into the dictionary's terms.
     allow: guards to switch off, of :data:`~party_sdk.tables.guards.SWITCHES`.
     """
 

@@ -1,4 +1,4 @@
-"""What is said of a table: how it is read, what is wrong with it, and where."""
+"""The report on a table: how it is read, and its problems with their places."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CellProblem(BaseModel):
     values: each with the number of its rows, the most frequent first.
     n_rows: of all, also of values that are not listed.
     line: where the first row stands.
-    hint: what may mend it.
+    hint: a possible remedy.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -86,7 +86,7 @@ class CellProblem(BaseModel):
 class ColumnReport(BaseModel):
     """How one column is read: name, type and number of missing values.
 
-    codes: in how many rows each text that occurs stands for no value.
+    codes: for each text that means a missing value, its number of rows.
     least, largest: of numbers, and of dates as ISO 8601 writes them; None of a column
     that may name the rows.
     """
@@ -126,8 +126,8 @@ class KeyPreview(BaseModel):
 
     n_filled: how many of the rows have a value.
     n_unique: of these, how many have one that no other row has.
-    n_stand_ins: how many have none because a cell stands for no value.
-    first: the values of the first rows; empty where one is missing, or shared.
+    n_stand_ins: rows without a value because a cell means missing.
+    first: the values of the first rows; empty if missing or not unique.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -174,12 +174,12 @@ class KeyPreview(BaseModel):
 
 
 class CheckReport(BaseModel):
-    """How a table is read, and whether it can be.
+    """The result of reading a table, including whether it is readable.
 
     file: the file's name, without its folder.
     counts: what ``line`` counts: lines of a text file, rows of another.
     rows: 0 where the table cannot be read.
-    not_read: rows of the file that are none of these: left out, or not readable.
+    not_read: other rows of the file: left out or unreadable.
     dialect: how a text file is written; ``--csv NAME=VALUE`` freezes a part of it.
     problems: at most ten; ``more_problems`` counts the others.
     cells: the problems that are of cells, by value.

@@ -1,4 +1,4 @@
-"""A table before its cells are numbers: where rows stand, and what every kind offers."""
+"""A table before its cells are numbers: the interface of every kind of table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from party_sdk.tables.report import Findings
 class RowLocations:
     """The line or row numbers of a table, as error messages give them.
 
-    word: what is counted: ``line`` of a text file, ``row`` of another table.
+    word: the unit of numbers: ``line`` of a text file, ``row`` of another table.
     n_omitted: how many rows of the table are none of these.
     """
 
@@ -63,7 +63,7 @@ Cells: TypeAlias = Sequence[pa.Array]
 class Batch(NamedTuple):
     """Some rows of a table.
 
-    cells: of the columns that were asked for.
+    cells: of the requested columns.
     names: of the columns that name the rows.
     unmapped: the cells as the table has them, where a mapping changed some.
     original: float64 arrays of the columns whose cells a mapping changes, in their
@@ -79,7 +79,7 @@ class Batch(NamedTuple):
 class Source(ABC):
     """A table that can be read: its columns, and batches of some of them.
 
-    names, kinds: of all columns, and what each holds, as far as it shows.
+    names, kinds: of all columns; kinds as far as the table itself shows them.
     forms: how the texts of each column are written.
     format_description: how the table is written, for people.
     """

@@ -1,4 +1,4 @@
-"""A table that was read: rows in a file without a name, and what is known of them."""
+"""A table after reading: its rows in an unnamed file, and its report."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Spool:
     """Rows of float64 that are written once and then read any number of times.
 
     width: numbers in a row.
-    file: without a name: nothing is left behind, however the process ends. The spool
-        has a descriptor of its own, so that anyone who opened the file may close it.
+    file: without a name, so nothing remains, however the process ends. The spool has a
+        descriptor of its own, so that anyone who opened the file may close it.
     n_rows: how many rows the file holds already; 0 empties it.
 
     Raises ValueError if the file is shorter than that.
@@ -172,9 +172,9 @@ class ArrowIds(Sequence[str]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnmappedCells:
-    """What a mapping changed of a table.
+    """The changes of a mapping to a table.
 
-    headers: what the table calls the columns, in their order.
+    headers: the table's names of the columns, in their order.
     changed: the places of those whose cells it changed, ascending.
     spool: of these, numbers that stand for the cells as the table has them.
     """
@@ -194,8 +194,8 @@ class Table:
 
     naming: the columns that name the rows.
     file: where it came from.
-    unfit: what hinders to cluster it as it is, with no preparation agreed: gaps, words.
-    unmapped: what a mapping changed; None where it changed nothing.
+    unfit: obstacles to clustering without a preparation: gaps, words.
+    unmapped: the values before a mapping changed them; None if it changed none.
     """
 
     report: CheckReport
@@ -247,7 +247,7 @@ class Table:
 
         At most ten pairs, by their lines or rows; no id is named.
 
-        normalise: returns an id in the form in which it counts; as it is by default.
+        normalise: returns the normal form of an id; by default the id itself.
         """
         if self.ids is None:
             return ""

@@ -1,4 +1,4 @@
-"""One way in: a file, a frame or a matrix becomes rows, or some columns as they are."""
+"""Opens a file, a frame or a matrix as rows, or reads some of its columns as texts."""
 
 from __future__ import annotations
 
@@ -163,8 +163,8 @@ def open_source(
 ) -> Iterator[Source]:
     """Open a table as a source of cells, with its mapping applied.
 
-    folder: for copies, which nobody else may read.
-    columns: of the session, which will be asked for; None for all.
+    folder: for private copies.
+    columns: the session's columns that will be requested; None for all.
 
     Raises InvalidData if it is none, is not what the mapping describes, or changes
         meanwhile.
@@ -245,9 +245,9 @@ class Excerpt:
     """Some columns of a table.
 
     names: of all columns.
-    batches: the columns that were asked for, in that order, then those that name rows.
+    batches: the requested columns in that order, then the id columns.
     locations: where the rows stand.
-    left_out: what was wrong with lines and cells that were not read.
+    left_out: problems of lines and cells that were not read.
     counts: what ``locations`` counts: lines or rows.
     forms: how texts of columns are written.
     """
@@ -269,7 +269,7 @@ def read_cells(
     """Read columns of a table without checks.
 
     columns: numbers and dates are parsed.
-    naming: columns of texts, of which codes of no value stay.
+    naming: id columns, where codes for missing values stay.
 
     Raises InvalidData if the table cannot be read, or has no such column.
     """
@@ -333,7 +333,7 @@ def first_rows(
 
 
 def _may_be_ids(cells: Sequence[str | None]) -> bool:
-    """Return whether words or whole numbers are all different, as ids are."""
+    """Return whether words or whole numbers are all different, like ids."""
     present = [cell for cell in cells if cell]
     is_id = any(
         _WHOLE_OR_WORD.fullmatch(cell) and not is_date(cell) for cell in present

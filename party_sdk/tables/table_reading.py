@@ -1,4 +1,4 @@
-"""A table is read to its end: numbers to the spool, what is wrong to the report."""
+"""Reads a whole table: numbers go to the spool, problems to the report."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _WrongValues:
     ) -> CellProblem:
         """Return the values for people, the most frequent first.
 
-        is_of_row: whether this one value stands in a row with other wrong ones.
+        is_of_row: whether the value's row has other wrong values.
         """
         values = sorted(self.counts.items(), key=lambda item: -item[1])
         texts, row = [text for text, _ in values], line if is_of_row else None

@@ -66,7 +66,7 @@ class TextSource(Source):
     """A text file with one line per row, and the names of columns in the first.
 
     kind: {"text", "gzip"}.
-    given: what the operator says; the rest is found in the file.
+    given: the operator's settings; others are detected in the file.
     folder: for a copy, where DuckDB cannot read the file itself.
     allow: guards that are switched off.
     """
@@ -128,7 +128,7 @@ class TextSource(Source):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return what was guessed in the file's beginning, and in the last pass."""
+        """Return the guesses from the file's beginning and from the last pass."""
         return [*self._warnings, *self._signs.warnings()]
 
     @property

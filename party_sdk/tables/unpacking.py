@@ -75,16 +75,16 @@ class Labels(_Message):
 
 
 class Unpacked(_Message):
-    """What the reader process reports beside the copy of the rows.
+    """The report of the reader process about its copy of the rows.
 
     names, kinds: of all columns.
     columns: the places of those that the copy holds, in its order.
     is_text: whether numbers and dates may be written as texts.
     first: the number of the first row; ``empty``: of rows that hold nothing.
-    format: what was chosen in the file, such as its sheet.
+    format: the choice within the file, such as its sheet.
     numeric: the places of columns of texts whose numbers were numbers.
     mixed: those of them that had texts of numbers as well.
-    problems: what a copy cannot show, and somebody has to decide.
+    problems: findings that a copy cannot show and a person must decide.
     sheets: of a workbook: those that hold something.
     refusal: problem, detail and remedy of an error that an operator can mend; none of
         its words is a cell.

@@ -83,8 +83,8 @@ def readings_of_letters(
 ) -> dict[str, set[str]]:
     """Return the meanings of letters as initials of words in one language.
 
-    Two letters stand for two things: of H and M, M is no man, and so a mujer. Readings
-    that explain the most letters count.
+    Single letters depend on each other: beside H for hombre, M means mujer, not man.
+    Readings that explain the most letters count.
 
     letters: folded.
     """

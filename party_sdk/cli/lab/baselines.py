@@ -24,10 +24,10 @@ def baselines(
 ) -> list[Document]:
     """Return k-means without a session, for each table, layout and chosen number.
 
-    As JSON values: ``fidelity`` is the adjusted Rand index to the pooled labels, for
-    parties alone their mean; ``objective_ratio`` the inertia over the pooled one, None for
-    parties alone, whose clusters differ; ``truth`` the index to the true classes, if they
-    are known.
+    As JSON values. ``fidelity`` is the adjusted Rand index to the pooled labels (for
+    parties alone, their mean), ``objective_ratio`` the inertia divided by the pooled
+    one (None for parties alone, whose clusters differ), and ``truth`` the index to the
+    true classes if they are known.
     """
     by_layout = {}
     for case, result in zip(cases, results, strict=True):

@@ -57,7 +57,7 @@ class Case:
 
     file: the name of its table.
     risks: the codes of the session's risks, with a sentence each.
-    of_runs: those that come from several runs.
+    of_runs: risks that several runs bring.
     """
 
     file: str

@@ -117,7 +117,7 @@ def exit_code(problem: Problem) -> int:
 
 
 class ExplainedGroup(click.Group):
-    """The group of all commands, which come from entry points, with explained errors.
+    """The group of all commands: it loads them from entry points and explains errors.
 
     Listing the commands imports the modules of all of them. So these modules only declare
     commands, and import the rest when a command runs: none waits for the imports of
@@ -232,7 +232,7 @@ def roster_lines(roster: Roster) -> Iterator[str]:
 
 
 def roster_document(roster: Roster) -> dict[str, Any]:
-    """Return the same as a JSON value."""
+    """Return the error as a JSON value."""
     members = [asdict(seat) for seat in roster.seats]
     return {"members": members, "safety_number": roster.safety_number}
 

@@ -32,7 +32,7 @@ def no_clusters(where: str = "") -> str:
 def table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     """Yield a header and a line for each run, with a mark at the chosen one.
 
-    Figures that no run has are left out.
+    Figures that every run lacks are left out.
     """
     # imported here, since it needs arrays
     from clustering_protocols.numerics.metrics import Figures

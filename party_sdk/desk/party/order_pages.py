@@ -98,7 +98,7 @@ def post_withdraw_consent(party: AddressedParty, _: Form) -> None:
 
 @change_order
 def post_again(party: AddressedParty, _: Form) -> None:
-    """Place an order again as it was."""
+    """Place an order again, unchanged."""
     order = party.files.order().model_copy(update={"withdrawn": None})
     place_order(party.desk.home, order)
 

@@ -115,7 +115,7 @@ def get_labels(request: Request) -> Response:
 
 
 def get_unlinked(request: Request) -> Response:
-    """Return a table of the own rows that were linked to nobody."""
+    """Return a table of the party's rows that were linked to nobody."""
     from party_sdk.tables.linkage import write_unlinked
 
     party = party_in(request)

@@ -66,7 +66,7 @@ _USUAL_QUOTA: Final = "Most ids that another party may bring for each of your ro
 class TableForm:
     """The fields of a form about a table.
 
-    columns: ticked ones; None if the form did not ask, which stands for all.
+    columns: ticked ones; None, for all, if the form did not ask.
     checked: whether to check the table against the terms.
     notify: addresses for notifications, as typed.
     limits: the party's own decisions, as typed; None if the form did not ask.
@@ -101,7 +101,7 @@ class TableForm:
 
     @classmethod
     def as_in(cls, party: AddressedParty) -> TableForm:
-        """Return the table of an earlier session, read and mended as it was there."""
+        """Return the table of an earlier session, with the same options and mapping."""
         order = party.order
         if order is None or (table := order.table) is None:
             return cls(path="")

@@ -115,7 +115,7 @@ def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | 
 
 
 def ids_of(form: Form) -> tuple[str, ...]:
-    """Return the id columns in a form; none if it says that there is none."""
+    """Return the id columns in a form; empty if it says that there are none."""
     return tuple(name for name in form.get_all("id") if name not in {"", NO_ID_COLUMN})
 
 
@@ -354,7 +354,7 @@ def _read_omitted(text: str) -> dict[str, list[str]]:
 
 
 def write_omitted(mapping: TableMapping) -> str:
-    """Return the cells by which rows are left out, as text of a form."""
+    """Return the cells that exclude rows, as text for a form."""
     return "\n".join(
         f"{name} = {cell}"
         for name, cells in mapping.leave_out.values.items()

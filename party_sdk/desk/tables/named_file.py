@@ -69,7 +69,7 @@ def split_words(csv: str) -> list[str]:
     try:
         return shlex.split(csv)
     except ValueError:
-        raise InvalidData("How it is written: a quote stays open.") from None
+        raise InvalidData("A quote stays open.") from None
 
 
 def word_of(csv: str, name: str) -> str:
