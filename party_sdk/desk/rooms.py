@@ -93,8 +93,6 @@ ROOMS: Final = (
             _post(session_opening.NEW, session_opening.post_new),
             Route(_SESSION, context.pass_coordinator(session_page.session_page)),
             Route(f"{_SESSION}/report", session_page.get_report),
-            Route(f"{_SESSION}/report.html", session_page.get_report_file),
-            Route(f"{_SESSION}/audit.json", session_page.get_audit),
             Route(f"{_SESSION}/archive.zip", session_page.get_archive),
             _post(f"{_SESSION}/cancel", session_page.post_cancel),
             _post(f"{_SESSION}/deadline", session_page.post_deadline),

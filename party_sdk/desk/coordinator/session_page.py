@@ -45,25 +45,8 @@ def get_report(request: Request, coordinator: Coordinator) -> Response:
 
 
 @pass_coordinator
-def get_report_file(request: Request, coordinator: Coordinator) -> Response:
-    """Return the report as a self-contained file."""
-    opened = session_in(request, coordinator)
-    report, _ = audited_report(coordinator, opened, opened.status())
-    content = file_of(report).encode()
-    return file(content, f"{opened.id}-report.html", "text/html; charset=utf-8")
-
-
-@pass_coordinator
-def get_audit(request: Request, coordinator: Coordinator) -> Response:
-    """Return the signed audit, which `coterie verify` checks."""
-    opened = session_in(request, coordinator)
-    content = opened.audit().model_dump_json().encode()
-    return file(content, f"{opened.id}-audit.json", "application/json")
-
-
-@pass_coordinator
 def get_archive(request: Request, coordinator: Coordinator) -> Response:
-    """Return the archive of `coterie session report`."""
+    """Return the archive of `coterie session report`: report, signed audit and texts."""
     opened = session_in(request, coordinator)
     status = opened.status()
     report, log = audited_report(coordinator, opened, status)
