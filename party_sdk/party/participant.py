@@ -303,20 +303,18 @@ class Party:
         return announce_refusals(self._analyst, self.invitation.code)
 
     def _run_rounds(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
-        result = self.stored.result
-        if result is not None:
+        if (result := self.stored.result) is not None:
             return self._conclude(result, arrival.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
-        announce_resumed(self.stored, self._analyst, watch.look())
+        announce_resumed(self.stored, self._analyst, status := watch.look())
         receivers = OwnReceivers(analyst, self.invitation.session)
         problems = register_notifications(self.stored, receivers)
         self._identity = self.stored.load_identity()
         for address, reason in problems.items():
             if self._meeting.asker is not None:
                 self._meeting.asker.note({f"{address} is not told": reason})
-        agreement = self._agreement(analyst, watch)
-        party = self._engine(agreement)
+        party = self._engine(self._agreement(analyst, watch, status.state))
         if (use := self._intersection) is not None:
             history = self.stored.history
             history.record(use, history.rows_of(arrival.data), self._policy)
@@ -368,15 +366,17 @@ class Party:
             request_notifications(self.stored, addresses)
             self._identity = self.stored.load_identity()
 
-    def _agreement(self, analyst: Analyst, watch: SessionWatch) -> bytes:
+    def _agreement(
+        self, analyst: Analyst, watch: SessionWatch, state: SessionState
+    ) -> bytes:
         """Wait until all have joined; return the checked agreement."""
-        agreement = self.stored.agreement
-        if agreement is not None:
+        if (agreement := self.stored.agreement) is not None:
             self._meeting.compare(agreement)
             return agreement
-        while watch.look().state is SessionState.RECRUITING:
+        while state is SessionState.RECRUITING:
             engine.prepare_party(self.terms)
             watch.task()
+            state = watch.look().state
         agreement = analyst.agreement(self.invitation.session)
         if self._identity.member is None:
             raise NotReady("This party has not joined yet.")
