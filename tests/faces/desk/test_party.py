@@ -96,21 +96,18 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     result = browser.get(place)
     assert "Your rows, drawn" in result.text
     assert "What was sent" in texts(result)
-    table = browser.get(f"{place}/export?format=csv")
-    assert "attachment" in table.headers["Content-Disposition"]
-    kept = browser.desk.home / "table.csv"
-    kept.write_bytes(table.content)
-    assert [line["id"] for line in read(kept)] == [f"p{n:02}" for n in range(12)]
+    kept = browser.desk.home / "kept.csv"
+    for name in ("export?format=csv", "labels"):
+        file = browser.get(f"{place}/{name}")
+        assert "attachment" in file.headers["Content-Disposition"], name
+        kept.write_bytes(file.content)
+        ids = [line["id"] for line in read(kept)]
+        assert ids == [f"p{n:02}" for n in range(12)], name
     assert browser.get(f"{place}/export?format=exe").status_code >= 400
     named = browser.follow(browser.post(f"{place}/names", {"name-0": "First <b>"}))
     assert "cluster 0: First <b>" in texts(named)
     wrong = browser.post(f"{place}/names", {"name-0": "x" * 41})
     assert "1 to 40 printable characters" in texts(wrong)
-    labels = browser.get(f"{place}/labels")
-    assert "attachment" in labels.headers["Content-Disposition"]
-    kept = browser.desk.home / "copy.csv"
-    kept.write_bytes(labels.content)
-    assert [line["id"] for line in read(kept)] == [f"p{n:02}" for n in range(12)]
     assert "formula" not in texts(result)
     [own] = browser.desk.home.rglob("labels/*.csv")
     own.write_text('"id","label"\n"=1+1",0\n')

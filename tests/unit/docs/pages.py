@@ -47,6 +47,7 @@ REASONS = frozenset(
         "needs machines of a cluster",
         "runs every test",
         "serves until it is stopped",
+        "takes five minutes",
         "takes half an hour",
     }
 )
