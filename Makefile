@@ -79,7 +79,7 @@ generated: $(READY)
 	for module in spec messages shown methods_table openapi; do \
 	  $(BIN)/python -m benchmarks.$$module || exit 1; done
 	COTERIE_WRITE_DEFAULTS=1 COTERIE_WRITE_THREATS=1 $(BIN)/python -m pytest -q -n 0 \
-	  tests/protocols/engine/test_terms.py -k default \
+	  tests/protocols/engine/test_terms.py -k "default or marks_say" \
 	  tests/unit/docs/test_threat_table.py
 
 # What there is to hold, beside what size.toml allows.

@@ -37,7 +37,7 @@ P = TypeVar("P", bound=Params)
 
 
 def build_request(params: Params, layout: Layout, **sections: Any) -> SessionRequest:
-    """Return what is asked for with these parameters.
+    """Return the request with these parameters.
 
     **sections: what else a :class:`SessionRequest` says, by name; None is as usual.
 

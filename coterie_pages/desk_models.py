@@ -64,7 +64,7 @@ class TableScreen(Screen):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return what prevents the use of the table, with lines."""
+        """Return the problems that prevent the use of the table, with lines."""
         return () if self.report is None else self.report.sentences
 
     @property

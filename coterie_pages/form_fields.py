@@ -101,7 +101,7 @@ def fields_of(
 ) -> tuple[FormField, ...]:
     """Return a field for each parameter, required ones first.
 
-    values: of the fields by name; empty ones stand for the default.
+    values: of the fields by name; empty ones mean the default.
     wrong: why a value was refused, by the name of the parameter.
     prefix: of the names of the fields.
     """

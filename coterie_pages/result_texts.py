@@ -41,7 +41,7 @@ _SMALL: Final = 10
 
 
 def citations_of(report: RunReport | SessionReport) -> list[str]:
-    """Return what to cite: the software, and the paper of the method."""
+    """Return the references: the software, and the paper of the method."""
     software = SOFTWARE.format(version=report.versions.coterie)
     paper = "" if report.sheet is None else report.sheet.paper
     return [software, *([paper] if paper else [])]

@@ -196,7 +196,7 @@ def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
 
 
 def foreign_store(settings: Settings, error: ForeignStore) -> str:
-    """Return what to do about a store of arrays that is not the database's own."""
+    """Return the remedy for a store of arrays that belongs to another database."""
     variable = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"
     return (
         f"The store of arrays in {variable} is not the one of this database: "

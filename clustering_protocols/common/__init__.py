@@ -1,1 +1,1 @@
-"""What every other folder may use: errors, the catalogue of problems, limits, values."""
+"""Shared by all folders: errors, the catalogue of problems, limits, values."""

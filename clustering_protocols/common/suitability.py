@@ -19,7 +19,7 @@ Shape: TypeAlias = Literal[
 
 
 class Exposure(IntEnum):
-    """What an observer can infer about rows beyond the result."""
+    """The knowledge about rows that an observer can gain beyond the result."""
 
     NOTHING = 0
     TOTALS = 1

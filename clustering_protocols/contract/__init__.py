@@ -1,4 +1,4 @@
-"""What a protocol is.
+"""The contract between protocols and the engine.
 
 A session is a chain of *stages*. A stage is rounds: the analyst role asks every party
 for one record (the task), the party role replies with one record (the contribution) and

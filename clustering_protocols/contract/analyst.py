@@ -125,7 +125,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
         state: State,
         contributions: Mapping[str, Answer],
     ) -> Ask | Reopen | Finish:
-        """Return what follows from a round's contributions, in slot order.
+        """Return the next move after a round's contributions, which are in slot order.
 
         Raises :class:`~clustering_protocols.common.errors.CoterieError` if the session
         cannot continue; its problem becomes the reason of the session's end.

@@ -1,4 +1,4 @@
-"""What a session discloses, by kind and by reader, and which kinds clash.
+"""Disclosures of a session, by kind and by reader, and clashes between them.
 
 No reader gets two kinds about the same rows that together determine the rows. Terms
 that give both are refused when a session is opened or joined. A home that gave one kind
@@ -19,7 +19,7 @@ from clustering_protocols.terms.terms import Layout
 
 
 class Kind(StrEnum):
-    """What a message, a result or a release discloses about rows.
+    """Kinds of disclosures about rows by a message, a result or a release.
 
     geometry: rows up to a rotation, a reflection and a shift.
     means: numbers in the units of the variables: means, spreads, covariances, principal
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 
 class Reader(StrEnum):
-    """Who reads a disclosure.
+    """The reader of a disclosure.
 
     outside: analyst and coordinator, together.
     group: parties that hold the same variables, of these.
@@ -111,14 +111,14 @@ def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]
 
 
 def of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
-    """Return what the other runs show beside the selected one."""
+    """Return the disclosures of other runs besides the selected one."""
     return to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
 
 
 def of_preparation(
     plans: Sequence[ColumnPlan], layout: Layout
 ) -> frozenset[Disclosure]:
-    """Return what parties read that pool fill values or effects of covariates."""
+    """Return what pooled fill values and effects of covariates show to parties."""
     pooled = any(
         (plan.fills or plan.harmonised.any()) and len(layout.column_group(column)) > 1
         for column, plan in enumerate(plans)

@@ -32,7 +32,7 @@ Result = TypeVar("Result", bound=Record, default=Record)
 
 
 class Memory:
-    """What a party keeps between rounds: encoded records by kind.
+    """A party's memory between rounds: encoded records by kind.
 
     Within a run, a record belongs to that run; records from outside of all runs are
     there as well.
@@ -238,13 +238,13 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
-    """What a party gets, in the order of its own rows.
+    """The result of a party, in the order of its rows.
 
     labels: int64 (n_rows,); -1 for rows of no cluster, or that did not take part.
     cluster_sizes: int64 (n_clusters,); rows per cluster over all parties.
     centroids: float64 array.
     covariances: float64 (n_clusters, n_columns, n_columns); of a mixture, around the
-        centroids; 0 where a column stands for a level.
+        centroids; 0 for columns of levels.
     coordinates: float64 (n_rows, dimensions); the rows in the space of the centroids.
     memberships: float64 (n_rows, n_clusters).
     item_memberships: float64 (n_clusters, n_columns); how much each column belongs to
@@ -295,7 +295,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
     def receive(
         self, context: PartyContext[P], envelopes: Sequence[PeerMessage[Content]]
     ) -> Sequence[Record]:
-        """Return what to remember of the envelopes that this stage's round sent."""
+        """Return the records to remember from the envelopes of this stage's round."""
         if envelopes:
             raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
         return ()

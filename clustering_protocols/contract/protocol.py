@@ -131,7 +131,7 @@ class Example(Generic[P]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace(Generic[P_co]):
-    """What a simulated session left: its context, summary and every party's memory."""
+    """Remains of a simulated session: its context, summary and every party's memory."""
 
     session: SessionContext[P_co]
     summary: Record | None
@@ -146,7 +146,7 @@ class PooledReference(Protocol[P]):
     """Examples of a protocol, and its method on pooled rows; a module can be one."""
 
     def examples(self) -> Sequence[Example[P]]:
-        """Return small examples that together use what the parameters offer."""
+        """Return small examples that together cover the parameters' choices."""
 
     def cluster_pooled(
         self, params: P, X: FloatArray, trace: Trace[P] | None

@@ -3,8 +3,8 @@
 Parties answer with sums over clusters of rows. A reader of all sums of a party who
 knows the clusters can solve them for a row exactly if the row has leverage 1 in the
 span of all memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of zeros and ones (sum
-× own row). Linear algebra yields nothing more, whoever chose the clusters. Side
-knowledge, and rows of whole numbers in small sums, are beyond this bound.
+× own row). Linear algebra yields nothing more, whoever chose the clusters. This bound
+does not cover side knowledge, nor small sums over whole numbers.
 
 Rows with the same clusters in all sums are one class. Only a row that is alone in its
 class can have leverage 1, and at most as many rows as there are independent sums. The
@@ -196,7 +196,7 @@ _MOST_BYTES: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Span:
-    """What the memberships of some partitions span.
+    """The space that the memberships of some partitions span.
 
     labels: int32 (t, d); as of :func:`n_of_leverage_one`.
     sizes: int64 (d,); rows of each class.

@@ -120,7 +120,7 @@ P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext(Generic[P_co]):
-    """What both roles know once all parties have joined.
+    """The context of both roles after all parties have joined.
 
     agreement, agreement_digest, terms, params: as agreed; in a stage of one of several
         runs, the parameters are those of that run.

@@ -50,7 +50,7 @@ def advance(
     contributions: Mapping[str, Buffer],
     runs_on: Engine = ONE_THREAD,
 ) -> Move:
-    """Return what follows from a complete round.
+    """Return the move after a complete round.
 
     Deterministic: equal bytes in, equal bytes out, whichever machine runs it and in
     whichever order the contributions came.

@@ -41,7 +41,7 @@ class LocalEngine:
         self.n_threads = n_threads
 
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
-        """Yield what a kernel returns for each block, in the order of the blocks."""
+        """Yield a kernel's result for each block, in the order of the blocks."""
         if self.n_threads == 1:
             yield from map(kernel, blocks)
             return
@@ -79,7 +79,7 @@ class _BlockRun(Generic[B, R]):
         return bool(self._taken) or self._future.done()
 
     def take(self) -> bool:
-        """Run it in this thread unless it runs or ran in another; return whether it did."""
+        """Run the block here if no thread has begun it; return whether it ran."""
         if self._taken or not self._future.cancel():
             return False
         self._taken.append(self._run())

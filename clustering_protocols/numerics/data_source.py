@@ -72,7 +72,7 @@ class MatrixSource:
     X: array-like of shape (n_rows, n_columns); finite numbers; converted to float64.
     columns: names; ``x0 … `` by default.
     ids: one id per row.
-    gaps: whether NaN stands for no value; a preparation has to be agreed then.
+    gaps: whether NaN means a missing value, which needs a preparation.
 
     Raises InvalidData if X is not a finite matrix with rows and columns, or names or
         ids do not fit.
@@ -239,7 +239,7 @@ class RowSelection:
         return _take_ids(self._source, self._rows)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield what is kept of each batch of the source."""
+        """Yield the selected part of each batch of the source."""
         begin = 0
         for batch in self._source.batches():
             first, last = np.searchsorted(self._rows, [begin, begin + len(batch)])

@@ -40,8 +40,8 @@ class FieldProfile(Value):
 
     name, title, unit: as in the dictionary.
     n_rows: rows that have a value; None where too few have.
-    mean, spread: of the values; a spread divides by the number of rows. Of yes and no,
-        0 and 1; of a date, days since 1970-01-01. Empty for a field of levels.
+    mean, spread: of the values; a spread divides by the number of rows. For yes or no
+        they are 1 and 0, for a date days since 1970-01-01. Empty for a field of levels.
     quartiles: first, second and third, on the profile's grid; None beyond it. Empty for
         a field of levels.
     levels: each with its label; the last may combine rare ones.

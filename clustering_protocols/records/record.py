@@ -140,7 +140,7 @@ class Record(BaseModel):
                     sizes[symbol] = size
 
     def header(self) -> codec.Header:
-        """Return what identifies this record in a header, and its JSON values."""
+        """Return the header: the record's kind and version, and its JSON values."""
         return {"kind": self.kind, "version": self.version, "values": self.values}
 
     def encode(self, **instead: codec.JoinedBytes) -> bytes:

@@ -47,7 +47,7 @@ class AdmittedRows(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """What a session sees of a party's table.
+    """The part of a party's table that a session sees.
 
     arrived: the record to remember; None where all rows take part in their order.
     """
@@ -77,7 +77,7 @@ def shares_any_rows(layout: Layout) -> bool:
 
 
 def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival:
-    """Return what a session sees of a party's table.
+    """Return the part of a party's table that a session sees.
 
     params: those of the terms, checked.
     data: the party's own table, as it was read.

@@ -5,11 +5,11 @@ row j at site i as
 
     y = α_g + z_j·β_g + γ_ig + δ_ig ε,
 
-finds α, β and the residual variance σ² over all rows, shrinks γ and δ of each site towards
-their common distribution over the columns, and returns (s - γ*) σ/δ* + α + z·β of the
-standardised s = (y - α - z·β)/σ. What the covariates z explain stays. Johnson, Li and
-Rabinovic, "Adjusting batch effects in microarray expression data using empirical Bayes
-methods", Biostatistics 8, 2007; limits of the iteration as in neuroCombat 0.2.12.
+finds α, β and the residual variance σ² over all rows, shrinks γ and δ of each site
+towards their common distribution over the columns, and returns (s - γ*) σ/δ* + α + z·β
+of the standardised s = (y - α - z·β)/σ. Effects of the covariates z stay. Johnson, Li
+and Rabinovic, "Adjusting batch effects in microarray expression data using empirical
+Bayes methods", Biostatistics 8, 2007; limits of the iteration as in neuroCombat 0.2.12.
 
 Sites are the parties of a column group of three or more. Centring rows within each site
 removes its effect, so that β follows from sums of products of centred rows (Frisch and

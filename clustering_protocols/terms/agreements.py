@@ -45,7 +45,7 @@ class Member(RosterEntry):
 
     @property
     def line(self) -> RosterEntry:
-        """Return what mark and signature cover: all but themselves."""
+        """Return the fields that mark and signature cover: all others."""
         return RosterEntry.model_validate(
             self.model_dump(exclude={"mark", "signature"})
         )

@@ -525,7 +525,7 @@ class ColumnPlan:
         )
 
     def fields_by_missing(self, missing: Missing) -> IntArray:
-        """Return the numbers of the fields that are read whose gaps are treated so."""
+        """Return the indices of the read fields with this treatment of gaps."""
         rules = [piece.treatment.missing for piece in self._pieces]
         rules += [self.preparation.missing] * len(self.described)
         return np.flatnonzero([rule == missing for rule in rules]).astype(np.int64)

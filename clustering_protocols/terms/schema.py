@@ -207,7 +207,7 @@ class Field(SparseModel):
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """Return the range of the numbers that stand for the field's values.
+        """Return the range of the numbers that encode the field's values.
 
         The bounds of a number or date; 0 and 1 of yes and no; numbers of levels.
         """

@@ -152,7 +152,7 @@ class Release(Section):
 
     @property
     def readers(self) -> Mapping[str, str]:
-        """Return what analyst, party and coordinator read of profiles."""
+        """Return which profiles analyst, party and coordinator read."""
         if self.profiles == "members":
             return {"party": "Profiles in its own variables."}
         rounded = "Rounded profiles."

@@ -52,7 +52,7 @@ def check_receipt(analyst: str, receipt: Receipt) -> None:
 
 
 def _build_receipt_bytes(session: str, slot: str, receipt: Mapping[str, Any]) -> bytes:
-    """Return what is signed; ``entry`` covers the line of the audit with its time."""
+    """Return the signed text; ``entry`` covers the line of the audit with its time."""
     fields = ("round", "attempt", "digest", "size", "sequence", "entry")
     values = (str(receipt[name]) for name in fields)
     return length_prefixed("coterie/receipt/1", session, slot, *values)

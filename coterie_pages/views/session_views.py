@@ -52,7 +52,7 @@ def seats_shown(
 
 
 def may_of(status: SessionStatus) -> Iterator[May]:
-    """Yield what a coordinator may do with a session now."""
+    """Yield the actions that a coordinator may take now."""
     if status.is_over:
         return
     yield "cancel"

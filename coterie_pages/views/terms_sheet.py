@@ -259,7 +259,7 @@ def _line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldLine:
 
 
 def _preparation(field: Field, plan: ColumnPlan | None) -> str:
-    """Return what becomes of a field before it is clustered, or that it is not."""
+    """Return the treatment of a field before clustering in words."""
     if field.role == "describe":
         return "described in profiles alone, not clustered"
     if plan is None:

@@ -387,7 +387,7 @@ def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[st
 def earlier_sections(
     terms: Terms | None, changes: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the sections of a request, as those of an earlier session with changes.
+    """Return the sections of an earlier session with changes, for a request.
 
     changes: values of fields, by section.
     """

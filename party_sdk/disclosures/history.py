@@ -108,7 +108,7 @@ class Overlap(NamedTuple):
 
     @classmethod
     def compare(cls, before: Rows, now: Rows) -> Overlap:
-        """Return what rows have in common with earlier ones."""
+        """Return the overlap of rows with earlier ones."""
         if np.array_equal(before.marks, now.marks):
             added = removed = now.marks[:0]
         else:
@@ -253,7 +253,7 @@ class History:
         return self._rows[name]
 
     def overlap(self, before: str, now: Rows, name: str) -> Overlap:
-        """Return what rows of a name have in common with earlier ones."""
+        """Return the overlap of a name's rows with earlier ones."""
         pair = before, name
         if pair not in self._overlaps:
             self._overlaps[pair] = Overlap.compare(self.rows(before), now)
@@ -405,7 +405,7 @@ class _Check:
             )
 
     def _questions(self) -> Iterator[str]:
-        """Yield what only the operator can decide, a sentence each."""
+        """Yield the questions that only the operator can decide."""
         for entry, overlap in self._near:
             if overlap.common >= _FEWEST_COMMON:
                 yield from self._use.questions_after(entry.use)

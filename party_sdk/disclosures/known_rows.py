@@ -342,7 +342,7 @@ def _bits(column: CellWords) -> float:
 def _find_runs(
     words: WordArray, limit: np.uint64
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
-    """Yield what occurs once of runs up to a word, sorted, and where.
+    """Yield the unique runs up to a word, sorted, with their positions.
 
     Only for the two shortest lengths with mostly unique runs: longer ones match by
     chance.
@@ -362,7 +362,7 @@ def _find_runs(
 
 
 def _sample(column: CellWords) -> dict[int, WordArray]:
-    """Return what occurs once in a column by the length of runs; of many rows a sample."""
+    """Return a column's unique runs by length; from many rows only a sample."""
     limit = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
     runs = _find_runs(column.astype(np.uint64), limit)
     return {length: values for length, values, _ in runs}

@@ -171,7 +171,7 @@ class FederatedClusterer(_ScikitClusterer):
         return self._of_tables(X, lambda rows: rows.labels)
 
     def __sklearn_tags__(self) -> Tags:
-        """Return what scikit-learn asks of an estimator: sparse tables are taken."""
+        """Return scikit-learn's tags: sparse tables are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -315,7 +315,7 @@ class CentreDistances(FederatedClusterer):
     """Base of the estimators whose clusters lie around centres."""
 
     def __sklearn_tags__(self) -> Tags:
-        """Return what scikit-learn asks of an estimator: this one transforms rows too."""
+        """Return scikit-learn's tags: this estimator also transforms rows."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags = TransformerTags()
         return tags

@@ -307,7 +307,7 @@ class FederatedCoClustering(FederatedClusterer):
     usual_layout = "columns"
 
     def __sklearn_tags__(self) -> Tags:
-        """Return what scikit-learn asks of an estimator: values are 0 or more."""
+        """Return scikit-learn's tags: values are 0 or more."""
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags

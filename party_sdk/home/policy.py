@@ -1,4 +1,4 @@
-"""What a party agrees to: its guards, on by default, checked before anything is sent."""
+"""A party's policy: guards, on by default, checked before anything is sent."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class HomeStore:
         return path.absolute()
 
     def check(self) -> str:
-        """Return what is wrong with the database's file; empty if nothing is."""
+        """Return the problem of the database's file; empty if there is none."""
         try:
             [verdict] = self.rows("PRAGMA integrity_check(1)")[0]
         except CoterieError as error:

@@ -368,7 +368,7 @@ def _tabulate(
 def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:
     """Yield warnings about the session.
 
-    Warnings that follow from the terms appear if fidelity confirms them or is unknown.
+    Warnings from the terms alone appear only if fidelity is low or unknown.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout

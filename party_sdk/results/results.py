@@ -40,8 +40,8 @@ class Result:
     cluster_sizes: int64 (n_clusters,) or None; rows of all parties in each cluster.
     centroids, coordinates, memberships: float64 arrays or None; where the protocol and
         the terms give them out; coordinates are the rows in the space of the centroids.
-    covariances: float64 (n_clusters, n_columns, n_columns) or None; of a mixture, around
-        the centroids; 0 where a column stands for a level.
+    covariances: float64 (n_clusters, n_columns, n_columns) or None; of a mixture,
+        around the centroids; 0 for columns of levels.
     item_memberships: float64 (n_clusters, n_columns) or None; how much each column
         belongs to each cluster, where columns are clustered too.
     naming: the columns of the table that hold the ids.
@@ -150,7 +150,7 @@ class Result:
         return self._predict is not None
 
     def check_labels_new_rows(self) -> Callable[[DataSource], Placement]:
-        """Return what labels new rows.
+        """Return the model for labels of new rows.
 
         Raises GuardRefused if the terms release nothing that does.
         """

@@ -55,7 +55,7 @@ def batch_rows(n_columns: int) -> int:
 
 
 def kind_of(path: Path) -> FileKind:
-    """Return what kind of table a file holds, by its first bytes and its ending.
+    """Return the kind of table in a file, by its first bytes and its ending.
 
     Raises InvalidData if there is no such file, or it cannot be read twice.
     """

@@ -122,7 +122,7 @@ class Question(_Message):
 
     @property
     def limits(self) -> Limits:
-        """Return what reading the file may take."""
+        """Return the limits on reading the file."""
         return Limits(self.path.name, self.large)
 
     def unpack(self, folder: Path) -> Unpacked:

@@ -75,7 +75,7 @@ class RowGroupModel(RowGroupLabels):
 
 
 class Summary(Record):
-    """What the coordinator reads.
+    """The coordinator's summary.
 
     ``starts`` are positions in the stacked row groups, in the order in which rows
     travelled: anyone who holds pooled data in that order can start k-means alike.

@@ -166,7 +166,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         ]
 
     def readers(self, params: CoClustering, layout: Layout) -> Mapping[str, str]:
-        """Return who learns what."""
+        """Return what each reader learns."""
         return {
             "analyst": (
                 "Numbers of objects and items, how far memberships move, and of the best "

@@ -143,7 +143,7 @@ class LosslessFederated(AlignedParams):
             )
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
-        """Refuse other units than those in which prepared columns are compared."""
+        """Refuse a scaling that does not suit prepared columns."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation goes with scaling 'standard'.")
 

@@ -422,7 +422,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         ]
 
     def readers(self, params: LosslessFederated, layout: Layout) -> Mapping[str, str]:
-        """Return who learns what from this split and from what is published."""
+        """Return what each reader learns, by the split and the published part."""
         published = {
             "centroids": "rounded centroids and sizes",
             "sizes": "sizes",
@@ -454,7 +454,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         }
 
     def summarise(self, params: LosslessFederated, layout: Layout) -> str:
-        """Return what happens with this split."""
+        """Return the summary for this split."""
         shares = "sums" if _rows_split(layout) else "distances"
         return (
             f"In each round the parties' masked {shares} are added up, so that nobody "

@@ -482,7 +482,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         weights=weights,
     )
     start = StartCentroids(centroids=lanes[best])
-    return Findings([start, first, *_forget_starts(context)])
+    return Findings([start, first, *_empty_starts(context)])
 
 
 def _lanes(view: RowsRound) -> FloatArray:
@@ -514,8 +514,8 @@ def _objective_after(
     return float(f"{before - gain:.{_DIGITS}g}")
 
 
-def _forget_starts(context: LlfContext) -> list[Record]:
-    """Return the records of all starts, without the starts."""
+def _empty_starts(context: LlfContext) -> list[Record]:
+    """Return empty records that replace those of all starts."""
     none = context.recall(messages.RacingStarts).centroids[:0]
     records: list[Record] = [messages.RacingStarts(centroids=none)]
     if context.memory.get(LaneStarts) is not None:

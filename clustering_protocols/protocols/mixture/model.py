@@ -315,7 +315,7 @@ class Densities:
 
 
 def memberships(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return memberships (k, n) and the log density (n,) of rows, of logs (k, n)."""
+    """Return memberships (k, n) and log densities (n,) from the logs (k, n)."""
     highest = logs.max(axis=0)
     R = np.exp(logs - highest)
     total = R.sum(axis=0)

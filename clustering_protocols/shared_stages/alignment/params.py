@@ -176,7 +176,7 @@ class Alignment(Params):
     def identify(self, data: DataSource) -> IdentifiedRows:
         """Return the distinct ids of a party's rows.
 
-        With ``ecdh`` a row whose id stands for no value takes no part.
+        With ``ecdh`` a row whose id means a missing value takes no part.
 
         Raises InvalidData if rows have no ids, or duplicate ones, as the terms say.
         """

@@ -289,7 +289,7 @@ def _distances(own: _Column, foreign: _Column) -> tuple[float, float]:
 
 
 def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
-    """Return whether the logarithms of a skewed column differ; True of another column.
+    """Return whether a column's logarithms differ; True unless it is skewed.
 
     Both sides have to be skewed: an outlier widens one side alone.
     """
