@@ -248,7 +248,6 @@ class Excerpt:
     batches: the requested columns in that order, then the id columns.
     locations: where the rows stand.
     left_out: problems of lines and cells that were not read.
-    counts: what ``locations`` counts: lines or rows.
     forms: how texts of columns are written.
     """
 
@@ -256,7 +255,7 @@ class Excerpt:
     batches: list[pa.RecordBatch]
     locations: RowLocations
     left_out: Findings
-    counts: str
+
     forms: Mapping[str, CellForm]
 
 
@@ -293,7 +292,6 @@ def read_cells(
             batches=mapped_batches(scratch.cells),
             locations=source.read_locations() or source.locations,
             left_out=findings,
-            counts=source.locations.word,
             forms=forms,
         )
 
@@ -424,7 +422,7 @@ def open_long(
     )
     excerpt = read_cells(path, plain, columns)
     if excerpt.left_out:
-        raise InvalidData(sentences(excerpt.left_out, excerpt.counts))
+        raise InvalidData(sentences(excerpt.left_out, excerpt.locations.word))
     if not excerpt.batches:
         raise InvalidData(f"{path.name!r} has no rows.")
     table = pa.Table.from_batches(excerpt.batches).rename_columns(names)

@@ -203,15 +203,7 @@ def _build_refusing_command(name: str, refusal: InvalidParameters) -> click.Comm
 
 def show_progress(status: SessionStatus) -> None:
     """Print the state of a session on standard error; a terminal rewrites one line."""
-    from clustering_protocols.wire.answers import updates_done
-
-    part = None
-    if status.round and status.n_stages:
-        n_done, n_max = updates_done(status)
-        in_stage = n_done / n_max if n_max else 0.0
-        part = (status.stage_index + in_stage) / status.n_stages
-    line = _escape_controls(progress_line(status))
-    _line.show(line, part=part, stays=status.is_over)
+    _line.show(_escape_controls(progress_line(status)), stays=status.is_over)
 
 
 def show_notes(notes: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ from typing import Final
 
 import click
 
-_BAR: Final = 12
 _CLEAR: Final = "\r\x1b[K"
 
 
@@ -21,28 +20,19 @@ class StatusLine:
     def __init__(self) -> None:
         self._is_open = False
 
-    def show(
-        self, text: str, *, part: float | None = None, stays: bool = False
-    ) -> None:
+    def show(self, text: str, *, stays: bool = False) -> None:
         """Replace the line.
 
         text: without control characters.
-        part: the finished share, from 0 to 1, drawn as a bar.
         stays: whether this is the last line, which stays.
         """
         if stays or not sys.stderr.isatty():
             self.clear()
             click.echo(text, err=True)
             return
-        bar = ""
-        if part is not None:
-            n_marks = round(_BAR * min(1.0, max(0.0, part)))
-            bar = f"[{'#' * n_marks}{'.' * (_BAR - n_marks)}] "
-        width = shutil.get_terminal_size().columns - len(bar) - 1
+        width = shutil.get_terminal_size().columns - 1
         line = text if len(text) <= width else f"{text[: width - 1]}…"
-        # click drops colours if they are switched off
-        styled = click.style(bar, fg="cyan") if bar else ""
-        click.echo(f"{_CLEAR}{styled}{line}", err=True, nl=False)
+        click.echo(f"{_CLEAR}{line}", err=True, nl=False)
         self._is_open = True
 
     def clear(self) -> None:
