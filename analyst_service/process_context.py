@@ -92,7 +92,7 @@ class Uses:
 class LoggedCheck:
     """A check whose outcome is logged whenever it changes.
 
-    condition: the name of what holds if the check passes, for the log: ``ready``.
+    condition: the state that the check confirms, as named in the log: ``ready``.
     check: raises an exception that says what is wrong.
     """
 

@@ -68,7 +68,7 @@ def in_c(*outputs: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     of one or two dimensions, int or float; positions alone.
 
     outputs: names of the arrays that are written, which must be contiguous and fit the
-        annotation: TypeError else. Other arrays are copied if they do not fit.
+        annotation, or TypeError is raised. Other arrays are copied if they do not fit.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -161,8 +161,8 @@ class HomeStore:
 
         Within another transaction it is part of that one.
 
-        durable: whether it is on the disk once it ends. Otherwise a power cut may take
-            it until the next durable one; the end of the process does not.
+        durable: whether its end waits until its changes are on the disk. Otherwise a
+            power cut may lose them until the next durable one; a crash does not.
 
         Raises StorageFull if there is no room, NotReady if the home cannot be written.
         """

@@ -120,8 +120,8 @@ class AddressedParty:
             return parse_mapping(table.mapping.encode(), "mapping")
         return self.stored.mappings.last() if self.stored.exists else None
 
-    def mend(self, table: TableSpec) -> TableSpec:
-        """Return a table with the current mapping, unless it names another."""
+    def with_mapping(self, table: TableSpec) -> TableSpec:
+        """Return a table's options with the current mapping unless they have one."""
         if table.table_mapping is not None:
             return table
         return table.with_mapping(self.current_mapping)

@@ -158,7 +158,7 @@ def post_order(request: Request) -> Response:
     try:
         terms = party.terms()
         table = order_table(table_form, terms, party.slot)
-        spec = party.mend(table.to_spec())
+        spec = party.with_mapping(table.to_spec())
         if spec.check_table(terms, party.slot).problems:
             return table_page(request, party, table_form)
         order = party.order or Order(invitation=str(party.invitation))
@@ -244,7 +244,7 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     """Describe how a table is read and, once its columns are chosen, whether it fits."""
     terms = party.terms()
     table = order_table(table_form, terms, party.slot)
-    spec = party.mend(table.to_spec())
+    spec = party.with_mapping(table.to_spec())
     fields = agreed_in(terms, party.slot)
     dictionary = fields.dictionary
     reading = describe_table(
@@ -462,7 +462,7 @@ def post_rehearsal(request: Request) -> Response:
     try:
         terms = party.terms()
         ordered = order_table(table_form, terms, party.slot)
-        table = party.mend(ordered.to_spec())
+        table = party.with_mapping(ordered.to_spec())
         data = table.open(agreed_in(terms, party.slot))
         choices = order_choices(typed_limits(party, table_form))
         choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
