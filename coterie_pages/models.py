@@ -330,8 +330,8 @@ class TermsSheet(Words):
 class Screen:
     """A served page: the name of its template, and the values that the template reads.
 
-    The template reads the values as ``page``. On a page that shows a sheet or a report,
-    that is ``page``, and the values are ``own``.
+    The template reads the values as ``page``. Pages with a sheet or a report read that
+    as ``page`` and their other values as ``own``.
     """
 
     def __init__(self, template: str, content: Any = None, /, **values: Any) -> None:

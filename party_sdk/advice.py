@@ -121,7 +121,7 @@ class Situation:
 class Fit:
     """A method that fits, with the parameters and the command to begin with.
 
-    warnings: as of :func:`size_warnings`.
+    warnings: those of :func:`size_warnings`.
     """
 
     protocol: str

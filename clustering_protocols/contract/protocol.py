@@ -170,7 +170,7 @@ class PooledReference(Protocol[P]):
 
         None if it minimises nothing, or has no starts.
 
-        X: as of :meth:`cluster_pooled`.
+        X: as in :meth:`cluster_pooled`.
         clustered: labels (n,) of the session and, if it has any, memberships (n, k).
         """
 

@@ -198,7 +198,7 @@ _MOST_BYTES: Final = 1 << 24
 class _Span:
     """The space that the memberships of some partitions span.
 
-    labels: int32 (t, d); as of :func:`n_of_leverage_one`.
+    labels: int32 (t, d); as in :func:`n_of_leverage_one`.
     sizes: int64 (d,); rows of each class.
     basis: float64 (d, r); orthonormal columns; the entry of a class is that of each of
         its rows, times the root of its size.

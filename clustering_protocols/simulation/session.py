@@ -558,7 +558,7 @@ def run(
     runs_on: Engine = ONE_THREAD,
     **options: Any,
 ) -> SimulationResult:
-    """Run a session of all slots to its end; parameters as of :class:`Session`.
+    """Run a session of all slots to its end; parameters as in :class:`Session`.
 
     A coordinator who is to choose among runs lets the deadline pass.
 

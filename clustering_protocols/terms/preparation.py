@@ -276,7 +276,7 @@ class Fill:
 
     place: of the field in the dictionary.
     how: 'mean', 'median' or 'most_frequent'.
-    low, high: bounds as of :meth:`ColumnPlan.take_logarithms`; infinite without any.
+    low, high: bounds from :meth:`ColumnPlan.take_logarithms`; infinite without any.
     whole: whether its values are integers.
     ranking: numbers of levels, in the order that decides ties of most_frequent.
     """

@@ -95,7 +95,7 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
 
 
 def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of a policy in force, by key; raises as read_policy does."""
+    """Return checked values of a policy by key; raises as read_policy does."""
     return {key: _value(key, value, "--guard") for key, value in values.items()}
 
 

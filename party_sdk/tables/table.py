@@ -77,7 +77,7 @@ class Spool:
 class ColumnSpool:
     """Columns of Arrow that are written batch by batch, and then mapped.
 
-    file: without a name, as of :class:`Spool`.
+    file: without a name, as in :class:`Spool`.
     """
 
     def __init__(self, file: IO[bytes]) -> None:

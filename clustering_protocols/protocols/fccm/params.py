@@ -98,8 +98,8 @@ class CoClustering(AlignedParams):
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which rows take part; refuse co-occurrences outside [0, r_max].
 
-        Raises InvalidData, GuardRefused: as of :class:`AlignedParams`, and of values
-            that are not between them.
+        Raises InvalidData, GuardRefused: as :class:`AlignedParams`, and for values
+            outside the limits.
         """
         R = sparse_matrix(data)
         negative, large = R.data < 0, R.data > self.r_max

@@ -190,7 +190,7 @@ class RowsRound:
     def means(
         self, task: messages.LabelTotals, state: messages.Centroids
     ) -> messages.FinalMeans:
-        """Return the means of the final labels, read before or now."""
+        """Return the means of the final labels, from memory or from the task."""
         if final := self.context.memory.get(messages.FinalMeans):
             return final
         session = self.context.session

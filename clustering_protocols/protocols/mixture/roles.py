@@ -3,7 +3,7 @@
 | round | task → contribution |
 |---|---|
 | 1 to t | `update` → `sums`: of an update |
-| t + 1 | `update` → `sums`: closing ones, as the likelihood rests or no update is left |
+| t + 1 | `update` → `sums`: final sums, after convergence or the last update |
 | t + 2 | `tell` → `told`: the leader sends what the terms publish, all send the digest |
 """
 
