@@ -336,11 +336,11 @@ def test_institutions_that_know_each_other_sit_down(
         client = party._analyst.as_party(party._identity.token or "")
         watch = SessionWatch(client, here.session.id, None)
         with pytest.raises(GuardRefused, match="You know 0 of the 2"):
-            party._agreement(client, watch)
+            party._agreement(client, watch, watch.look().state)
         assert party.safety_number is None
         for other in (B, C):
             TrustedInstitutions(here.home(A)).trust(here.who[other].card)
-        assert party._agreement(client, watch) == content.content
+        assert party._agreement(client, watch, watch.look().state) == content.content
         assert party.safety_number == safety_number(content.content)
 
 
