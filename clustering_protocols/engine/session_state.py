@@ -199,7 +199,7 @@ class PendingEnvelopes:
 class OngoingSession:
     """A session between two rounds, in memory; fields as in :class:`AnalystState`.
 
-    lines: of the transcript: those that a slot may lack, the last one at least.
+    lines: the last lines of the transcript, which some slot may lack.
     """
 
     session: SessionContext

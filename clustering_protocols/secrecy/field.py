@@ -56,7 +56,7 @@ def add_multiples(
     c: WordArray,
     d: WordArray,
 ) -> None:
-    """Add w_0 a + w_1 b + w_2 c + w_3 d to total, in place; it may end unsettled.
+    """Add w_0 a + w_1 b + w_2 c + w_3 d to total, which may end beyond [0, p).
 
     total: uint64 (size,); below p + 9 before and after.
     weights: uint64 (4,).
@@ -71,13 +71,13 @@ def add_multiples(
 
 @in_c("total")
 def add(total: WordArray, part: WordArray) -> None:
-    """Add part to total, in place; total may end unsettled, below p + 9."""
+    """Add part to total, in place; total may end beyond [0, p), below p + 9."""
     total[:] = fold(total + part)
 
 
 @in_c("total")
 def subtract(total: WordArray, part: WordArray) -> None:
-    """Subtract part (settled) from total, in place; total may end unsettled."""
+    """Subtract part in [0, p) from total, in place; it may end beyond [0, p)."""
     total[:] = fold(total + (_P - part))
 
 

@@ -61,7 +61,7 @@ class SimulatedRun(NamedTuple):
 class SimulatedSession:
     """The result of a simulated session.
 
-    params: of the run that counts, as the session settled them.
+    params: of the selected run, after :meth:`.Params.resolve_sizes`.
     results: the result of each party, in the order of the slots.
     labels: int64 (n,), or list of int64 arrays; of a table that was dealt out, in its
         order; of several, those of each.

@@ -166,9 +166,9 @@ class LosslessFederated(AlignedParams):
 
     @property
     def exponent(self) -> float:
-        """Return λ, of parameters that a session has settled."""
+        """Return λ; only after :meth:`resolve_sizes`."""
         if self.fuzzifier == "auto":
-            raise ValueError("no session has settled the fuzzifier")
+            raise ValueError("the fuzzifier needs resolve_sizes")
         return self.fuzzifier
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:

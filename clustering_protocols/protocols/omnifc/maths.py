@@ -139,7 +139,7 @@ def blocks(total: WordArray) -> Iterator[tuple[slice, WordArray]]:
 def add_combination(
     total: WordArray, weights: Sequence[int], parts: Sequence[WordArray]
 ) -> None:
-    """Add Σ_k weights_k parts_k to total, in place; it may end unsettled."""
+    """Add Σ_k weights_k parts_k to total, in place, which may end beyond [0, p)."""
     if all(weight == 1 for weight in weights):
         for part in parts:
             field.add(total, part)

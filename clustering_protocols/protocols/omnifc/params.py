@@ -209,9 +209,9 @@ class OmniFC(Params):
 
     @property
     def exponent(self) -> float:
-        """Return the exponent, of parameters that a session has settled."""
+        """Return the exponent; only after :meth:`resolve_sizes`."""
         if self.fuzziness == "auto":
-            raise ValueError("no session has settled the fuzziness")
+            raise ValueError("the fuzziness needs resolve_sizes")
         return self.fuzziness
 
     def resolve_sizes(self, n_rows: int, n_columns: int) -> Self:

@@ -127,7 +127,7 @@ def _check_memory(context: OmniContext) -> None:
 def hide(
     values: WordArray, weight: int, streams: Sequence[tuple[int, KeyedStream]]
 ) -> None:
-    """Replace values (settled) by weight · values + mask mod p, in place.
+    """Replace values in [0, p) by weight · values + mask mod p, in place.
 
     streams: of each other party, and +1 where that party comes later, else -1.
     """
