@@ -12,11 +12,11 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
-from support.attacks import correlations, principal, uploads
+from support.attacks import uploads
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration, messages, party
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session, Split, number_rows
@@ -111,53 +111,6 @@ def rebuilt(name: str, layout: str, dimensions: str) -> float:
         far = np.linalg.norm(error, axis=1) > 0.1 * np.linalg.norm(truth, axis=1)
         shares.append(1 - far.mean())
     return float(np.mean(shares))
-
-
-@pytest.mark.threat(104)
-@pytest.mark.parametrize("name", ["wine", "breast cancer"])
-def test_an_analyst_alone_finds_about_as_much_either_way(name: str) -> None:
-    """Principal components of the uploaded rows: what is left out hides little of it."""
-    found = {
-        d: np.mean(
-            [
-                np.median(correlations(principal(each), each.truth))
-                for each in uploads(params(d), split(name, "mixed"), SEED).values()
-            ]
-        )
-        for d in ("all_but_one", "all")
-    }
-    assert found["all_but_one"] > 0.6
-    assert abs(found["all"] - found["all_but_one"]) < 0.15
-
-
-@pytest.mark.threat(104)
-def test_all_dimensions_reveal_a_column_constant_at_a_party() -> None:
-    """All dimensions: the direction in which its rows do not vary is that column."""
-    found = {d: constant_column(d) for d in ("all_but_one", "all")}
-    assert found["all"] > 0.999
-    assert found["all_but_one"] < 0.9
-
-
-def constant_column(dimensions: str) -> float:
-    """Return |r| of the fifth feature of one party and what the analyst takes for it."""
-    parts = simulation.split(SETS["wine"], Layout.lattice(2), SEED)
-    first, second = parts.layout.names
-    own = matrix(parts.data[first]).copy()
-    own[:, 4] = 7.0
-    source = MatrixSource(own, parts.data[first].columns, ids=parts.data[first].ids)
-    changed = Split(
-        layout=parts.layout,
-        rows=parts.rows,
-        columns=parts.columns,
-        held=parts.held,
-        data={**parts.data, first: source},
-    )
-    sent = uploads(params(dimensions), changed, SEED)
-    constant, varied = sent[first], sent[second]
-    flat = np.linalg.svd(constant.rows - constant.rows.mean(axis=0))[2][-1]
-    along = LinearRegression().fit(varied.anchors, constant.anchors @ flat)
-    guess = along.predict(varied.rows)
-    return float(abs(np.corrcoef(guess, varied.truth[:, 4])[0, 1]))
 
 
 def told(given: DataCollaboration, parts: Split, **choices: Any) -> tuple[str, str]:

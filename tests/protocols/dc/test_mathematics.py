@@ -99,16 +99,6 @@ def test_one_dimension_fewer_is_sent_but_at_least_one(
     assert maths.reduced_width(rank, n_rows) == width
 
 
-def test_an_affine_map_of_batches_equals_that_of_the_matrix() -> None:
-    rng = np.random.default_rng(0)
-    offset, scale, F = rng.normal(size=4), rng.uniform(1, 2, 4), rng.normal(size=(4, 2))
-    rows = rng.normal(size=(11, 4))
-    mapping = maths.Affine(offset=offset, scale=scale, F=F)
-    found = maths.map_rows(mapping, Pieces(rows, [3, 1, 7]))
-    expected = rows @ (F / scale[:, None]) - (offset / scale) @ F
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
 def test_locality_preserving_axes_solve_the_dense_eigenproblem() -> None:
     Z = np.random.default_rng(0).normal(size=(60, 4)) * [1.0, 2.0, 0.5, 3.0]
     Z = np.hstack([Z, Z[:, :1] + Z[:, 1:2]])  # no variance in the fifth direction
@@ -248,18 +238,6 @@ def test_isometric_maps_are_the_least_squares_solution(
         assert_equal_up_to_signs(A @ solution, A @ expected)
         assert_equal_up_to_signs(solution, expected)
         assert ones or not found.g.any()
-
-
-@pytest.mark.parametrize("form", ["affine", "linear"])
-def test_maps_of_dependent_projections_fit_as_least_squares_does(form: Any) -> None:
-    (block,) = narrow_blocks([3])
-    doubled = np.hstack([block, block[:, :1] + block[:, 1:2]])
-    T = target([doubled], 4)
-    found, *_ = common_space.isometric_maps([doubled], 4, affine=form == "affine")
-    A = np.hstack([doubled, np.ones((60, 1))]) if form == "affine" else doubled
-    expected = A @ np.linalg.lstsq(A, T, rcond=None)[0]
-    assert found.G.shape == (4, 3)
-    assert_equal_up_to_signs(doubled @ found.G + found.g, expected)
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 60, 1000])

@@ -29,23 +29,6 @@ def labels(simulated: simulation.SimulationResult) -> dict[str, list[int]]:
     return {slot: o.labels.tolist() for slot, o in simulated.outcomes.items()}
 
 
-def test_a_run_is_a_session_that_goes_to_its_end() -> None:
-    whole = session()
-    while not whole.is_over:
-        whole.turn()
-    run = simulation.run(Dummy(n_clusters=3), PARTS.layout, PARTS.data, 3)
-    assert labels(whole.build_simulated()) == labels(run)
-    assert whole.build_simulated().rounds == run.rounds == 5, (
-        "three, and two that are signed"
-    )
-    assert [(m.sender, m.receiver, m.round) for m in run.sent[:4]] == [
-        (ANALYST, A, 1),
-        (ANALYST, B, 1),
-        (A, ANALYST, 1),
-        (B, ANALYST, 1),
-    ]
-
-
 def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
     whole = session(void_attempts=2)
     whole.until(messages.Count)

@@ -140,13 +140,6 @@ def test_the_criterion_of_every_start_follows_from_totals(
     assert len({memory(s, slot).criteria.tobytes() for slot in s.data}) == 1
 
 
-def test_the_pooled_criterion_is_equation_1() -> None:
-    for params in (made(), made(lambda_u=0.05, lambda_w=0.5)):
-        found = pooled.run(params, DEGREES, None)
-        direct = criterion(DEGREES, found.objects, found.items, params)
-        assert found.criterion == pytest.approx(direct, rel=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_start_is_that_of_the_pooled_run(seed: int) -> None:
     block = np.arange(60) // 20

@@ -117,35 +117,6 @@ def test_sizes_are_not_told_while_a_start_is_under_way(
     all_refuse(s, match)
 
 
-@pytest.mark.parametrize("more", [{"n_init": 1}, {}, {"max_iter": 3, "tol": 0.0}])
-def test_no_iteration_follows_the_last_one(
-    more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whether the last start has come to rest, or ``max_iter`` is reached."""
-
-    honest = analyst._ask
-
-    def ask_on(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
-        if not now.telling:
-            return honest(session, now, task)
-        every = list(range(session.params.n_init))
-        adding = {"number": task.number, "lanes": every, "telling": False}
-        lie = messages.Add(**dict(task, lanes=every))
-        return honest(session, now.model_copy(update=adding), lie)
-
-    monkeypatch.setattr(analyst, "_ask", ask_on)
-    s = at(2, **more)
-    while on(s):
-        s.turn()
-    monkeypatch.undo()
-    lie = asked(s)
-    assert lie == list(range(s.params.n_init))
-    last = s.recall("r1c1", messages.Memberships).lanes
-    all_refuse(s, "come to rest" if last == lie else "not under way")
-    tell(s, lambda _: {"lanes": last})
-    all_refuse(s, "come to rest")
-
-
 def on(s: Session) -> list[int]:
     known = s.recall("r1c1", messages.Memberships)
     return site_state.lanes_under_way(s.context("r1c1"), known)
@@ -160,15 +131,6 @@ def test_a_false_overflow_of_a_start_costs_rounds_alone() -> None:
     expected = honest.recall("r1c1", messages.Memberships).objects
     np.testing.assert_allclose(U, expected, atol=1e-6)
     assert len(s.received_messages) == len(honest.received_messages) + 3
-
-
-@pytest.mark.parametrize("named", [[6], [0, 6]])
-def test_overflows_of_starts_that_are_not_under_way_are_refused(
-    named: list[int],
-) -> None:
-    s = at(4)
-    tell(s, lambda _: {"overflowed": named, "total": EMPTY})
-    all_refuse(s, "reports that other sums overflowed")
 
 
 def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(

@@ -6,19 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 from support.examples import refuse_first_tasks
 from support.tables import cut
 
 from clustering_protocols import result_warnings
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.numerics.data_source import matrix
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import check_sizes
-from tests.protocols.llf.solving import n_met, solved
 
 SEED = 5
 
@@ -77,43 +74,6 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     data = cut(table(45), layout, [15] * 3)
     params = Llf(n_clusters=2, algorithm="fuzzy_cmeans")
     refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
-
-
-def iris(n: int) -> FloatArray:
-    X = load_iris().data[:, [1, 3]]
-    rng = np.random.default_rng(0)
-    return X[rng.permutation(len(X))[:n]] + rng.normal(scale=0.02, size=(n, 2))
-
-
-@pytest.mark.threat(99)
-@pytest.mark.slow
-def test_a_party_that_only_watches_computes_all_rows_of_others() -> None:
-    """The negative control of the guard: no message is altered, nobody works together."""
-    layout = Layout.lattice(3)
-    data = cut(iris(30), layout, [10] * 3)
-    params = Llf(n_clusters=3, algorithm="fuzzy_cmeans", small_cohorts="allow")
-    session, me = Session(params, layout, data, SEED), "r2c1"
-    seen: dict[int, FloatArray] = {}
-    while len(seen) < 20:
-        session.turn()
-        known = session.memories[me].get(messages.Centroids)
-        if known is not None:
-            seen[known.number] = known.centroids
-    # mean and spread of all rows are known to every party, by which it scales its own
-    pooled = np.vstack([matrix(data[slot]) for slot in layout.names])
-    scaled = {
-        slot: (matrix(data[slot]) - pooled.mean(axis=0)) / pooled.std(axis=0)
-        for slot in layout.names
-    }
-    own = scaled.pop(me)
-    others = np.vstack(list(scaled.values()))
-    V = np.array([seen[number] for number in sorted(seen)])
-    guess = solved(V[:-1], V[1:], own, len(others))
-    assert n_met(guess, others, within=1e-3) == len(others)
-
-    refusing = params.model_copy(update={"small_cohorts": "refuse"})
-    with pytest.raises(ProtocolFailed, match="solve them for the rows"):
-        Session(refusing, layout, data, SEED)
 
 
 def test_rounds_that_fit_are_said_before_anybody_joins() -> None:

@@ -7,13 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from sklearn.datasets import load_iris, load_wine
 from support.tables import cut, within
 
-from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import (
@@ -25,7 +22,6 @@ from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.llf_sessions import SEED, blobs, numbers_of, rows
-from tests.protocols.llf.reading_off import Cells, read_off, run_of
 
 LAYOUT = Layout.lattice(3)
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
@@ -138,38 +134,6 @@ def test_the_analyst_reads_neither_starts_nor_their_sums() -> None:
     assert [len(each) for each in race] == [5 * (4 * 3 + 1) + 1] * 3 + [0] * 3
     for share in race[:3]:  # noise: half of the bits are set
         assert abs(np.unpackbits(share.view(np.uint8)).mean() - 0.5) < 0.05
-
-
-@pytest.mark.parametrize("name", ["iris", "wine"])
-def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
-    """It takes its own rows off each sum; two that differ by a row of others show it."""
-    X = (load_iris if name == "iris" else load_wine)().data
-    more, five_runs = [], []
-    for seed in range(3):
-        parts = simulation.split(X, LAYOUT, seed).data
-        params = Llf(n_clusters=3, n_init=5, init="random_party")
-        s = Session(params, LAYOUT, parts, seed)
-        while s.open.stage != "race":
-            s.turn()
-        s.turn()
-        lanes = s.recall("r1c1", messages.RacingStarts).centroids
-        s.until(messages.Update)
-        V = s.recall("r1c1", StartCentroids).centroids
-        others = np.vstack([matrix(parts[slot]) for slot in ("r2c1", "r3c1")])
-        pooled = np.vstack([matrix(parts["r1c1"]), others])
-        Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
-        hidden = slice(len(pooled) - len(others), None)
-
-        def cells(runs: Cells, hidden: slice = hidden) -> Cells:
-            return [labels[hidden] for labels in runs]
-
-        one, first = run_of(Z, V), [run_of(Z, lane)[0] for lane in lanes]
-        alone = read_off(3, cells(one))
-        more.append(read_off(3, cells(one + first)) - alone)
-        five = [labels for lane in lanes for labels in run_of(Z, lane)]
-        five_runs.append(read_off(3, cells(five)))
-    assert 0 <= min(more) <= max(more) <= 6
-    assert max(five_runs) > 6
 
 
 @both

@@ -7,22 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from support.tables import cut, within
 
 from clustering_protocols import simulation
-from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
-    messages,
     reference as pooled,
 )
 from clustering_protocols.protocols.llf.maths import move
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.starts import clusters
-from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
 LAYOUT = Layout.lattice(3)
@@ -86,41 +83,6 @@ def test_an_empty_cluster_is_nudged_and_a_small_one_is_not() -> None:
 def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:
     given = Llf(n_clusters=2, algorithm="fuzzy_cmeans", min_cluster_rows=1000)
     assert given.least_rows_moved == 1
-
-
-def outliers_first(
-    candidates: FloatArray, weights: FloatArray, k: int, stream: Any
-) -> FloatArray:
-    """Stand one centroid in the middle and the others around, each to catch few rows."""
-    del weights, stream
-    around = np.random.default_rng(0).normal(size=(k, candidates.shape[1]))
-    around *= 5.0 / np.linalg.norm(around, axis=1, keepdims=True)
-    around[0] = 0
-    return around
-
-
-def rows_told(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Return how many rows of others are a centroid that the leader was told."""
-    monkeypatch.setattr(clusters, "merge", outliers_first)
-    X = load_iris().data
-    data = cut(X, LAYOUT, [50, 50, 50])
-    running = Session(Llf(n_clusters=30), LAYOUT, data, seed=0)
-    others = np.vstack([matrix(data[slot]) for slot in LAYOUT.names[1:]])
-    scaled = (others - X.mean(axis=0)) / X.std(axis=0)
-    told: set[int] = set()
-    while not running.is_over:
-        running.turn()
-        known = running.memories["r1c1"].get(messages.Centroids)
-        for centroid in () if known is None else known.centroids:
-            away = np.abs(scaled - centroid).max(axis=1)
-            told |= {int(away.argmin())} if away.min() < 1e-9 else set()
-    return len(told)
-
-
-def test_no_centroid_is_a_row_whatever_start_the_leader_chooses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert rows_told(monkeypatch) == 0
 
 
 def _unequal(seed: int) -> tuple[FloatArray, IntArray]:

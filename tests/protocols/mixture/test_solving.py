@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.optimize import least_squares, nnls
 from support.verdicts import ATTACKED, Refused, Verdict, attacked, check
@@ -24,7 +22,6 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.attacks.honest_sessions import house_in, numbers, play
 
 LAYOUT = Layout.lattice(3)
 ATTACKER = "r2c1"
@@ -185,32 +182,3 @@ def test_totals_of_yes_and_no_count_the_rows_of_each_pattern(
     others = np.vstack([X[:90], X[180:]])
     true = (others[:, None] == kinds).all(axis=2).sum(axis=0)
     check(attacked((np.rint(counts) == true).all()), COUNTED[software])
-
-
-@pytest.mark.slow
-def test_sessions_within_the_bound_do_not_add_up(tmp_path: Path) -> None:
-    X = two_clouds(150)
-    frames = [
-        pd.DataFrame(part, columns=["a", "b"]).assign(
-            id=[f"{number}-{row}" for row in range(50)]
-        )
-        for number, part in enumerate(np.split(X, 3))
-    ]
-    measured = []
-    with house_in(tmp_path) as house:
-        for name in ("first", "second"):
-            measured += [
-                play(
-                    house,
-                    name,
-                    Mixture(n_clusters=2, tol=0.0),
-                    LAYOUT,
-                    frames,
-                    ids="id",
-                    dictionary=[numbers("ab", -9, 9, kind="number")],
-                )
-            ]
-    first, second = measured
-    assert not isinstance(first, CoterieError)
-    assert isinstance(second, CoterieError)
-    check(second, Refused(Problem.GUARD_REFUSED, "Sums of degrees"))

@@ -216,18 +216,6 @@ def test_the_analyst_sees_no_landmark_and_no_share_of_one(
     assert not inside & (outside - {0})
 
 
-def test_known_landmarks_locate_all_rows() -> None:
-    """The residual risk, as its sentence says: a party that tells them opens all rows."""
-    rows = maths.quantise(np.random.default_rng(0).random((9, 3)), 20)
-    marks = steps(maths.draw_landmarks(np.ones(3), 20, stream(5)))
-    squared = np.array([np.square(m - rows.astype(float)).sum(1) for m in marks])
-    A = 2.0 * (marks[0] - marks[1:])
-    lengths = np.square(marks.astype(float)).sum(axis=1)
-    b = squared[1:] - squared[0] - (lengths[1:] - lengths[0])[:, None]
-    located = np.linalg.solve(A, b).T
-    assert np.array_equal(np.rint(located).astype(np.uint64), rows)
-
-
 @pytest.mark.threat(84)
 def test_a_corrupt_answer_that_breaks_the_simplex_is_found() -> None:
     """Masked answers of all rows cannot be checked; landmarks are known to be regular."""

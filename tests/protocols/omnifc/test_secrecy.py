@@ -57,27 +57,6 @@ def test_shares_of_any_t_parties_are_uniform_whatever_the_row(
             assert set(counts.values()) == {1}
 
 
-@pytest.mark.parametrize(("segments", "noise", "parties", "p"), SMALL)
-def test_shares_of_more_parties_tell_rows_apart(
-    segments: int, noise: int, parties: int, p: int
-) -> None:
-    """The control: with one party more, two rows never give the same shares somewhere."""
-    first, second = (0,) * segments, (1,) * segments
-    told = [
-        set(seen(segments, noise, parties, p, first, who)).isdisjoint(
-            seen(segments, noise, parties, p, second, who)
-        )
-        for who in combinations(range(parties), segments + noise)
-    ]
-    assert all(told)  # l + t shares determine the row
-
-
-def test_a_share_point_on_a_data_point_reveals_the_segment() -> None:
-    """The control of the disjoint points."""
-    on_data = maths.basis(maths.data_points(2), maths.data_points(1)[0])
-    assert on_data == [1, 0]
-
-
 def test_shares_of_two_rows_have_the_same_distribution() -> None:
     """The kernels themselves: 40,000 copies of two rows, fresh noise, low and high bits."""
     for row in ([0, 0], [2**30, 12345]):

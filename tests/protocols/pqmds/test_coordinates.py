@@ -141,16 +141,6 @@ def known_rows(name: str, coordinates: int, sub_dim: int, known: int) -> FloatAr
 
 @pytest.mark.threat(105)
 @every_set
-@pytest.mark.parametrize("sub_dim", [2, 4])
-def test_twenty_known_rows_reveal_features_in_all_coordinates(
-    name: str, sub_dim: int
-) -> None:
-    assert np.median(known_rows(name, sub_dim, sub_dim, 20)) > 0.9
-    assert np.median(known_rows(name, 1, sub_dim, 20)) < 0.75
-
-
-@pytest.mark.threat(105)
-@every_set
 def test_the_self_check_says_what_least_squares_recovers(name: str) -> None:
     X = SETS[name]
     parts = simulation.split(X, Layout.lattice(1, 2), 1)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from support import guesses
-from support.lies import again
 from support.tables import blobs, names, overlapping, parties
 
 from clustering_protocols import engine
@@ -18,7 +17,6 @@ from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidArray,
     ProtocolFailed,
-    TaskRefused,
 )
 from clustering_protocols.contract import PartyContext, PeerMessage
 from clustering_protocols.engine import packets
@@ -85,29 +83,6 @@ def test_a_leader_evaluates_once_in_a_session() -> None:
     running.memories[FIRST] = first.memory
     with pytest.raises(ProtocolFailed, match="a second time"):
         running.answer(FIRST, task)
-
-
-@pytest.mark.threat(98)
-def test_another_attempt_with_other_ids_is_refused() -> None:
-    """What is evaluated stays the same in every attempt of the round."""
-    running = session()
-    running.until(intersection.Evaluate)
-    before, memory = running.open.tasks[FIRST], running.memories[FIRST]
-    first = running.answer(FIRST)
-    asked = first.memory.get(intersection.ToEvaluate)
-    assert asked is not None
-    assert len(asked.elements) == 0, "what was evaluated is not kept"
-    engine, data = running.party(FIRST), running.data[FIRST]
-    second = again(running.agreement, before, 2)
-    engine.reply(first.journal, memory, second, data)
-    packet = packets.read(second)
-    labels = packet.header.envelopes[:-1]
-    header = packet.header.model_copy(update={"envelopes": labels})
-    fewer = packets.encode(
-        replace(packet, header=header, envelopes=packet.envelopes[:-1])
-    )
-    with pytest.raises(TaskRefused, match="something else than its round"):
-        engine.reply(first.journal, memory, fewer, data)
 
 
 def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:

@@ -172,29 +172,6 @@ def test_a_row_without_an_outcome_is_clustered_all_the_same() -> None:
     assert without == [[], [2], []], "row 7 is row 2 of the second party"
 
 
-def test_one_column_group_alone_may_hold_what_is_described() -> None:
-    layout = Layout.lattice(3, 2)
-    dictionary = [schema_of(*CLUSTERED[:2]), schema_of(*CLUSTERED[2:], *OUTCOMES)]
-    wide, names = np.hstack([IRIS, TOLD]), [*NAMES, "died", "site", "cost"]
-    groups = [schema.names for schema in dictionary]
-    ran = simulation.run(
-        DataCollaboration(n_clusters=3),
-        layout,
-        cells(layout, wide, groups, names),
-        0,
-        dictionary=dictionary,
-        release=MEMBERS,
-    )
-    told = [{f.name for f in o.profiles[0].fields} for o in ran.outcomes.values()]
-    assert told == [set(groups[0]), set(groups[1])] * 3
-    labels = np.empty(150)
-    for slot in layout.slots:
-        labels[slot.row :: 3] = ran.outcomes[slot.name].labels
-    cost = next(f for f in ran.outcomes["r1c2"].profiles[0].fields if f.name == "cost")
-    expected = pd.Series(TOLD[:, 2]).groupby(labels).mean()
-    np.testing.assert_allclose(cost.mean, expected, rtol=1e-9)
-
-
 def request_of(*schemas: Schema, **more: Any) -> SessionRequest:
     return session_terms.build_request(
         more.pop("params", LosslessFederated(n_clusters=3)),
