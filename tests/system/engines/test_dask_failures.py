@@ -45,8 +45,8 @@ def engine(
     place = BlobPlace(folder=tmp_path / "blobs")
     connect = partial(dask_engine.connect, processes.address, SECONDS, place)
     yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
-    if dask_engine._kept is not None:
-        dask_engine._kept.close()
+    if dask_engine._cluster is not None:
+        dask_engine._cluster.close()
 
 
 def test_a_worker_that_is_killed_costs_no_result(
