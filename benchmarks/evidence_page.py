@@ -223,13 +223,13 @@ def _papers(measured: Measured) -> Iterator[str]:
         "A cell is *near* the paper within two spreads (of our draws, or the paper's) and "
         "half a printed digit. Otherwise its cause is *shown* by another cell that is near, "
         "or *stated*; without a cause it is *beyond*, as 5 % are by chance. Each file has "
-        "paper, ours, spread, draws and cause of each cell."
+        "every cell's draws and cause."
     )
     unexplained = [f"`{n}`" for n in TABLES if too_many_beyond(measured.get(n, ()))]
     if unexplained:
         yield (
             f"More are beyond in {' and '.join(unexplained)}, whose papers publish neither "
-            "starts nor samples: the commands of these tables end with 1."
+            "starts nor samples: their commands end with 1."
         )
     rows = [
         row | {"protocol": f"[`{row['protocol']}`](evidence/{row['protocol']}.csv)"}
@@ -260,8 +260,8 @@ def _baselines(measured: Measured) -> Iterator[str]:
               "reads": "what its server reads"}  # fmt: skip
     yield table(measured["servers"], titles)
     yield (
-        "Better and worse mean agreement with the classes by more than two spreads, which "
-        "is no aim of ours. A test rebuilds every row from what FedSC's server holds. "
+        "Better and worse mean agreement with the classes by more than two spreads. "
+        "A test rebuilds every row from what FedSC's server holds. "
         "FedMAvg and DP-VFC are not run: neither has public code or a complete description."
     )
 

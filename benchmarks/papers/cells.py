@@ -6,7 +6,8 @@ the paper's own, if it prints one. A cell that is further away names a cause: a 
 and the quantity of the cell that shows it, which has to be near itself. Where the data are
 not published, no cell can show the cause, and the sentence stands alone. A cell that is
 further away without a cause is *beyond*: two spreads leave out 5 % by chance, so a command
-ends with 1 when more of its cells are. Cells without a figure of the paper are context.
+ends with 1 when more of its cells are. Cells without a figure of the paper are context,
+and so are those of an option that the paper does not name, which only show causes.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Cell:
     cause: Cause | None = None
     fixed_spread: float | None = None
     """Where the draws are of something else, as of resampled trials."""
+    is_option: bool = False
+    """Whether it is another way to get a figure of the paper that has a cell already."""
 
     @property
     def mean(self) -> float:
@@ -95,7 +98,7 @@ def rows(cells: Iterable[Cell]) -> list[Row]:
 
     def judge(cell: Cell) -> tuple[str, str, str]:
         """Return the verdict, the cause and the cell that shows it."""
-        if cell.paper is None:
+        if cell.paper is None or cell.is_option:
             return "context", "", ""
         if cell.near:
             return "near", "", ""

@@ -197,6 +197,7 @@ def of_table(
                     draws,
                     digits=3,
                     cause=_cause(table, f"{way}, site {site + 1}, {kind}"),
+                    is_option=bool(beside),
                 )
 
 

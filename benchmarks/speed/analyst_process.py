@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
-import numpy as np
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
@@ -283,8 +282,3 @@ def processor_seconds_around(pid: int) -> tuple[float, float]:
     threads = Path(f"/proc/{pid}/task").glob("*/children")
     children = [int(child) for each in threads for child in each.read_text().split()]
     return processor_seconds_of(pid), sum(map(processor_seconds_of, children))
-
-
-def rows_for(size: int) -> int:
-    """Return how many rows make a contribution of about this many bytes."""
-    return size // np.dtype(np.int64).itemsize
