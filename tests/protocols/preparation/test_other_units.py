@@ -71,8 +71,12 @@ def test_a_mean_near_zero_is_not_taken_for_another_unit() -> None:
 
 # What the question rests on: the moments of the others, and a table of conversions
 
-rng = np.random.default_rng(7)
-MMOL = [rng.normal(58, 14, n) for n in (342, 305, 253)]
+MMOL = [np.random.default_rng(n).normal(58, 14, n) for n in (342, 305, 253)]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
 
 
 def moments(rows: np.ndarray) -> Moments:
@@ -90,7 +94,9 @@ def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> st
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
-def test_the_others_are_the_pooled_rows_less_the_own(scale: float) -> None:
+def test_the_others_are_the_pooled_rows_less_the_own(
+    scale: float, rng: np.random.Generator
+) -> None:
     tables = [rng.normal(5, 2, (n, 3)) * [1, scale, 0] for n in (40, 70, 90)]
     own, *rest = map(moments, tables)
     found, exact = others_of(own, pool([own, *rest])), np.concatenate(tables[1:])
@@ -99,7 +105,9 @@ def test_the_others_are_the_pooled_rows_less_the_own(scale: float) -> None:
 
 
 @pytest.mark.parametrize("fill", [0.0, 5.0, 300.0])
-def test_filled_gaps_are_taken_out_of_moments(fill: float) -> None:
+def test_filled_gaps_are_taken_out_of_moments(
+    fill: float, rng: np.random.Generator
+) -> None:
     values = rng.normal(5, 2, 60)
     filled = moments(np.append(values, np.full(23, fill)))
     gaps = np.array([23]), np.array([fill])
@@ -116,7 +124,9 @@ def test_a_column_of_gaps_alone_says_nothing() -> None:
 
 @pytest.mark.parametrize("how", ["mean", "median"])
 @pytest.mark.parametrize("n_parties", [2, 3, 4])
-def test_gaps_at_all_sites_silence_no_alarm(how: str, n_parties: int) -> None:
+def test_gaps_at_all_sites_silence_no_alarm(
+    how: str, n_parties: int, rng: np.random.Generator
+) -> None:
     layout = Layout.lattice(n_parties)
     names = ["hba1c", "age"]
     data = {}
@@ -163,7 +173,9 @@ def test_lognormal_clusters_are_no_other_unit(n_parties: int) -> None:
 
 
 @pytest.mark.parametrize("factor", [1 / 88.4, 88.4, 1000])
-def test_a_lognormal_column_in_another_unit_is_still_found(factor: float) -> None:
+def test_a_lognormal_column_in_another_unit_is_still_found(
+    factor: float, rng: np.random.Generator
+) -> None:
     tables = [rng.lognormal(2, 0.6, 100) for _ in range(3)]
     assert asked("x", tables[0] * factor, *tables[1:])
     assert "insulin" in asked("insulin", tables[0] * 6, *tables[1:])
@@ -217,7 +229,7 @@ def test_a_column_that_is_constant_somewhere_is_no_alarm(own: np.ndarray) -> Non
     assert not asked("crp", MMOL[0], own, own)
 
 
-def test_a_cluster_of_its_own_is_no_alarm() -> None:
+def test_a_cluster_of_its_own_is_no_alarm(rng: np.random.Generator) -> None:
     """As hepta dealt by class: seven balls, a few parties with whole balls."""
     centres = 3 * np.vstack([np.zeros(3), np.eye(3), -np.eye(3)])
     balls = [rng.normal(centre, 0.5, (30, 3)) for centre in centres]
@@ -236,7 +248,7 @@ def test_a_variety_with_half_the_colour_is_no_alarm() -> None:
         assert not asked("x9", own, *colours[:place], *colours[place + 1 :])
 
 
-def test_a_word_that_few_rows_have_is_no_alarm() -> None:
+def test_a_word_that_few_rows_have_is_no_alarm(rng: np.random.Generator) -> None:
     """As spambase dealt by class: 1.5, 8.5 and 25.5 % of the rows are not zero."""
     for _ in range(200):
         shares = rng.permutation([0.015, 0.085, 0.255])
