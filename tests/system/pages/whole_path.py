@@ -328,9 +328,9 @@ class AtParty:
         """Look at the own rows under each number of clusters, and go back."""
         page = self.page
         page.get_by_role("link", name="Your rows under each number").click()
-        page.get_by_role("heading", name="From 2 to 3 clusters").wait_for()
-        seen(self.look, "own-runs")
         table = page.get_by_label("Your rows in 3 clusters")
+        table.wait_for()
+        seen(self.look, "own-runs")
         cells = table.locator("tr", has_text="Your rows").locator("td").all()
         assert sum(int(cell.inner_text()) for cell in cells) == rows
         assert table.locator("tr", has_text="marker").count() == 1
