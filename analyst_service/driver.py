@@ -34,6 +34,7 @@ from analyst_service.steps import (
     find_positions,
     follow,
     give_back,
+    has_rounds_to_close,
     has_work,
     renew,
 )
@@ -142,10 +143,9 @@ class Driver:
 
     def _start_steps(self) -> None:
         # read first: on SQLite a write transaction holds up all others
-        while self._takes_steps and self._read(has_work, self._span):
-            if not self._free:
-                self._write(close_rounds)
-                return
+        if not self._free and self._takes_steps and self._read(has_rounds_to_close):
+            self._write(close_rounds)
+        while self._free and self._takes_steps and self._read(has_work, self._span):
             step = self._write(close_and_take, self._service)
             if step is None:
                 return

@@ -83,7 +83,8 @@ def adopt_store(database: Database, parts: Parts) -> None:
     """
 
     def adopt(transaction: Transaction) -> None:
-        _check_arrays(transaction, parts.store)
+        if not parts.store.have(live_digests(transaction)):
+            raise ForeignStore("it lacks arrays that sessions of the database name")
         row = transaction.get(Installation, _ONLY, with_for_update=True)
         new = transaction.merge(_new(parts.key if row is None else row.key))
         parts.store.set_mark(new.store)
@@ -121,8 +122,3 @@ def _check(row: Installation, parts: Parts) -> None:
     mark = parts.store.mark()
     if mark != row.store:
         raise ForeignStore("it has no mark" if mark is None else _OF_ANOTHER)
-
-
-def _check_arrays(transaction: Transaction, store: FileBlobStore) -> None:
-    if not store.have(live_digests(transaction)):
-        raise ForeignStore("it lacks arrays that sessions of the database name")

@@ -108,6 +108,11 @@ class RoundPosition(NamedTuple):
         }
 
 
+def has_rounds_to_close(db: Transaction) -> bool:
+    """Return whether a session is complete or overdue; takes no lock."""
+    return bool(db.scalar(_HAS_DUE, {"now": db.now()}))
+
+
 def has_work(db: Transaction, span: timedelta) -> bool:
     """Return whether there is a round to close or a step to take; takes no lock.
 
@@ -146,8 +151,9 @@ _IS_OVERDUE = sa.and_(
     _SESSIONS.c.deadline <= _NOW,
 )
 _IS_DUE = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
-_HAS_WORK = sa.select(
-    sa.exists(sa.select(_SESSIONS.c.id).where(sa.or_(IS_FREE, _IS_DUE)))
+_HAS_DUE, _HAS_WORK = (
+    sa.select(sa.exists(sa.select(_SESSIONS.c.id).where(condition)))
+    for condition in (_IS_DUE, sa.or_(IS_FREE, _IS_DUE))
 )
 _CLOSING = (
     sa.select(Session, _IS_COMPLETE.label("is_complete"))

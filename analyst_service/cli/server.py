@@ -85,8 +85,9 @@ def serve(
     from analyst_service.app import create_app
     from analyst_service.cli.shutdown import run
     from analyst_service.logs import write_logs
+    from clustering_protocols.wire.http_headers import is_this_machine
 
-    if _shows_secrets(host, certificate, settings):
+    if not (is_this_machine(host) or certificate or settings.trusted_proxies):
         click.echo(
             f"Warning: plain HTTP on {host}: keys and tokens can be read by anyone who sees "
             "the network. Give --certificate and --private-key, or listen on 127.0.0.1 "
@@ -212,9 +213,3 @@ def _check_port(host: str, port: int) -> None:
             f"{host}:{port} cannot be bound: {error.strerror}. Is another service "
             "running there? --host and --port choose another address."
         ) from None
-
-
-def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bool:
-    from clustering_protocols.wire.http_headers import is_this_machine
-
-    return not (is_this_machine(host) or certificate or settings.trusted_proxies)
