@@ -13,10 +13,12 @@ import pyarrow as pa
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.common.extras import require_extra
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Schema
 from party_sdk.results.output_files import replacing
-from party_sdk.tables import ReadOptions, Table, read_table
+from party_sdk.tables import ReadOptions, Table, open_table, read_table
 from party_sdk.tables.mapping import TableMapping
 
 _PARQUET = frozenset({".parquet", ".pq"})
@@ -192,6 +194,37 @@ def free_name(name: str, names: Mapping[str, Any] | set[str]) -> str:
     while name in names:
         name += "_"
     return name
+
+
+def drawable(
+    table: Any,
+    columns: Sequence[str],
+    schema: Schema | None,
+    preparation: Preparation | None,
+    mapping: TableMapping | None,
+) -> DataSource:
+    """Return the rows of a session as numbers to draw.
+
+    Of prepared fields those with levels are left out, and a gap stands at the mean.
+
+    Raises InvalidData if the table cannot be read, or nothing of it is a number.
+    """
+    is_matrix = isinstance(table, np.ndarray | DataSource)
+    data = open_table(
+        table,
+        columns=None if is_matrix or not columns else columns,
+        schema=None if is_matrix else schema,
+        preparation=preparation,
+        mapping=None if is_matrix else mapping,
+    )
+    if schema is None or preparation is None:
+        return data
+    numbers = [not schema.field(name).is_category for name in data.columns]
+    if not any(numbers):
+        raise InvalidData("No field of the table is a number that could be drawn.")
+    X = matrix(data)[:, numbers]
+    means = np.nan_to_num(np.nanmean(X, axis=0))
+    return MatrixSource(np.where(np.isnan(X), means, X))
 
 
 _BEGINS: Final = r"^[=+\-@\t\r]"

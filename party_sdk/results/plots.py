@@ -1,16 +1,67 @@
-"""Own rows on two axes, for the picture of a report."""
+"""Own rows on two axes, for a report, and as a picture of their own."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 import numpy as np
 
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from coterie_pages import svg
 from coterie_pages.models import Outline, Points
+from party_sdk.results.output_files import write_whole
 
+if TYPE_CHECKING:
+    from party_sdk.results.results import Result
+
+_MOST_POINTS = 20_000
 _OUTLINE_POINTS = 49
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as SVG, which a notebook shows by itself.
+
+    svg: a document of its own, with the colours of the pages.
+    """
+
+    svg: str = field(repr=False)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture; return where.
+
+        Raises InvalidParameters if the path does not end in .svg, or cannot be written.
+        """
+        path = Path(path)
+        if path.suffix.lower() != ".svg":
+            raise InvalidParameters(
+                f"No picture is written as {path.suffix!r}: name a file that ends in .svg."
+            )
+        write_whole(self.svg.encode(), path)
+        return path
+
+    def _repr_html_(self) -> str:
+        """Return it as an image: the style in it is of no page around it."""
+        return f'<img alt="" src="data:image/svg+xml,{quote(self.svg)}"/>'
+
+
+def draw(data: DataSource, result: Result) -> Picture:
+    """Return the rows on their two principal axes, coloured by cluster."""
+    axes = principal_axes(
+        data,
+        result.labels,
+        limit=_MOST_POINTS,
+        means=result.centroids,
+        covariances=result.covariances,
+    )
+    points = axes.to_points(data.n_rows)
+    picture = svg.scatter("rows", "Your rows on two axes", points)
+    return Picture(svg.standalone(picture))
 
 
 class Axes(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.wire.answers import RunLine
 from party_sdk.results.label_files import (
     append_columns,
     check_ids,
+    check_size,
+    drawable,
     is_sparse,
     naming_of,
     write_labels,
@@ -29,6 +33,7 @@ from party_sdk.tables.mapping import TableMapping
 
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import Comparison, NewRows
+    from party_sdk.results.plots import Picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -203,10 +208,67 @@ class Result:
         self._check_ids(table)
         return append_columns(table, {"label": self.labels, **self._by_cluster()})
 
+    def plot(self, table: Any) -> Picture:
+        """Draw a party's own rows by cluster; a notebook shows the picture by itself.
+
+        Rows stand on their two principal axes.
+
+        table: the rows of the session, in the order in which they took part. Where a
+            preparation was agreed, fields with levels are left out, and a gap stands at
+            the mean of its field.
+
+        Raises InvalidData: as of :meth:`to_frame`.
+        """
+        from party_sdk.results.plots import draw
+
+        described = (self._schema, self._preparation, self._mapping)
+        data = drawable(table, self.columns, *described)
+        check_size(data.n_rows, len(self.labels))
+        self._check_ids(table)
+        return draw(data, self)
+
     def _check_ids(self, table: Any) -> None:
         """Refuse other rows, or another order, where rows have ids by name."""
         if self.ids is not None and self.naming:
             check_ids(table, self.ids, self.naming, self.columns, self._mapping)
+
+    def _repr_html_(self) -> str:
+        """Return sizes and figures as HTML, for notebooks; no row is in it."""
+        from coterie_pages import formatting as text
+
+        own, everybody = self.own_sizes.tolist(), self.cluster_sizes
+        sizes = [
+            [
+                text.cluster_title(k),
+                text.number(n),
+                "" if everybody is None else text.number(int(everybody[k])),
+            ]
+            for k, n in enumerate(own)
+        ]
+        if n_unassigned := len(self.labels) - sum(own):
+            sizes.append(["no cluster", text.number(n_unassigned), ""])
+        runs = [
+            RunLine(
+                n_clusters=figures.n_clusters,
+                figures=figures.values,
+                chosen=number == self.chosen,
+            )
+            for number, figures in enumerate(self.figures)
+        ]
+        names = text.shown_figures(runs)
+        lines = [
+            [
+                "*" if run.chosen and len(runs) > 1 else "",
+                text.number(run.n_clusters),
+                *(text.number(run.figures[name]) for name in names),
+            ]
+            for run in runs
+        ]
+        return (
+            f"<div><p><b>Result</b>: {len(self.labels)} rows of this table</p>"
+            f"{_table(['', 'own rows', 'rows of all parties'], sizes)}"
+            f"{_table(['', 'clusters', *map(text.figure, names)], lines) if runs else ''}</div>"
+        )
 
     def _by_cluster(self) -> dict[str, FloatArray]:
         columns = [] if self.memberships is None else list(self.memberships.T)
@@ -242,3 +304,12 @@ class Result:
         if uncertainty is not None:
             more["uncertainty"] = uncertainty
         return write_labels(Path(path), self.labels, self.ids, self.naming, more)
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from pyarrow import csv
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Outcome
+from clustering_protocols.numerics.metrics import Figures
 from party_sdk.results.label_files import formula_cells, formula_note, write_labels
 from party_sdk.results.results import Result
 from party_sdk.tables import open_table
@@ -75,6 +77,35 @@ def test_other_rows_are_refused_without_an_id() -> None:
         nameless.to_frame(table)
     with pytest.raises(InvalidData, match="ndarray is no table of pandas"):
         nameless.to_frame(np.eye(2))
+
+
+def test_a_notebook_shows_sizes_and_figures_and_no_row() -> None:
+    shown = result_of(
+        pd.DataFrame(COLUMNS),
+        cluster_sizes=np.array([10, 20]),
+        figures=[
+            Figures(n_clusters=2, inertia=3.25),
+            Figures(n_clusters=3, inertia=1.5),
+        ],
+        chosen=1,
+    )._repr_html_()
+    assert "<td>cluster 0</td><td>1</td><td>10</td>" in shown
+    assert "<td>no cluster</td><td>1</td><td></td>" in shown
+    assert "<td>*</td><td>3</td><td>1.5</td>" in shown
+    for cell in ("52", "41", ">a<", "patient", "age"):
+        assert cell not in shown
+
+
+def test_a_picture_has_a_colour_for_each_cluster() -> None:
+    table = pd.DataFrame(COLUMNS)
+    root = ElementTree.fromstring(result_of(table).plot(table).svg)
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[-3:] == ["no cluster", "cluster 0", "cluster 1"]
+    with pytest.raises(InvalidData, match="The table has 2 rows and the result 3"):
+        result_of(table).plot(table[:2])
+    for other in (table[::-1], table.assign(patient=["x", "y", "z"])):
+        with pytest.raises(InvalidData, match="in the same order"):
+            result_of(table).plot(other)
 
 
 # Ids that a spreadsheet would work out
