@@ -259,7 +259,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "What the coordinator reads.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
+        "The coordinator's summary.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
       title: "Summary",
       type: "object",
       properties: {
@@ -345,7 +345,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "What the coordinator reads.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
+        "The coordinator's summary.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
       title: "Summary",
       type: "object",
       properties: {

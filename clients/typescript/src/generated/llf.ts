@@ -389,7 +389,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: store the start, which a party left out of the first update needs too.",
+        "Task: store the start; parties that skip the first update need it too.",
       title: "KeepStart",
       type: "object",
       properties: {},
@@ -482,7 +482,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution to an update: the masked sums of one party.\n\n``round`` and ``attempt`` are where the masks belong: who was not asked has to know.\nThe member that leads says how far the centroids moved in the update before (to two\ndigits), and whether that was no more than the tolerance. start: always empty.",
+        "Contribution to an update: the masked sums of one party.\n\n``round`` and ``attempt`` select the masks, which parties that were not asked need\ntoo. The member that leads says how far the centroids moved in the update before (to\ntwo digits), and whether that was no more than the tolerance. start: always empty.",
       title: "Sums",
       type: "object",
       properties: {
@@ -571,7 +571,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     arrays: [{ name: "words", dtype: "uint64", shape: ["w"], bounds: [null, null] }],
     values: {
       additionalProperties: false,
-      description: "Contribution: sizes, and what the figures of the labels need.",
+      description: "Contribution: sizes, and sums for the figures of the labels.",
       title: "GatheredSizes",
       type: "object",
       properties: {
@@ -600,7 +600,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: say the digest of the result; the leader says what is let out.",
+        "Task: send the digest of the result; the leader also sends the published part.",
       title: "ReportDigest",
       type: "object",
       properties: {
@@ -628,7 +628,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       $defs: { Figures: FIGURES },
       additionalProperties: false,
       description:
-        "Contribution: a mark of the result, and what the leader lets out.\n\ndigest: HMAC-SHA256 under the group's secret; all parties say the same one.\nfigures: of the labels, to six digits.",
+        "Contribution: the digest of the result, and the leader's published part.\n\ndigest: HMAC-SHA256 under the group's secret; all parties say the same one.\nfigures: of the labels, to six digits.",
       title: "DigestReport",
       type: "object",
       properties: {
@@ -691,7 +691,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "What the coordinator reads; ``tolerances`` are the moves of each update.",
+        "The coordinator's summary; ``tolerances`` are the moves of each update.",
       title: "Summary",
       type: "object",
       properties: {
@@ -751,7 +751,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "What the coordinator reads; ``tolerances`` are the moves of each update.",
+        "The coordinator's summary; ``tolerances`` are the moves of each update.",
       title: "Summary",
       type: "object",
       properties: {
@@ -876,7 +876,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: say how your columns scatter within and between the final clusters.\n\nlabels: those of the update that was told last; a party refuses any others.",
+        "Task: say how your columns scatter within and between the final clusters.\n\nlabels: those of the last announced update; a party refuses any others.",
       title: "Scatter",
       type: "object",
       properties: {},
@@ -940,7 +940,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "What the coordinator reads of split columns.",
+      description: "The coordinator's summary of split columns.",
       title: "ColumnsSummary",
       type: "object",
       properties: {
@@ -995,7 +995,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "What the coordinator reads of split columns.",
+      description: "The coordinator's summary of split columns.",
       title: "ColumnsSummary",
       type: "object",
       properties: {

@@ -513,7 +513,7 @@ export const PROFILES_TAKE_LABELS_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task: store the labels of the chosen run, which follow from the result.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result, as it will be handed out.",
+      "Task: store the labels of the chosen run, which follow from the result.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result.",
     title: "TakeLabels",
     type: "object",
     properties: {
@@ -661,7 +661,7 @@ export const CLOSING_CONCLUDE_TASK: MessageSpec = {
     $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
-      "Task of a session of several runs, and memory: sign, given the figures of all.\n\nfigures: of each run, in order; empty where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
+      "Task and memory of a session with several runs: sign, given all figures.\n\nfigures: of each run, in order; empty where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
     title: "Conclude",
     type: "object",
     properties: {
