@@ -12,14 +12,19 @@ from support.lies import alter, altered
 from support.tables import cut
 
 from clustering_protocols import engine
-from clustering_protocols.common.errors import GuardRefused, NotReady, ProtocolFailed
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidArray,
+    NotReady,
+    ProtocolFailed,
+)
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
-from tests.protocols.llf.llf_sessions import START, rows, session
+from tests.protocols.llf.llf_sessions import START, plus, rows, session
 
 
 def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
@@ -195,21 +200,49 @@ def test_the_seed_draws_who_takes_part(gamma: float, size: int) -> None:
     assert (len(set(drawn)) > 1) == (gamma < 1)
 
 
-OTHER_MEMBERS: dict[str, Any] = {
-    "fewer": lambda members: members[:-1],
-    "out of order": lambda members: members[::-1],
-    "without this party": lambda _: ["r1c1", "r3c1", "r4c1"],
-    "two": lambda members: members[:2],
+STEPS = np.eye(3, dtype=np.int64)
+LIES: dict[str, Any] = {
+    "a sum": lambda t: {"totals": plus(t.totals, (0, 1 << 34))},
+    "the last digit of a sum": lambda t: {"totals": plus(t.totals, (0, 1 << 24))},
+    "all words": lambda t: {"totals": t.totals + np.uint64(1)},
+    "counts that add up": lambda t: {"totals": plus(t.totals, (-1, 1), (-2, -1))},
+    "counts below zero": lambda t: {"totals": plus(t.totals, (-1, 200), (-2, -200))},
+    "noise": lambda t: {"totals": plus(t.totals, *((i, 3**40 * i) for i in range(9)))},
+    "fewer members": lambda t: {"members": t.members[:-1]},
+    "members out of order": lambda t: {"members": t.members[::-1]},
+    "members without this party": lambda _: {"members": ["r1c1", "r3c1", "r4c1"]},
+    "members that are none": lambda t: {"members": [*t.members, "r9c1"]},
+    "two members": lambda _: {"members": ["r1c1", "r2c1"]},
+    "another cohort": lambda _: {"cohorts": np.array([[1, 1, 1, 1, 0]], np.uint8)},
+    "no cohort": lambda _: {"cohorts": np.zeros((1, 5), np.uint8)},
+    "an update skipped": lambda t: {"number": t.number + 1},
+    "an update repeated": lambda t: {"number": t.number - 1},
+    "no totals": lambda t: {
+        "updates": t.updates[:0],
+        "cohorts": t.cohorts[:0],
+        "totals": t.totals[:0],
+    },
+    "the number of a later update": lambda t: {"updates": t.updates + STEPS[0]},
+    "the number of a later round": lambda t: {"updates": t.updates + STEPS[1]},
+    "a later attempt": lambda t: {"updates": t.updates + STEPS[2]},
+    "no member": lambda _: {"members": []},
+    "a narrow cohort": lambda _: {"cohorts": np.ones((1, 4), np.uint8)},
+    "a wide cohort": lambda _: {"cohorts": np.ones((1, 6), np.uint8)},
+    "fewer words": lambda t: {"totals": t.totals[:, :4].copy()},
+    "no words": lambda t: {"totals": t.totals[:, :0].copy()},
+    "more words": lambda t: {"totals": np.hstack([t.totals, t.totals[:, :1]])},
 }
 
 
-@pytest.mark.parametrize("lie", OTHER_MEMBERS)
-def test_other_members_than_the_terms_draw_are_refused(lie: str) -> None:
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
+@pytest.mark.quick(9)
+def test_a_lie_to_one_party_ends_the_session(lie: str, slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.Update, 3)
-    named = altered(s, "r2c1", lambda t: {"members": OTHER_MEMBERS[lie](t.members)})
-    with pytest.raises((ProtocolFailed, GuardRefused)):
-        s.answer("r2c1", named)
+    told = {slot: altered(s, slot, LIES[lie])}
+    with pytest.raises((ProtocolFailed, GuardRefused, InvalidArray)):
+        s.to_the_end(told=told)
 
 
 def test_a_total_that_came_before_is_passed_over() -> None:
@@ -235,3 +268,11 @@ def test_a_digest_that_differs_ends_the_session() -> None:
     given["r4c1"] = alter(s.agreement, given["r4c1"], lambda _: {"digest": "0" * 64})
     with pytest.raises(ProtocolFailed, match="do not agree on the result"):
         s.advance(given)
+
+
+def test_a_party_that_was_away_for_every_update_reads_its_result() -> None:
+    s = session(max_iter=2, tol=0.0)  # init given, quorum 3
+    while isinstance(s.move, engine.Opened):
+        away = "r4c1" in s.open.tasks and s.open.stage == "updates"
+        s.turn(absent=["r4c1"] if away else [])
+    assert s.outcomes()["r4c1"].labels.size == 40
