@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from support.attacks import looks_like_noise
 from support.lies import altered
 
-from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
@@ -52,6 +52,13 @@ def test_the_bound_of_distances_is_tight() -> None:
         < columns_party.build_distance_encoding(s.session).bound
         < 1.02 * farthest
     )
+
+
+def test_distances_beyond_the_bound_are_refused() -> None:
+    far = {"init": "given", "initial_centroids": ((1e3,) * 6, (0.0,) * 6, (1.0,) * 6)}
+    s = columns_session("cmeans", 1, 9.0, scaling="none", **far)
+    with pytest.raises(GuardRefused, match="start the centroids within the data"):
+        s.answer("r1c2")
 
 
 def far_clusters() -> FloatArray:
