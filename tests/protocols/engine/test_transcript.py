@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.examples import begun
-from support.lies import alter
+from support.lies import alter, signed
 
 from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.common.errors import (
@@ -147,6 +147,22 @@ def signed_by(session: simulation.Session, slot: str, stage: str, told: str) -> 
     name = session.session.terms.session
     keys = party_keys(session.entropies[slot], name, slot)
     return keys.signing.sign(signatures.statement(stage, told))
+
+
+def test_other_labels_than_were_signed_are_refused() -> None:
+    session = dummies(n_clusters=3)
+    while not session.is_over:
+        session.turn()
+    result = session.final_step.results[A]
+    swapped = alter(
+        session.agreement, result, lambda r: {"labels": np.roll(r.labels, 1)}
+    )
+    party, data = session.party(A), session.data[A]
+    known = (session.journals[A], session.memories[A])
+    with pytest.raises(TaskRefused):
+        party.conclude(*known, swapped, data)
+    with pytest.raises(TaskRefused):
+        party.conclude(*known, signed(session, swapped), data)
 
 
 def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
