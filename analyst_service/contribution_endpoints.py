@@ -233,19 +233,22 @@ def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exceptio
     """Store contributions, after a check of the short ones in the same thread."""
     short = [upload for upload in uploads if upload.draft is None]
     outcomes: dict[Upload, Stored | Exception] = {}
-    for upload, admitted in zip(short, _admit(service, short), strict=True):
+    admissions = _admit(service, short) if short else []
+    for upload, admitted in zip(short, admissions, strict=True):
         if isinstance(admitted, CoterieError):
             outcomes[upload] = admitted
             continue
         try:
             content = upload.content or b""
             check_body(None, content, upload.digest, admitted, service.blobs.map)
-            if isinstance(admitted, UploadRequirements):
+            if isinstance(admitted, Contribution):
+                outcomes[upload] = admitted, False
+            else:
                 service.require_room(upload.size)
         except Exception as error:  # noqa: BLE001  refuses this one and no other
             outcomes[upload] = error
-    checked = [upload for upload in uploads if upload not in outcomes]
-    outcomes |= zip(checked, _store(service, checked), strict=True)
+    if checked := [upload for upload in uploads if upload not in outcomes]:
+        outcomes |= zip(checked, _store(service, checked), strict=True)
     return [outcomes[upload] for upload in uploads]
 
 
