@@ -27,10 +27,12 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
+from unittest.mock import patch
 
 from threadpoolctl import threadpool_limits
 
@@ -113,10 +115,12 @@ def keep(part: str, measured: Sequence[Row]) -> None:
     write(list(({identify(x): x for x in kept} | new).values()), path)
 
 
-def processes() -> ProcessPoolExecutor:
-    """Return two processes that import numpy for the same kind of processor."""
-    os.environ["OPENBLAS_CORETYPE"] = "Haswell"  # read when numpy is imported
-    return ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+@contextmanager
+def processes() -> Iterator[ProcessPoolExecutor]:
+    """Lend two processes that import numpy for the same kind of processor."""
+    spawn, environment = get_context("spawn"), {"OPENBLAS_CORETYPE": "Haswell"}
+    with patch.dict(os.environ, environment), ProcessPoolExecutor(2, spawn) as pool:
+        yield pool
 
 
 def measure(parts: Sequence[str]) -> None:
@@ -198,10 +202,7 @@ def check() -> int:
         for part, (count, others) in zip(
             parts, pool.map(differences, parts), strict=True
         ):
-            print(
-                f"{part}: {count} cells measured again, {len(others)} others",
-                flush=True,
-            )
+            print(f"{part}: {count} cells again, {len(others)} others", flush=True)
             found += others
     print("\n".join(found) or "Page, pictures and files hold.")
     return int(bool(found))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +60,7 @@ def test_parties_get_the_labels_of_the_run_that_was_chosen(
     )
     with pytest.raises(NotReady, match="nothing to choose"):
         session.choose(3)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(house.run, session, tables)
-        until_choosing(session, running)
+    with choosing(house, session, tables) as running:
         status = session.status()
         assert [run.n_clusters for run in status.runs] == list(KS)
         assert not any(run.chosen for run in status.runs)
@@ -193,10 +193,15 @@ def open_session(house: House, params: Any) -> Any:
     )
 
 
-def until_choosing(session: Any, running: Future[Any]) -> None:
-    while session.status().state is not SessionState.CHOOSING:
-        time.sleep(0.02)
-        assert not running.done()
+@contextmanager
+def choosing(house: House, session: Any, data: list[Any]) -> Iterator[Future[Any]]:
+    """Lend the results to come of parties that wait for a choice."""
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, data)
+        while session.status().state is not SessionState.CHOOSING:
+            time.sleep(0.02)
+            assert not running.done()
+        yield running
 
 
 def sources() -> list[Any]:
@@ -211,9 +216,7 @@ def test_each_party_reads_its_own_rows_under_each_number(
         house, LosslessFederated(n_clusters=4, small_cohorts="allow")
     )
     data = sources()
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(house.run, session, data)
-        until_choosing(session, running)
+    with choosing(house, session, data) as running:
         status = session.status()
         for run in status.runs:
             assert sum(run.sizes) in range(180, 210)
@@ -267,9 +270,7 @@ def test_columns_show_own_variables_under_each_number(house: House) -> None:
         open_table(table[["id", c]].sample(frac=1, random_state=n), id_column="id")
         for n, c in enumerate("abc")
     ]
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(house.run, session, data)
-        until_choosing(session, running)
+    with choosing(house, session, data) as running:
         found = own_runs(house.last[columns.names[1]], data[1])
         session.choose(3)
         result = running.result()[columns.names[1]]
@@ -289,9 +290,7 @@ def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> 
         house, DataCollaboration(n_clusters=4, dimensions="all_but_one")
     )
     data = sources()
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(house.run, session, data)
-        until_choosing(session, running)
+    with choosing(house, session, data) as running:
         with pytest.raises(NotReady, match="labels the rows"):
             own_runs(house.last[NAMES[0]], data[0])
         session.choose(3)
