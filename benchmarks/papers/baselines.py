@@ -30,18 +30,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
-from benchmarks.papers.cells import Cause, Cell, here, main
+from benchmarks.papers.cells import Cause, Cell, Labels, Matrix, here, main, printed
 from clustering_protocols.numerics.scores import agreement_with, kappa
 from coterie.datasets import deal_classes
 
-Labels = NDArray[np.int64]
-Matrix = NDArray[np.float64]
 Parts = Sequence[Matrix]
 
 SERVER_READS: Final = {
@@ -320,48 +317,13 @@ def rebuild_rows(factors: Factors) -> Matrix:
 # On the papers' tables
 
 METRICS: Final = ("ARI", "NMI", "ACC")
-# Kumar (Table 4) and DSC (Table 6) of the paper of `dc`: ARI, NMI, ACC, and their spreads.
-TABLE_4: Final = {
-    "iris": (0.735, 0.737, 0.893, 0.105, 0.085, 0.051),
-    "rice": (0.595, 0.489, 0.883, 0.105, 0.092, 0.044),
-    "pendigits": (0.443, 0.586, 0.608, 0.058, 0.046, 0.058),
-    "heart": (0.057, 0.041, 0.610, 0.066, 0.051, 0.056),
-    "banknote": (0.096, 0.071, 0.639, 0.125, 0.102, 0.071),
-    "phoneme": (0.080, 0.121, 0.639, 0.120, 0.043, 0.084),
-}
-TABLE_6: Final = {
-    "iris": (0.008, 0.021, 0.392, 0.076, 0.080, 0.056),
-    "rice": (0.005, 0.004, 0.511, 0.053, 0.043, 0.036),
-    "pendigits": (0.006, 0.010, 0.119, 0.056, 0.078, 0.061),
-    "heart": (0.001, 0.003, 0.527, 0.007, 0.005, 0.021),
-    "banknote": (0.004, 0.035, 0.564, 0.000, 0.000, 0.000),
-    "phoneme": (0.187, 0.144, 0.717, 0.000, 0.000, 0.000),
-}
-# ARI with the classes, all clients: GDF-FCM (Table III) and C2F-FCM (Table V) of `llf`.
-TABLE_III: Final = {"xclara": 0.99, "s1_deric": 0.89, "s2_deric": 0.85, "pendigits": 0.48,
-                    "waveform": 0.24, "phoneme": 0.15, "rice": 0.68,
-                    "statlog": 0.53}  # fmt: skip
-TABLE_V: Final = {"xclara": 0.99, "s1_deric": 0.97, "s2_deric": 0.92, "pendigits": 0.55,
-                  "waveform": 0.24, "phoneme": 0.15, "rice": 0.68,
-                  "statlog": 0.53}  # fmt: skip
-# Kappa of k-FED, MUFC, FFCM, FedSC (Table 1 of `omnifc`), by the share p of each client's
-# rows that are of one cluster.
-TABLE_1: Final = {
-    "iris": {
-        0.0: (0.38, 0.83, 0.96, 0.95),
-        0.25: (0.49, 0.95, 0.95, 0.93),
-        0.5: (0.93, 0.79, 0.93, 0.85),
-        0.75: (0.95, 0.81, 0.96, 0.93),
-        1.0: (0.71, 0.77, 0.97, 0.31),
-    },
-    "pendigits": {
-        0.0: (0.59, 0.59, 0.62, 0.74),
-        0.25: (0.46, 0.58, 0.61, 0.73),
-        0.5: (0.48, 0.60, 0.53, 0.72),
-        0.75: (0.33, 0.49, 0.49, 0.69),
-        1.0: (0.53, 0.62, 0.70, 0.52),
-    },
-}
+DC_SETS: Final = ("iris", "rice", "pendigits", "heart", "banknote", "phoneme")
+LLF_SETS: Final = (
+    *("xclara", "s1_deric", "s2_deric", "pendigits"),
+    *("waveform", "phoneme", "rice", "statlog"),
+)
+SHARES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Of each client's rows, those that are of one cluster."""
 N_CLIENTS: Final = 20
 OURS: Final[Mapping[str, tuple[str, str]]] = {
     "Kumar": ("dc", "kmeans, proposed, {metric}"),
@@ -376,28 +338,20 @@ OURS: Final[Mapping[str, tuple[str, str]]] = {
 """The file and the quantity that ours has in the same table."""
 
 
-def _cell(table: str, name: str, baseline: str, metric: str, paper: float, draws: Matrix,
-          spread: float = 0.0) -> Cell:  # fmt: skip
-    own = baseline.partition(",")[0]
-    return Cell(
-        table,
-        name,
-        f"{baseline}, {metric}",
-        paper,
-        draws,
-        paper_spread=spread,
-        digits=3 if spread else 2,
-        cause=Cause(SETTING_NOT_SAID[own]),
-    )
+beside_paper = printed("baselines")
+
+
+def _cell(
+    table: str, name: str, baseline: str, metric: str, draws: Sequence[float]
+) -> Cell:
+    cause = Cause(SETTING_NOT_SAID[baseline.partition(",")[0]])
+    return beside_paper(table, name, f"{baseline}, {metric}", draws, cause=cause)
 
 
 def of_dc(trials: int) -> Iterator[Cell]:
     """Yield Kumar and DSC on half of the columns, rows dealt out to ten parties."""
-    for table, baseline, printed in (
-        ("Table 4", "Kumar", TABLE_4),
-        ("Table 6", "DSC", TABLE_6),
-    ):
-        for name in here(printed):
+    for table, baseline in (("Table 4", "Kumar"), ("Table 6", "DSC")):
+        for name in here(DC_SETS):
             X, y = load(name)
             k = len(np.unique(y))
             found = []
@@ -413,22 +367,18 @@ def of_dc(trials: int) -> Iterator[Cell]:
                     labels = dsc(parts, k, seed)
                 agreement = agreement_with(y[order], labels)
                 found.append([agreement[metric] for metric in METRICS])
-            for place, metric in enumerate(METRICS):
-                draws, figures = np.array(found)[:, place], printed[name]
-                yield _cell(
-                    *(table, name, baseline, metric, figures[place], draws),
-                    figures[place + 3],
-                )
+            for metric, draws in zip(METRICS, np.transpose(found), strict=True):
+                yield _cell(table, name, baseline, metric, draws)
 
 
 def of_llf(draws: int) -> Iterator[Cell]:
     """Yield GDF-FCM and C2F-FCM on rows dealt out to twenty clients."""
-    for table, baseline, printed in (
-        ("Table III", "GDF-FCM", TABLE_III),
-        ("Table IV", "GDF-FCM", {"pendigits": 0.41}),
-        ("Table V", "C2F-FCM", TABLE_V),
+    for table, baseline, sets in (
+        ("Table III", "GDF-FCM", LLF_SETS),
+        ("Table IV", "GDF-FCM", ("pendigits",)),
+        ("Table V", "C2F-FCM", LLF_SETS),
     ):
-        for name in here(printed):
+        for name in here(sets):
             X, y = load(name)
             Z, k = (X - X.min(axis=0)) / np.ptp(X, axis=0), len(np.unique(y))
             found = []
@@ -444,7 +394,7 @@ def of_llf(draws: int) -> Iterator[Cell]:
                 else:
                     V = c2f_fcm(parts, k, seed)
                 found.append(agreement_with(y, nearest(Z, V))["ARI"])
-            yield _cell(table, name, baseline, "ARI", printed[name], np.array(found))
+            yield _cell(table, name, baseline, "ARI", found)
 
 
 def skewed(y: Labels, share: float, seed: int) -> list[Labels]:
@@ -471,36 +421,26 @@ def of_omnifc(draws: int) -> Iterator[Cell]:
 
         return cluster
 
-    clusterings: dict[str, tuple[int, Callable[[Parts, int, int], Labels]]] = {
-        "k-FED": (0, lambda parts, *how: nearest(np.vstack(parts), k_fed(parts, *how))),
-        "MUFC": (1, lambda parts, *how: nearest(np.vstack(parts), mufc(parts, *how))),
-        "FFCM, average 1": (2, fuzzy(1)),
-        "FFCM, average 2": (2, fuzzy(2)),
-        "FedSC": (3, fedsc),
+    clusterings: dict[str, Callable[[Parts, int, int], Labels]] = {
+        "k-FED": lambda parts, *how: nearest(np.vstack(parts), k_fed(parts, *how)),
+        "MUFC": lambda parts, *how: nearest(np.vstack(parts), mufc(parts, *how)),
+        "FFCM, average 1": fuzzy(1),
+        "FFCM, average 2": fuzzy(2),
+        "FedSC": fedsc,
     }
-    for name in here(TABLE_1):
-        for share, printed in TABLE_1[name].items():
+    for name in here(("iris", "pendigits")):
+        for share in SHARES:
             found: dict[str, list[float]] = {each: [] for each in clusterings}
             for seed in range(draws):
                 X, y = sample(name, 1000, seed)
                 Z = X / np.linalg.norm(X, axis=1, keepdims=True)
                 rows = skewed(y, share, seed)
                 parts, classes = [Z[own] for own in rows], y[np.concatenate(rows)]
-                for each, (_, cluster) in clusterings.items():
+                for each, cluster in clusterings.items():
                     labels = cluster(parts, len(np.unique(y)), seed)
                     found[each].append(kappa(classes, labels))
-            for each, (place, _) in clusterings.items():
-                values = np.array(found[each])
-                yield _cell(
-                    *(
-                        "Table 1",
-                        name,
-                        each,
-                        f"p {share}, kappa",
-                        printed[place],
-                        values,
-                    )
-                )
+            for each, kappas in found.items():
+                yield _cell("Table 1", name, each, f"p {share}, kappa", kappas)
 
 
 def measure(draws: int) -> Iterator[Cell]:

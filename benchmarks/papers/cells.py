@@ -8,6 +8,9 @@ not published, no cell can show the cause, and the sentence stands alone. A cell
 further away without a cause is *beyond*: two spreads leave out 5 % by chance, so a command
 ends with 1 when more of its cells are. Cells without a figure of the paper are context,
 and so are those of an option that the paper does not name, which only show causes.
+
+``printed`` beside this file has the figures that a paper prints: a CSV file for each
+module of tables, whose lines name a cell like the module does.
 """
 
 from __future__ import annotations
@@ -18,12 +21,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.datasets import MissingDataError, load
+from clustering_protocols import simulation
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.terms.terms import Layout
+
+Labels = NDArray[np.int64]
+Matrix = NDArray[np.float64]
 
 VERDICTS = ("near", "shown", "stated", "beyond", "context")
 MOST_BEYOND = 0.05
@@ -85,6 +94,25 @@ class Cell:
 Row = dict[str, str]
 
 
+def printed(part: str) -> Callable[..., Cell]:
+    """Return a function that makes cells, each beside the figure that the paper prints.
+
+    part: names the file of figures.
+    """
+    lines = read(Path(__file__).parent / "printed" / f"{part}.csv")
+    figures = {(line["table"], line["set"], line["quantity"]): line for line in lines}
+
+    def cell(table: str, name: str, quantity: str, draws: Any, **more: Any) -> Cell:
+        line = figures.get((table, name, quantity))
+        if line is None:
+            return Cell(table, name, quantity, None, draws, **more)
+        more["paper_spread"] = float(line["paper_spread"] or 0)
+        more["digits"] = int(line["digits"])
+        return Cell(table, name, quantity, float(line["paper"]), draws, **more)
+
+    return cell
+
+
 def too_many_beyond(lines: Sequence[Row]) -> bool:
     """Return whether more cells are beyond two spreads than chance explains."""
     verdicts = [line["verdict"] for line in lines if line["verdict"] != "context"]
@@ -135,6 +163,29 @@ def read(path: Path) -> list[Row]:
     """Return the lines of a CSV file."""
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def split_columns(
+    X: Matrix, groups: Sequence[Labels]
+) -> tuple[Layout, dict[str, MatrixSource]]:
+    """Return a layout of a party for each group of column numbers, and their tables."""
+    layout = Layout.lattice(1, len(groups))
+    ids = simulation.number_rows(len(X))
+    data = {
+        slot: MatrixSource(X[:, own], ids=ids)
+        for slot, own in zip(layout.names, groups, strict=True)
+    }
+    return layout, data
+
+
+def labels_of(
+    run: simulation.SimulationResult, parts: simulation.Split, n_rows: int
+) -> Labels:
+    """Return the labels of all rows of a table that was split."""
+    labels = np.empty(n_rows, dtype=np.int64)
+    for slot, rows in parts.held.items():
+        labels[rows] = run.outcomes[slot].labels
+    return labels
 
 
 def here(names: Iterable[str]) -> Iterator[str]:

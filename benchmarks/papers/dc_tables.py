@@ -22,13 +22,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_blobs, make_circles
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load
-from benchmarks.papers.cells import Cause, Cell, here, main
+from benchmarks.papers.cells import (
+    Cause,
+    Cell,
+    Labels,
+    Matrix,
+    here,
+    labels_of,
+    main,
+    printed,
+)
 from clustering_protocols import simulation
 from clustering_protocols.numerics import scores
 from clustering_protocols.numerics.data_source import MatrixSource
@@ -36,68 +44,10 @@ from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.terms.terms import Layout
 
 METRICS = ("ARI", "NMI", "ACC")
-Labels = NDArray[np.int64]
-Matrix = NDArray[np.float64]
-Printed = tuple[float, float, float, float, float, float]
-
-# ARI, NMI, ACC, and their spreads: "The proposed method", "Central Clustering".
-PAPER: dict[str, dict[str, tuple[Printed, Printed]]] = {
-    "kmeans": {
-        "iris": (
-            (0.752, 0.775, 0.904, 0.015, 0.013, 0.007),
-            (0.730, 0.758, 0.893, 0.001, 0.002, 0.001),
-        ),
-        "rice": (
-            (0.577, 0.469, 0.880, 0.000, 0.000, 0.000),
-            (0.577, 0.469, 0.880, 0.000, 0.000, 0.000),
-        ),
-        "pendigits": (
-            (0.548, 0.678, 0.696, 0.034, 0.012, 0.046),
-            (0.561, 0.683, 0.711, 0.033, 0.010, 0.048),
-        ),
-        "heart": (
-            (0.030, 0.020, 0.593, 0.000, 0.000, 0.000),
-            (0.030, 0.020, 0.593, 0.000, 0.000, 0.000),
-        ),
-        "banknote": (
-            (0.047, 0.029, 0.610, 0.009, 0.006, 0.010),
-            (0.048, 0.030, 0.612, 0.000, 0.000, 0.000),
-        ),
-        "phoneme": (
-            (0.108, 0.178, 0.667, 0.011, 0.014, 0.007),
-            (0.107, 0.186, 0.667, 0.002, 0.001, 0.001),
-        ),
-    },
-    "spectral": {
-        "iris": (
-            (0.787, 0.806, 0.918, 0.052, 0.032, 0.024),
-            (0.759, 0.806, 0.907, 0.000, 0.000, 0.000),
-        ),
-        "rice": (
-            (0.518, 0.422, 0.860, 0.017, 0.011, 0.006),
-            (0.519, 0.423, 0.860, 0.014, 0.010, 0.005),
-        ),
-        "pendigits": (
-            (0.592, 0.796, 0.743, 0.052, 0.017, 0.030),
-            (0.564, 0.785, 0.725, 0.001, 0.001, 0.001),
-        ),
-        "heart": (
-            (0.049, 0.034, 0.615, 0.000, 0.000, 0.001),
-            (0.049, 0.034, 0.615, 0.000, 0.000, 0.000),
-        ),
-        "banknote": (
-            (0.024, 0.074, 0.589, 0.030, 0.017, 0.029),
-            (0.008, 0.050, 0.570, 0.004, 0.014, 0.006),
-        ),
-        "phoneme": (
-            (0.183, 0.143, 0.715, 0.009, 0.004, 0.006),
-            (0.187, 0.144, 0.717, 0.000, 0.000, 0.000),
-        ),
-    },
-}
+SETS = ("iris", "rice", "pendigits", "heart", "banknote", "phoneme")
 TABLES = {"kmeans": "Table 4", "spectral": "Table 6"}
-TABLE_5 = {"kmeans": 1.2, "spectral": 15.0}
 CONTEXT_TRIALS = 1
+cell = printed("dc")
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "proposed": {"scaling": "center"},
@@ -153,10 +103,7 @@ def of_session(
     """Return the agreement of a simulated session with the classes."""
     given = params(variant, algorithm, len(np.unique(y)), len(X))
     run = simulation.run(given, parts.layout, parts.data, seed)
-    labels = np.empty(len(X), dtype=np.int64)
-    for slot in parts.layout.names:
-        labels[parts.held[slot]] = run.outcomes[slot].labels
-    return agreement(y, labels)
+    return agreement(y, labels_of(run, parts, len(X)))
 
 
 # Table 2: made data
@@ -229,7 +176,7 @@ def made_data(trials: int) -> Iterator[Cell]:
             kind = "IID" if iid else "not IID"
             for metric, draws in zip(METRICS, np.transpose(found), strict=True):
                 quantity = f"{algorithm}, {kind}, {metric}"
-                yield Cell("Table 2", name, quantity, 1.0, draws, digits=3)
+                yield cell("Table 2", name, quantity, draws)
 
 
 def open_data(algorithm: str, name: str, trials: int) -> dict[str, Matrix]:
@@ -253,35 +200,27 @@ def open_data(algorithm: str, name: str, trials: int) -> dict[str, Matrix]:
 def measure(trials: int) -> Iterator[Cell]:
     """Yield all cells."""
     yield from made_data(trials)
-    for algorithm, printed in PAPER.items():
+    for algorithm in TABLES:
         measured: dict[str, dict[str, Matrix]] = {}
-        for name in here(printed):
+        for name in here(SETS):
             measured[name] = open_data(algorithm, name, trials)
             yield from _cells_of(algorithm, name, measured[name])
-        if measured.keys() == printed.keys():
+        if len(measured) == len(SETS):
             yield from _averages(algorithm, measured)
 
 
 def _cells_of(algorithm: str, name: str, measured: dict[str, Matrix]) -> Iterator[Cell]:
-    proposed, pooled = PAPER[algorithm][name]
-    beside = {"proposed": proposed, "central": pooled}
-    if (algorithm, name) == ("spectral", "phoneme"):
-        beside["all dimensions"] = proposed
     for way, found in measured.items():
         for place, metric in enumerate(METRICS):
-            printed = beside.get(way)
-            if printed is None and metric != "ARI":
-                continue  # context has ARI alone
-            yield Cell(
+            measured_cell = cell(
                 TABLES[algorithm],
                 name,
                 f"{algorithm}, {way}, {metric}",
-                printed[place] if printed else None,
                 found[:, place],
-                paper_spread=printed[place + 3] if printed else 0.0,
-                digits=3,
                 cause=_cause(algorithm, name, way, metric),
             )
+            if measured_cell.paper is not None or metric == "ARI":
+                yield measured_cell  # context has ARI alone
 
 
 def _cause(algorithm: str, name: str, way: str, metric: str) -> Cause | None:
@@ -315,13 +254,11 @@ def _averages(algorithm: str, measured: dict[str, dict[str, Matrix]]) -> Iterato
             average(lambda runs: runs[rng.integers(len(runs), size=len(runs))])
             for _ in range(200)
         ]
-        yield Cell(
+        yield cell(
             "Table 5",
             "all",
             f"{algorithm}, {title}, % from central",
-            TABLE_5[algorithm],
             [average(lambda runs: runs)],
-            digits=1,
             fixed_spread=float(np.std(resampled)),
             cause=Cause(
                 NOTHING_LEFT_OUT,

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.datasets import load
-from benchmarks.papers.cells import Cause, Cell, here, main
+from benchmarks.papers.cells import Cause, Cell, here, main, printed, split_columns
 from benchmarks.papers.fccm_experiments import (
     MAX_ITER,
     TABLE_4,
@@ -57,12 +57,10 @@ from benchmarks.papers.fccm_experiments import (
     start,
 )
 from clustering_protocols import simulation
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms.terms import Layout
 
 N_STARTS, N_BLOCKS = 50, 5
-LAYOUT = Layout.lattice(1, 4)
+cell = printed("fccm")
 LIKELY = 0.7
 UNPUBLISHED = (
     "The paper shows its made data only as pictures; ours have ones with probability "
@@ -125,15 +123,12 @@ def simulated(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> fl
         tol=TOL,
         small_cohorts="allow",
     )
-    data = {
-        slot: MatrixSource(e.X[:, own], ids=simulation.number_rows(len(e.X)))
-        for slot, own in zip(LAYOUT.names, e.columns, strict=True)
-    }
-    session = simulation.run(params, LAYOUT, data, seed)
-    order = session.orders[LAYOUT.names[0]]
+    layout, data = split_columns(e.X, e.columns)
+    session = simulation.run(params, layout, data, seed)
+    order = session.orders[layout.names[0]]
     columns = e.columns if normalisation == "site" else [np.arange(e.X.shape[1])]
     plain = fccm(e.X[order], columns, of, start(e, seed))
-    outcomes = [session.outcomes[slot] for slot in LAYOUT.names]
+    outcomes = [session.outcomes[slot] for slot in layout.names]
     W = np.hstack([found.item_memberships for found in outcomes])
     # sessions number clusters by a rule of their own
     own, plains = linear_sum_assignment(-(W @ plain.W))
@@ -174,10 +169,9 @@ def of_table(
 ) -> Iterator[Cell]:
     """Yield a table: draws are matrices, or starts where there is one matrix."""
     table, _, name = e.title.partition(", ")
-    printed: dict[str, Any] = {"site": e.printed[0], "site-wise": e.printed[1]}
     for way in found[0]:
         for site in range(4):
-            for kind, place in (("best", 0), ("mean", 1)):
+            for kind in ("best", "mean"):
                 starts = [each[way][:, site] for each in found]
                 if len(found) == 1 and kind == "mean":
                     draws = starts[0]
@@ -189,13 +183,11 @@ def of_table(
                 else:
                     summary = np.max if kind == "best" else np.mean
                     draws = np.array([summary(values) for values in starts])
-                yield Cell(
+                yield cell(
                     table,
                     name,
                     f"{way}, site {site + 1}, {kind}{beside}",
-                    printed[way][place][site] if way in printed else None,
                     draws,
-                    digits=3,
                     cause=_cause(table, f"{way}, site {site + 1}, {kind}"),
                     is_option=bool(beside),
                 )
@@ -224,7 +216,7 @@ def measure(n_starts: int) -> Iterator[Cell]:
         for normalisation, of in (("global", e.pooled), ("site", e.together)):
             apart = simulated(e, normalisation, of, 0)
             quantity = f"{normalisation}, session less plain run"
-            yield Cell(table, name, quantity, 0.0, [apart], digits=6)
+            yield cell(table, name, quantity, [apart])
     if has_attacks:
         run = table_4(runs.pooled)
         yield from of_table(e, [figures(e, runs, run)], BESIDE)
@@ -240,9 +232,8 @@ def cross_tabulation(e: Experiment, run: Run, runs: Runs) -> Iterator[Cell]:
     }
     for title, each in found.items():
         apart, _ = away_from_table_4(each, title.partition(",")[0])
-        printed = 0.0 if title == "whole data" else None
         quantity = f"{title}, objects in other cells"
-        yield Cell("Table 4", "terrorist attacks", quantity, printed, [apart], digits=0)
+        yield cell("Table 4", "terrorist attacks", quantity, [apart])
 
 
 if __name__ == "__main__":

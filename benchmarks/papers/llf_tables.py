@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
@@ -37,7 +36,16 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
 from benchmarks.papers.baselines import fuzzy_cmeans, nearest
-from benchmarks.papers.cells import Cause, Cell, here, main
+from benchmarks.papers.cells import (
+    Cause,
+    Cell,
+    Labels,
+    Matrix,
+    here,
+    main,
+    printed,
+    split_columns,
+)
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.scores import adjusted_rand
@@ -50,74 +58,13 @@ GAMMAS = (0.25, 0.5, 0.75, 1.0)
 N_CLIENTS, N_ROUNDS, LAMBDA = 20, 30, 2.0
 N_POOLED = 10  # draws of pooled runs, which take little
 FIGURES = ("displacement", "ARI pooled", "ARI truth", "XB")
-Four = tuple[float, float, float, float]
-Labels = NDArray[np.int64]
-Matrix = NDArray[np.float64]
+SETS = (
+    *("xclara", "s1_deric", "s2_deric", "pendigits"),
+    *("waveform", "phoneme", "rice", "statlog"),
+)
 Deal = Callable[[Labels, np.random.Generator], Sequence[Labels]]
 
-# The rows "LLF-FCM (ours)", by γ: displacement, ARI pooled, ARI truth, XB.
-TABLE_III: dict[str, tuple[Four, Four, Four, Four]] = {
-    "xclara": ((0.01, 0.01, 0.0, 0.0), (1.0,) * 4, (0.99,) * 4, (0.05,) * 4),
-    "s1_deric": (
-        *((0.14, 0.10, 0.01, 0.0), (0.96, 0.98, 1.0, 1.0)),
-        *((0.91, 0.90, 0.90, 0.90), (0.73, 0.83, 0.89, 0.94)),
-    ),
-    "s2_deric": (
-        *((0.06, 0.05, 0.04, 0.0), (0.98, 0.98, 0.98, 1.0)),
-        *((0.91, 0.91, 0.91, 0.90), (0.42, 0.31, 0.36, 0.52)),
-    ),
-    "pendigits": (
-        *((0.12, 0.07, 0.05, 0.0), (0.96, 0.98, 0.98, 1.0)),
-        *((0.48,) * 4, (11.26, 9.95, 8.93, 8.79)),
-    ),
-    "waveform": (
-        *((0.04, 0.02, 0.01, 0.0), (0.97, 0.98, 0.99, 1.0)),
-        *((0.24,) * 4, (0.92, 0.86, 0.82, 0.79)),
-    ),
-    "phoneme": (
-        *((0.01, 0.01, 0.0, 0.0), (0.98, 0.99, 0.99, 1.0)),
-        *((0.15,) * 4, (0.97,) * 4),
-    ),
-    "rice": (
-        *((0.02, 0.01, 0.01, 0.0), (0.99, 0.99, 0.99, 1.0)),
-        *((0.68,) * 4, (0.22,) * 4),
-    ),
-    "statlog": (
-        *((0.06, 0.03, 0.02, 0.0), (0.98, 0.99, 0.99, 1.0)),
-        *((0.53,) * 4, (0.30, 0.31, 0.31, 0.31)),
-    ),
-}
-TABLE_V: dict[str, tuple[Four, Four, Four, Four]] = {
-    "xclara": ((0.01, 0.01, 0.0, 0.0), (1.0,) * 4, (0.99,) * 4, (0.05,) * 4),
-    "s1_deric": (
-        *((0.05, 0.08, 0.04, 0.04), (0.99, 0.98, 0.99, 0.99)),
-        *((0.99,) * 4, (0.04, 0.06, 0.04, 0.04)),
-    ),
-    "s2_deric": (
-        *((0.10, 0.10, 0.05, 0.09), (0.98, 0.98, 0.99, 0.98)),
-        *((0.95, 0.95, 0.96, 0.95), (0.12, 0.14, 0.07, 0.13)),
-    ),
-    "pendigits": (
-        *((0.37, 0.39, 0.40, 0.39), (0.91, 0.90, 0.90, 0.91)),
-        *((0.56, 0.56, 0.56, 0.57), (2.95, 2.04, 1.68, 1.43)),
-    ),
-    "waveform": (
-        *((0.03, 0.02, 0.01, 0.0), (0.99, 0.99, 1.0, 1.0)),
-        *((0.24,) * 4, (0.83, 0.85, 0.85, 0.85)),
-    ),
-    "phoneme": (
-        *((0.01, 0.01, 0.0, 0.0), (0.98, 0.99, 0.99, 1.0)),
-        *((0.15,) * 4, (1.0, 0.97, 0.97, 0.97)),
-    ),
-    "rice": (
-        *((0.02, 0.01, 0.01, 0.0), (0.99, 0.99, 1.0, 1.0)),
-        *((0.68,) * 4, (0.21, 0.22, 0.22, 0.22)),
-    ),
-    "statlog": (
-        *((0.06, 0.03, 0.02, 0.0), (0.99, 0.99, 0.99, 1.0)),
-        *((0.53,) * 4, (0.31, 0.32, 0.31, 0.31)),
-    ),
-}
+cell = printed("llf")
 FIGURE_6: dict[str, Sequence[int]] = {
     "16 × 1": (1,) * 16,
     "8 × 2": (2,) * 8,
@@ -199,26 +146,22 @@ def federated(
     )
 
 
-def sessions(
-    table: str, printed: dict[str, Any], start: str, draws: int, deal: Deal = iid
-) -> Iterator[Cell]:
+def sessions(table: str, start: str, draws: int, deal: Deal = iid) -> Iterator[Cell]:
     """Yield the cells of a table; of Table IV those of all clients."""
-    for name in here(printed):
-        for place, gamma in enumerate(GAMMAS):
+    for name in here(SETS):
+        for gamma in GAMMAS:
             if table == "Table IV" and gamma < 1:
                 continue
             found = [
                 federated(name, deal, seed, init=start, participation=gamma)
                 for seed in range(draws)
             ]
-            for figure, values, of_paper in zip(
-                FIGURES, np.transpose(found), printed[name], strict=True
-            ):
+            for figure, values in zip(FIGURES, np.transpose(found), strict=True):
                 if table == "Table IV" and figure != "ARI truth":
                     continue  # it prints nothing else
                 quantity = f"{table}, γ {gamma}, {figure}"
                 cause = _cause(table, name, figure)
-                yield Cell(table, name, quantity, of_paper[place], values, cause=cause)
+                yield cell(table, name, quantity, values, cause=cause)
 
 
 def _cause(table: str, name: str, figure: str) -> Cause | None:
@@ -252,22 +195,14 @@ def starts(draws: int = N_POOLED) -> Iterator[Cell]:
                 found.setdefault(start, []).append(figures)
         for start, runs in found.items():
             for figure, values in zip(FIGURES[2:], np.transpose(runs), strict=True):
-                printed = TABLE_III[name][FIGURES.index(figure)][3]
-                yield Cell(
-                    "Table III",
-                    name,
-                    f"start: {start}, {figure}",
-                    printed if start == "rows of a client" else None,
-                    values,
-                )
-    for name in here(TABLE_V):
+                yield cell("Table III", name, f"start: {start}, {figure}", values)
+    for name in here(SETS):
         Z = unit_cube(load(name)[0])
         k = len(np.unique(load(name)[1]))
         runs = [_two_starts(Z, k, seed) for seed in range(draws)]
         for place, figure in enumerate(FIGURES[:2]):
             values = np.array(runs)[:, place]
-            printed = TABLE_V[name][place][3]
-            yield Cell("Table V", name, f"two starts, {figure}", printed, values)
+            yield cell("Table V", name, f"two starts, {figure}", values)
 
 
 def _two_starts(Z: Matrix, k: int, seed: int) -> tuple[float, float]:
@@ -287,13 +222,8 @@ def columns() -> Iterator[Cell]:
     for name in here(["pendigits"]):
         X, y = sample(name, 3000)
         for title, widths in FIGURE_6.items():
-            layout = Layout.lattice(1, len(widths))
             groups = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
-            ids = simulation.number_rows(len(X))
-            data = {
-                slot: MatrixSource(X[:, own], ids=ids)
-                for slot, own in zip(layout.names, groups, strict=True)
-            }
+            layout, data = split_columns(X, groups)
             ranges = [
                 numbers(
                     data[slot].columns, X[:, own].min(axis=0), X[:, own].max(axis=0)
@@ -307,14 +237,14 @@ def columns() -> Iterator[Cell]:
             trace: Any = run.trace
             pooled = reference.run(params, X[order], trace).labels
             alike = adjusted_rand(pooled, run.outcomes[slot].labels[order])
-            yield Cell("Figure 6", name, f"columns {title}, ARI pooled", 1.0, [alike])
+            yield cell("Figure 6", name, f"columns {title}, ARI pooled", [alike])
 
 
 def measure(draws: int) -> Iterator[Cell]:
     """Yield all cells."""
-    yield from sessions("Table III", TABLE_III, "bounds", draws)
-    yield from sessions("Table IV", TABLE_III, "bounds", draws, by_dirichlet)
-    yield from sessions("Table V", TABLE_V, "careful", draws)
+    yield from sessions("Table III", "bounds", draws)
+    yield from sessions("Table IV", "bounds", draws, by_dirichlet)
+    yield from sessions("Table V", "careful", draws)
     yield from starts()
     yield from columns()
 

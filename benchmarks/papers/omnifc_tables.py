@@ -24,14 +24,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.decomposition import NMF
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
-from benchmarks.papers.cells import Cause, Cell, here, main
+from benchmarks.papers.cells import (
+    Cause,
+    Cell,
+    Labels,
+    Matrix,
+    here,
+    labels_of,
+    main,
+    printed,
+)
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.dbscan import dbscan
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
@@ -44,53 +52,8 @@ from clustering_protocols.terms.terms import Layout
 N_ROWS = 1_000
 WHOLE = ("iris", "coil20")  # sets of at most 5,000 rows, of which the paper takes all
 METHODS = ("SC", "KM", "FCM", "NMF", "KMed", "DBSCAN", "HC")
-Seven = tuple[float, float, float, float, float, float, float]
-# By method: kappa of "Ours" and "central", NMI of "Ours" and "central".
-PAPER: dict[str, tuple[Seven, Seven, Seven, Seven]] = {
-    "iris": (
-        (0.95, 0.95, 0.95, 0.95, 0.94, 0.50, 0.95),
-        (0.95, 0.95, 0.95, 0.57, 0.94, 0.50, 0.94),
-        (0.90, 0.90, 0.90, 0.90, 0.86, 0.73, 0.90),
-        (0.90, 0.90, 0.90, 0.56, 0.86, 0.73, 0.89),
-    ),
-    "mnist": (
-        (0.55, 0.42, 0.41, 0.38, 0.30, 0.21, 0.41),
-        (0.55, 0.47, 0.50, 0.46, 0.31, 0.21, 0.41),
-        (0.58, 0.46, 0.43, 0.47, 0.38, 0.56, 0.49),
-        (0.58, 0.54, 0.55, 0.47, 0.38, 0.56, 0.49),
-    ),
-    "fmnist": (
-        (0.53, 0.51, 0.50, 0.49, 0.42, 0.14, 0.45),
-        (0.53, 0.50, 0.53, 0.51, 0.42, 0.14, 0.45),
-        (0.61, 0.52, 0.53, 0.55, 0.49, 0.53, 0.54),
-        (0.61, 0.62, 0.61, 0.60, 0.49, 0.53, 0.54),
-    ),
-    "coil20": (
-        (0.63, 0.64, 0.59, 0.61, 0.42, 0.58, 0.45),
-        (0.61, 0.64, 0.59, 0.56, 0.41, 0.58, 0.45),
-        (0.75, 0.74, 0.72, 0.75, 0.61, 0.86, 0.69),
-        (0.75, 0.74, 0.75, 0.70, 0.60, 0.86, 0.70),
-    ),
-    "coil100": (
-        (0.54, 0.56, 0.53, 0.50, 0.34, 0.37, 0.48),
-        (0.54, 0.49, 0.49, 0.43, 0.34, 0.37, 0.48),
-        (0.79, 0.79, 0.79, 0.76, 0.69, 0.85, 0.78),
-        (0.79, 0.77, 0.79, 0.72, 0.69, 0.85, 0.78),
-    ),
-    "pendigits": (
-        (0.72, 0.62, 0.66, 0.72, 0.45, 0.48, 0.57),
-        (0.72, 0.61, 0.66, 0.45, 0.44, 0.48, 0.57),
-        (0.72, 0.67, 0.70, 0.71, 0.55, 0.74, 0.69),
-        (0.72, 0.69, 0.69, 0.55, 0.56, 0.74, 0.69),
-    ),
-    "10x_73k": (
-        (0.89, 0.56, 0.55, 0.82, 0.30, 0.01, 0.28),
-        (0.89, 0.85, 0.53, 0.88, 0.30, 0.01, 0.28),
-        (0.85, 0.58, 0.58, 0.78, 0.31, 0.45, 0.50),
-        (0.85, 0.82, 0.68, 0.83, 0.31, 0.45, 0.51),
-    ),
-}
-RMSE = 0.0002
+SETS = ("iris", "mnist", "fmnist", "coil20", "coil100", "pendigits", "10x_73k")
+cell = printed("omnifc")
 ROWS: dict[str, Any] = {"features": "distance_rows"}
 SESSIONS: dict[str, dict[str, Any]] = {
     "SC, ours": {"algorithm": "spectral"},
@@ -121,19 +84,13 @@ OPTIONS = frozenset(way for way, _ in INSTEAD.values())
 ONE_ROW = "A hundredth is one or two of 150 rows: versions differ by as much."
 PART_OF_THE_SET = "Fashion-MNIST is here a part of 3,000 images."
 
-Labels = NDArray[np.int64]
-Matrix = NDArray[np.float64]
-
 
 def session(X: Matrix, k: int, variant: dict[str, Any], seed: int) -> Labels:
     """Return the labels of a simulated session of three parties."""
     params = OmniFC(n_clusters=k, scaling="unit_norm", **variant)
     parts = simulation.split(X, Layout.lattice(3), seed)
     run = simulation.run(params, parts.layout, parts.data, seed)
-    labels = np.empty(len(X), dtype=np.int64)
-    for slot in parts.layout.names:
-        labels[parts.held[slot]] = run.outcomes[slot].labels
-    return labels
+    return labels_of(run, parts, len(X))
 
 
 def central(Z: Matrix, k: int, seed: int) -> Iterator[tuple[str, Labels]]:
@@ -200,23 +157,16 @@ def of_set(name: str, draws: int) -> Iterator[Cell]:
             scores.setdefault(way, []).append(agreement)
     for way, values in scores.items():
         method, _, kind = way.partition(", ")
-        column = METHODS.index(method)
-        central_ = kind == "central" or method in {"KMed", "HC", "DBSCAN"}
+        first = method in {"SC", "KM", "FCM", "NMF"}
+        table = ("Table 1", "Table 5") if first else ("Table 2", "Table 6")
         for place, measure_ in enumerate(("kappa", "NMI")):
-            is_option = way in OPTIONS
-            is_ours = kind == "ours" or is_option
-            printed = PAPER[name][2 * place + (0 if is_ours or not central_ else 1)][
-                column
-            ]
-            table = ("Table 1", "Table 5") if column < 4 else ("Table 2", "Table 6")
-            yield Cell(
+            yield cell(
                 table[place],
                 name,
                 f"{way}, {measure_}",
-                None if kind == "lossless" else printed,
                 [value[place] for value in values],
                 cause=_cause(name, method, kind, measure_),
-                is_option=is_option,
+                is_option=way in OPTIONS,
             )
 
 
@@ -240,12 +190,12 @@ def reconstruction(rows: int = N_ROWS) -> Cell:
     cause = Cause(
         "Ours takes all the bits that the field has room for, so it is smaller."
     )
-    return Cell("Table 7", "mnist", quantity, RMSE, [error], digits=4, cause=cause)
+    return cell("Table 7", "mnist", quantity, [error], cause=cause)
 
 
 def measure(draws: int) -> Iterator[Cell]:
     """Yield all cells."""
-    for name in here(PAPER):
+    for name in here(SETS):
         yield from of_set(name, draws)
         if name == "mnist":
             yield reconstruction()

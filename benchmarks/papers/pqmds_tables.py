@@ -22,19 +22,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load
-from benchmarks.papers.cells import Cause, Cell, here, main
+from benchmarks.papers.cells import (
+    Cause,
+    Cell,
+    Labels,
+    Matrix,
+    here,
+    main,
+    printed,
+    split_columns,
+)
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.kmeans import kmeans
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.numerics.scores import (
     adjusted_rand,
@@ -47,45 +55,12 @@ from clustering_protocols.protocols.pqmds import (
     party,
 )
 from clustering_protocols.protocols.pqmds.params import subspaces_of
-from clustering_protocols.terms.terms import Layout
 
 N_ROWS = 6_000
 WAYS = ("proposed", "indices", "restored")
-# (centres, sub_dim): NMI, ARI of the proposed method, of indices and of restored data
-TABLE_2 = {
-    (10, 1): (0.53403, 0.42542, 0.50209, 0.41110, 0.51871, 0.40490),
-    (10, 2): (0.49353, 0.37211, 0.47981, 0.38815, 0.49406, 0.38168),
-    (10, 4): (0.51018, 0.38628, 0.44081, 0.33740, 0.52128, 0.40873),
-    (10, 8): (0.52476, 0.43289, 0.42186, 0.31696, 0.52207, 0.40520),
-    (64, 1): (0.49707, 0.36712, 0.48437, 0.37222, 0.51585, 0.40136),
-    (64, 2): (0.53773, 0.42763, 0.44766, 0.33290, 0.49617, 0.36369),
-    (64, 4): (0.50124, 0.37787, 0.42137, 0.32132, 0.49524, 0.38318),
-    (64, 8): (0.48329, 0.39052, 0.41128, 0.34143, 0.49390, 0.36302),
-    (128, 1): (0.48375, 0.36266, 0.50666, 0.41889, 0.49081, 0.36068),
-    (128, 2): (0.49855, 0.38596, 0.46257, 0.35915, 0.49043, 0.36039),
-    (128, 4): (0.48026, 0.35907, 0.42605, 0.34344, 0.49403, 0.38208),
-    (128, 8): (0.47704, 0.37444, 0.40413, 0.31093, 0.48159, 0.37014),
-    (256, 1): (0.52029, 0.40768, 0.49181, 0.40905, 0.49048, 0.36069),
-    (256, 2): (0.48873, 0.36059, 0.49902, 0.39875, 0.48150, 0.35965),
-    (256, 4): (0.49801, 0.39486, 0.43289, 0.35194, 0.49628, 0.36436),
-    (256, 8): (0.46309, 0.36799, 0.41015, 0.34877, 0.48375, 0.36400),
-}
-CENTRAL = (0.49581, 0.36387)
-# (pixels of the first party, sub_dim), 10 centres: NMI, ARI, stress
-TABLE_3 = {
-    (392, 1): (0.53403, 0.42542, 0.82306),
-    (392, 2): (0.49353, 0.37211, 4.44490),
-    (392, 4): (0.51018, 0.38628, 10.73975),
-    (392, 8): (0.52476, 0.43289, 18.34833),
-    (112, 1): (0.51950, 0.40631, 0.79459),
-    (112, 2): (0.51160, 0.39005, 4.41391),
-    (112, 4): (0.51162, 0.38794, 10.97604),
-    (112, 8): (0.52514, 0.42123, 18.58371),
-    (56, 1): (0.49672, 0.36136, 0.77438),
-    (56, 2): (0.49207, 0.36924, 4.34313),
-    (56, 4): (0.51211, 0.38790, 10.96123),
-    (56, 8): (0.53030, 0.44555, 18.55026),
-}
+SIZES, SUB_DIMS = (10, 64, 128, 256), (1, 2, 4, 8)
+FIRST_PIXELS = (392, 112, 56)
+cell = printed("pqmds")
 SINGLE_START = (
     "The paper's cells are single starts, some of which are beyond two spreads by "
     "chance; pooled k-means shows it where codes are the pixels."
@@ -102,8 +77,6 @@ OF_THE_STRESS = (
     "One number embeds one feature without stress; the paper's MDS ends in local "
     "optima, our projection has none."
 )
-
-Matrix = NDArray[np.float64]
 
 
 class Codes(NamedTuple):
@@ -149,7 +122,7 @@ def encode(X: Matrix, first: int, params: ProductQuantisation) -> Codes:
     )
 
 
-def single_starts(Z: Matrix, digits: NDArray[np.int64], draws: int) -> Matrix:
+def single_starts(Z: Matrix, digits: Labels, draws: int) -> Matrix:
     """Return NMI and ARI (draws, 2) of k-means from single starts."""
     found = []
     for seed in range(draws):
@@ -166,20 +139,17 @@ def measure(draws: int) -> Iterator[Cell]:
         X, digits = X[:N_ROWS] / 255, digits[:N_ROWS]
         pooled = single_starts(X, digits, draws)
         for place, metric in enumerate(("NMI", "ARI")):
-            quantity, values = f"central, {metric}", pooled[:, place]
-            yield Cell("Table 2", name, quantity, CENTRAL[place], values, digits=3)
-        for (size, sub_dim), printed in TABLE_2.items():
+            yield cell("Table 2", name, f"central, {metric}", pooled[:, place])
+        for size, sub_dim in product(SIZES, SUB_DIMS):
             codes = encode(X, X.shape[1] // 2, parameters(size, sub_dim))
-            for way, place in zip(WAYS, (0, 2, 4), strict=True):
+            for way in WAYS:
                 found = single_starts(getattr(codes, way), digits, draws)
-                for offset, metric in enumerate(("NMI", "ARI")):
-                    yield Cell(
+                for place, metric in enumerate(("NMI", "ARI")):
+                    yield cell(
                         "Table 2",
                         name,
                         f"{way}, {size} centres of {sub_dim}, {metric}",
-                        printed[place + offset],
-                        found[:, offset],
-                        digits=3,
+                        found[:, place],
                         cause=_cause(way, size, sub_dim, metric),
                     )
         yield from _table_3(name, X, digits, draws)
@@ -196,45 +166,29 @@ def _cause(way: str, size: int, sub_dim: int, metric: str) -> Cause:
                  otherwise=SINGLE_START)  # fmt: skip
 
 
-def _table_3(
-    name: str, X: Matrix, digits: NDArray[np.int64], draws: int
-) -> Iterator[Cell]:
-    for (first, sub_dim), printed in TABLE_3.items():
+def _table_3(name: str, X: Matrix, digits: Labels, draws: int) -> Iterator[Cell]:
+    for first, sub_dim in product(FIRST_PIXELS, SUB_DIMS):
         codes = encode(X, first, parameters(10, sub_dim))
         quantity = f"{first} pixels first, 10 centres of {sub_dim}"
         if first != X.shape[1] // 2:
             found = single_starts(codes.proposed, digits, draws)
             for place, metric in enumerate(("NMI", "ARI")):
-                yield Cell(
+                yield cell(
                     "Table 3",
                     name,
                     f"{quantity}, {metric}",
-                    printed[place],
                     found[:, place],
-                    digits=3,
                     cause=_cause("proposed", 10, sub_dim, metric),
                 )
-        yield Cell(
-            "Table 3",
-            name,
-            f"{quantity}, stress",
-            printed[2],
-            [codes.stress],
-            cause=Cause(OF_THE_STRESS),
-        )
+        stress, cause = f"{quantity}, stress", Cause(OF_THE_STRESS)
+        yield cell("Table 3", name, stress, [codes.stress], cause=cause)
 
 
 def _session(name: str, X: Matrix) -> Cell:
     """Return how a session agrees with k-means on these codes from its starts."""
     params = parameters(10, 1)  # whose codebooks draw nothing
     half = X.shape[1] // 2
-    layout = Layout.lattice(1, 2)
-    ids = simulation.number_rows(len(X))
-    parts = (X[:, :half], X[:, half:])
-    data = {
-        slot: MatrixSource(own, ids=ids)
-        for slot, own in zip(layout.names, parts, strict=True)
-    }
+    layout, data = split_columns(X, np.array_split(np.arange(X.shape[1]), 2))
     run = simulation.run(params, layout, data, 0)
     summary = run.trace.summary_as(messages.Summary)
     if summary is None:
@@ -243,7 +197,7 @@ def _session(name: str, X: Matrix) -> Cell:
     codes = encode(X[order], half, params).proposed
     labels = kmeans(codes, summary.starts, params.max_iter).labels
     alike = adjusted_rand(labels, run.outcomes[layout.names[0]].labels[order])
-    return Cell("Table 2", name, "session, ARI with these codes", 1.0, [alike])
+    return cell("Table 2", name, "session, ARI with these codes", [alike])
 
 
 def recovery() -> Iterator[Cell]:
@@ -258,7 +212,7 @@ def recovery() -> Iterator[Cell]:
             r2 = party.compute_recovery(X, codes, subspaces_of(params, X.shape[1]))
             for kind, value in (("median", np.median(r2)), ("largest", r2.max())):
                 quantity = f"sub_dim {sub_dim}, {kind} R²"
-                yield Cell("recovery", name, quantity, None, [float(value)])
+                yield cell("recovery", name, quantity, [float(value)])
 
 
 if __name__ == "__main__":

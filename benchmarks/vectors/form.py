@@ -121,7 +121,12 @@ _M = TypeVar("_M", Layer, SessionFile)
 def read_layers(folder: Path) -> dict[str, Layer]:
     """Return the layers of a folder by name; see :func:`_read` for errors."""
     paths = sorted(path for path in folder.glob("*.json") if path.name != SCHEMA)
-    return {path.stem: _read(Layer, path) for path in paths}
+    return {path.stem: read_layer(path) for path in paths}
+
+
+def read_layer(path: Path) -> Layer:
+    """Return the layer of a file; see :func:`_read` for errors."""
+    return _read(Layer, path)
 
 
 def read_sessions(folder: Path) -> dict[str, SessionFile]:

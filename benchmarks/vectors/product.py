@@ -174,11 +174,6 @@ def as_text(words: WordArray) -> list[str]:
 # Sections 1 and 2
 
 
-def join_parts(given: Input) -> Output:
-    """Join parts, each behind its length."""
-    return {"bytes": length_prefixed(*_parts(given, "parts")).hex()}
-
-
 def derive(given: Input) -> Output:
     """Derive a key."""
     secret, salt = bytes.fromhex(given["secret"]), bytes.fromhex(given["salt"])
@@ -191,21 +186,6 @@ def draw_words(given: Input) -> Output:
     return {"words": [as_text(stream.words(size)) for size in given["sizes"]]}
 
 
-def draw_uniform(given: Input) -> Output:
-    """Draw uniform numbers."""
-    return {"numbers": _stream(given).uniform(given["size"]).tolist()}
-
-
-def draw_normal(given: Input) -> Output:
-    """Draw normal numbers."""
-    return {"numbers": _stream(given).normal(given["size"]).tolist()}
-
-
-def draw_permutation(given: Input) -> Output:
-    """Draw a permutation."""
-    return {"order": _stream(given).permutation(given["size"]).tolist()}
-
-
 class _WordsInTurn(KeyedStream):
     """A stream of words that are given."""
 
@@ -216,13 +196,6 @@ class _WordsInTurn(KeyedStream):
         """Take the next words."""
         out[:] = as_words(self._left[: out.size])
         self._left = self._left[out.size :]
-
-
-def draw_residues(given: Input) -> Output:
-    """Draw residues from the words of a stream, which are given."""
-    return {
-        "residues": as_text(field.draw(_WordsInTurn(given["words"]), given["size"]))
-    }
 
 
 def exchange(given: Input) -> Output:
@@ -301,11 +274,6 @@ def check_agreement(given: Input) -> Output:
     return {"digest": digest(given["agreement"].encode())}
 
 
-def number_agreement(given: Input) -> Output:
-    """Return the safety number of an agreement."""
-    return {"digits": safety_number(given["agreement"].encode())}
-
-
 # Section 8
 
 
@@ -323,31 +291,9 @@ def open_envelope(given: Input) -> Output:
 # Sections 9 to 11
 
 
-def bring_into_form(given: Input) -> Output:
-    """Return the normal form of an id."""
-    return {"form": normalise_id(given["id"], given["steps"])}
-
-
-def compare_group(given: Input) -> Output:
-    """Return the HMAC of names under a group's key."""
-    key = _group_key(given, f"alignment/{given['scope']}")
-    return {"digest": digest_names(key, given["names"])}
-
-
-def order_rows(given: Input) -> Output:
-    """Return the order in which a row group's rows travel."""
-    key = _group_key(given, "row-order")
-    return {"order": KeyedStream(key).permutation(given["size"]).tolist()}
-
-
 def _group_key(given: Input, purpose: str) -> bytes:
     secret, salt = bytes.fromhex(given["secret"]), bytes.fromhex(given["agreement"])
     return derive_key(secret, "coterie/group/1", purpose, salt=salt)
-
-
-def take_tag(given: Input) -> Output:
-    """Return the tag of words."""
-    return {"tag": str(tags.tag(as_words(given["words"]), _stream(given)))}
 
 
 def encode_numbers(given: Input) -> Output:
@@ -383,21 +329,6 @@ def read_total(given: Input) -> Output:
 
 
 # Records, packets and the transcript
-
-
-def write_canonical(given: Input) -> Output:
-    """Write a JSON value in its canonical form."""
-    return {"text": canonical_json(RootModel[Any](given["value"])).decode()}
-
-
-def write_record(given: Input) -> Output:
-    """Write header and arrays as bytes."""
-    return {"bytes": as_base64(json_form.to_bytes(json.dumps(given).encode()))}
-
-
-def read_record(given: Input) -> Output:
-    """Read header and arrays from bytes."""
-    return json_form.of_bytes(base64.b64decode(given["bytes"]))
 
 
 def read_packet(given: Input) -> Output:
@@ -480,12 +411,6 @@ def blind_id(given: Input) -> Output:
     """Return the point of an id, times a scalar."""
     asker = RistrettoAsker(bind_ids(*_place(given)))
     (point,) = asker.blind([given["id"].encode()], _GivenBytes(given))
-    return {"point": point.tobytes().hex()}
-
-
-def evaluate_id(given: Input) -> Output:
-    """Return a point, times a scalar."""
-    (point,) = RistrettoKey(_GivenBytes(given), b"").evaluate(_points(given))
     return {"point": point.tobytes().hex()}
 
 
@@ -599,13 +524,19 @@ class ProductParty:
 
 _PARTY: Final = ProductParty()
 _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
-    "lp": join_parts,
+    "lp": lambda given: {"bytes": length_prefixed(*_parts(given, "parts")).hex()},
     "derive": derive,
     "words": draw_words,
-    "uniform": draw_uniform,
-    "normal": draw_normal,
-    "permutation": draw_permutation,
-    "residues": draw_residues,
+    "uniform": lambda given: {
+        "numbers": _stream(given).uniform(given["size"]).tolist()
+    },
+    "normal": lambda given: {"numbers": _stream(given).normal(given["size"]).tolist()},
+    "permutation": lambda given: {
+        "order": _stream(given).permutation(given["size"]).tolist()
+    },
+    "residues": lambda given: {
+        "residues": as_text(field.draw(_WordsInTurn(given["words"]), given["size"]))
+    },
     "exchange": exchange,
     "party-keys": draw_party_keys,
     "own-words": draw_own_words,
@@ -613,24 +544,45 @@ _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
     "join-proof": prove_join,
     "invitation": read_invitation,
     "agreement": check_agreement,
-    "safety-number": number_agreement,
+    "safety-number": lambda given: {
+        "digits": safety_number(given["agreement"].encode())
+    },
     "open-envelope": open_envelope,
-    "normal-form": bring_into_form,
-    "alignment-digest": compare_group,
-    "row-order": order_rows,
-    "tag": take_tag,
+    "normal-form": lambda given: {"form": normalise_id(given["id"], given["steps"])},
+    "alignment-digest": lambda given: {
+        "digest": digest_names(
+            _group_key(given, f"alignment/{given['scope']}"), given["names"]
+        )
+    },
+    "row-order": lambda given: {
+        "order": KeyedStream(_group_key(given, "row-order"))
+        .permutation(given["size"])
+        .tolist()
+    },
+    "tag": lambda given: {
+        "tag": str(tags.tag(as_words(given["words"]), _stream(given)))
+    },
     "fixed-point": encode_numbers,
     "share": make_share,
     "total": read_total,
-    "canonical": write_canonical,
-    "write-record": write_record,
-    "read-record": read_record,
+    "canonical": lambda given: {
+        "text": canonical_json(RootModel[Any](given["value"])).decode()
+    },
+    "write-record": lambda given: {
+        "bytes": as_base64(json_form.to_bytes(json.dumps(given).encode()))
+    },
+    "read-record": lambda given: json_form.of_bytes(base64.b64decode(given["bytes"])),
     "read-packet": read_packet,
     "follow": follow_lines,
     "sign-transcript": sign_transcript,
     "check-signatures": check_signatures,
     "blind-id": blind_id,
-    "evaluate-id": evaluate_id,
+    "evaluate-id": lambda given: {
+        "point": RistrettoKey(_GivenBytes(given), b"")
+        .evaluate(_points(given))
+        .tobytes()
+        .hex()
+    },
     "unblind-id": unblind_id,
     "match-values": find_match_values,
     "mask-value": mask_value,
