@@ -508,18 +508,13 @@ def _draw_cell(
         yield rectangle(*box, class_="none")
         yield element("text", "–", **centre, class_="label")
         return
-    colour = _colour(value)
-    yield rectangle(*box, fill="#{:02x}{:02x}{:02x}".format(*colour))
-    signed, ink = _format_signed(value), _ink(colour)
-    yield element("text", signed, **centre, class_="cell", fill=ink)
-
-
-def _colour(value: float) -> _Colour:
-    """Return the colour of a deviation: blue below, orange above, nearly white at 0."""
     share = min(abs(value) / _FAR, 1.0)
     end = _HIGH if value > 0 else _LOW
     mixed = [round(m + (e - m) * share) for m, e in zip(_MIDDLE, end, strict=True)]
-    return mixed[0], mixed[1], mixed[2]
+    colour = mixed[0], mixed[1], mixed[2]
+    yield rectangle(*box, fill="#{:02x}{:02x}{:02x}".format(*colour))
+    signed, ink = _format_signed(value), _ink(colour)
+    yield element("text", signed, **centre, class_="cell", fill=ink)
 
 
 def _ink(colour: _Colour) -> str:

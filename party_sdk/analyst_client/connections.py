@@ -12,8 +12,8 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from math import inf
@@ -147,9 +147,6 @@ def _too_large(url: httpx.URL, limit: int) -> GuardRefused:
     )
 
 
-_KEEPALIVE_SECONDS = 5.0  # the default of httpx
-
-
 def proxy_of(url: str) -> str | None:
     """Return the address of the environment's proxy for an address, or None.
 
@@ -188,97 +185,33 @@ def open_client(
 
     Raises InvalidParameters if the proxy is neither http nor https.
     """
-    return httpx.Client(
-        base_url=url,
-        timeout=httpx.Timeout(seconds, connect=10.0),
-        transport=_Connections(_pool(proxy_of(url), trusted)),
-    )
-
-
-def _pool(proxy: str | None, trusted: ssl.SSLContext) -> httpcore.ConnectionPool:
-    if proxy is None:
-        return httpcore.ConnectionPool(
-            trusted, keepalive_expiry=_KEEPALIVE_SECONDS, network_backend=_Network()
-        )
-    parsed = httpx.Proxy(proxy)
-    if parsed.url.scheme not in {"http", "https"}:
+    proxy = proxy_of(url)
+    if proxy is not None and urlsplit(proxy).scheme not in {"http", "https"}:
         raise InvalidParameters(
             "The proxy of the environment is neither http:// nor https://.",
             remedy="Name one that is: HTTPS_PROXY, HTTP_PROXY; or none for this host: "
             "NO_PROXY.",
         )
-    return httpcore.HTTPProxy(
-        _core_url(parsed.url),
-        proxy_auth=parsed.raw_auth,
-        proxy_headers=parsed.headers.raw,
-        ssl_context=trusted,
-        keepalive_expiry=_KEEPALIVE_SECONDS,
-        network_backend=_Network(),
+    return httpx.Client(
+        base_url=url,
+        timeout=httpx.Timeout(seconds, connect=10.0),
+        transport=_TimedTransport(verify=trusted, proxy=proxy),
     )
 
 
-def _core_url(url: httpx.URL) -> httpcore.URL:
-    return httpcore.URL(
-        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-    )
-
-
-class _Connections(httpx.BaseTransport):
+class _TimedTransport(httpx.HTTPTransport):
     """The transport of httpx, over connections with a clock."""
 
-    def __init__(self, pool: httpcore.ConnectionPool) -> None:
-        self._pool = pool
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._pool._network_backend = _Network()  # noqa: SLF001  httpx hands none on
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; return its answer before the content is read."""
-        core_request = httpcore.Request(
-            request.method,
-            _core_url(request.url),
-            headers=request.headers.raw,
-            content=request.stream,
-            extensions=request.extensions,
-        )
-        with _httpx_errors():
-            answer = self._pool.handle_request(core_request)
-        stream = answer.extensions["network_stream"]
-        if isinstance(stream, _TimedStream):
-            stream.begin_content()
-        return httpx.Response(
-            answer.status, headers=answer.headers, stream=_Content(answer)
-        )
-
-    def close(self) -> None:
-        """Close all connections."""
-        self._pool.close()
-
-
-class _Content(httpx.SyncByteStream):
-    def __init__(self, answer: httpcore.Response) -> None:
-        self._answer = answer
-
-    def __iter__(self) -> Iterator[bytes]:
-        with _httpx_errors():
-            yield from self._answer.iter_stream()
-
-    def close(self) -> None:
-        self._answer.close()
-
-
-_ERRORS = (
-    httpcore.TimeoutException,
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.ProxyError,
-    httpcore.UnsupportedProtocol,
-)
-
-
-@contextmanager
-def _httpx_errors() -> Iterator[None]:
-    try:
-        yield
-    except _ERRORS as error:
-        raise getattr(httpx, type(error).__name__)(str(error)) from error
+        answer = super().handle_request(request)
+        # without a clock in the connection this raises an AttributeError
+        answer.extensions["network_stream"].begin_content()
+        return answer
 
 
 class _Network(httpcore.NetworkBackend):

@@ -191,7 +191,11 @@ class Transport:
             # a large body takes long to send, though the analyst is not silent
             elapsed += min(duration, _MAX_BODY_SECONDS) if request.content else duration
             status = None if response is None else response.status_code
-            self._report_outage(_OUTAGES.get(status, ""))
+            outage = _OUTAGES.get(status, "")
+            on_outage = self.listeners.on_outage
+            if on_outage is not None and outage != self._outage:
+                on_outage(outage)
+            self._outage = outage
             retry_after = (
                 None if response is None else response.headers.get("retry-after")
             )
@@ -224,13 +228,6 @@ class Transport:
             yield
         finally:
             timer.cancel()
-
-    def _report_outage(self, outage: str) -> None:
-        """Call on_outage if the outage has changed; an empty text means none."""
-        on_outage = self.listeners.on_outage
-        if on_outage is not None and outage != self._outage:
-            on_outage(outage)
-        self._outage = outage
 
     def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
         try:

@@ -309,7 +309,12 @@ class OrderRunner:
     def _run(self, table: OrderedTable, policy: Policy) -> None:
         order, home = self._order, self._own_home
         outputs = Outputs(labels=order.labels)
-        self._try(outputs, table)
+        for path in outputs.paths:
+            if path is not None:
+                with suppress(OSError):  # the check below reports it
+                    path.parent.mkdir(parents=True, exist_ok=True)
+        try_outputs(outputs.paths, Path(table.path), force=outputs.force)
+        outputs.check(self._files.stored)
         with home.join(order.invitation, policy, order.choices) as member:
             # a withdrawal may have come before the party was stored
             self._files.check()
@@ -319,15 +324,6 @@ class OrderRunner:
             home.run(member, rows, outputs, on_progress=self._watch.progress)
         self._files.take()  # a later withdrawal finds it completed
         self._end(OrderState.COMPLETED, None)
-
-    def _try(self, outputs: Outputs, table: OrderedTable) -> None:
-        """Refuse files that cannot be written, before anything is sent."""
-        for path in outputs.paths:
-            if path is not None:
-                with suppress(OSError):  # the check below reports it
-                    path.parent.mkdir(parents=True, exist_ok=True)
-        try_outputs(outputs.paths, Path(table.path), force=outputs.force)
-        outputs.check(self._files.stored)
 
     def _decline(self, declined: DecisionDeclined) -> None:
         """End after a no; the others read it while the slot is free."""
