@@ -207,21 +207,11 @@ class HttpAnalyst(CoordinatedAnalyst):
         method: str,
         path: str,
         *,
-        json: Any = None,
-        content: bytes | None = None,
-        params: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        patience: float | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        **options: Any,
     ) -> httpx.Response:
-        response = self._transport.send(
-            method,
-            path,
-            json=json,
-            content=content,
-            params=params,
-            headers={**requests.bearer(self._secret), **(headers or {})},
-            patience=patience,
-        )
+        headers = {**requests.bearer(self._secret), **headers}
+        response = self._transport.send(method, path, headers=headers, **options)
         raise_problem(
             response.status_code, requests.media_type_of(response), response.content
         )

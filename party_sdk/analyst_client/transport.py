@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -155,27 +155,18 @@ class Transport:
         method: str,
         path: str,
         *,
-        headers: Mapping[str, str],
-        json: Any = None,
-        content: bytes | None = None,
-        params: Mapping[str, str] | None = None,
         patience: float | None = None,
+        **options: Any,
     ) -> httpx.Response:
         """Send a request until it is answered, and return the response.
 
         patience: seconds for which it is repeated; by default those of the transport.
+        **options: headers, json, content and params, as for httpx.
 
         Raises Unavailable if there is no answer in that time.
         Raises CertificateRefused if the certificate at the address is not trusted.
         """
-        request = self._http.build_request(
-            method,
-            path,
-            headers=dict(headers),
-            json=json,
-            content=content,
-            params=params,
-        )
+        request = self._http.build_request(method, path, **options)
         patience = self.patience if patience is None else patience
         with self._watch_silence(request):
             return self._send(request, patience)
