@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -88,6 +88,9 @@ class TableForm:
         path, is_seen = path_of(form, folder), bool(form.get("seen"))
         ids = tuple(form.get_all("id"))
         ticked = tuple(name for name in form.get_all("column") if name not in ids)
+        limits = {name: "true" for name in _TICKS if form.get(name)}
+        numbers = {name: form.get(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
+        limits |= {name: text for name, text in numbers.items() if text}
         return cls(
             path=path,
             csv=csv_of(form),
@@ -95,7 +98,7 @@ class TableForm:
             columns=ticked if is_seen else None,
             checked=is_seen,
             notify=form.get("notify").strip(),
-            limits=form_limits(form) if form.get("limits") else None,
+            limits=limits if form.get("limits") else None,
             mapping=form.get("mapping"),
         )
 
@@ -162,12 +165,17 @@ def post_order(request: Request) -> Response:
         if spec.check_table(terms, party.slot).problems:
             return table_page(request, party, table_form)
         order = party.order or Order(invitation=str(party.invitation))
-        usual = reset_limits(order.choices, read_policy(party.desk.home).sums_limit)
-        typed = typed_limits(party, table_form)
+        choices, ids_per_row = read_limits(typed_limits(party, table_form))
+        # without the policy's values a party that continues would keep its earlier choices
+        usual: dict[str, Any] = {
+            name: False for name in order.choices if name in LIMITS
+        }
+        if SUMS_LIMIT in usual:
+            usual[SUMS_LIMIT] = read_policy(party.desk.home).sums_limit
         update = {
             "table": table,
-            "choices": {**usual, **order_choices(typed)},
-            "ids_per_row": quota_of(typed),
+            "choices": {**usual, **choices},
+            "ids_per_row": ids_per_row,
             "labels": party.labels,
             "notify": table_form.addresses(),
             "withdrawn": None,
@@ -224,20 +232,88 @@ def describe_reading(
 
 
 def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, str]:
-    """Return the party's own decisions from the form, or from the order."""
+    """Return the party's own decisions as typed in the form, or as its order has them."""
     if table_form.limits is not None:
         return table_form.limits
-    return ordered_limits(party.order)
+    order = party.order
+    if order is None:
+        return {}
+    typed = {name: "true" for name in _TICKS if order.choices.get(name)}
+    limits = {SUMS_LIMIT: order.choices.get(SUMS_LIMIT), IDS_PER_ROW: order.ids_per_row}
+    return typed | {
+        name: f"{number:g}" for name, number in limits.items() if number is not None
+    }
 
 
 def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
     """Return the fields of the party's own decisions."""
-    terms = party.terms()
-    params = check_terms(terms)
-    admitted = read_policy(party.desk.home).ids_per_row
-    needs = describe_quota(match_keys_at(terms, party.slot), admitted)
-    counts = params.selects_rows and shares_rows(terms, party.slot)
-    return limit_fields(typed_limits(party, table_form), Quota(counts, needs))
+    typed, terms = typed_limits(party, table_form), party.terms()
+    fields = [
+        FormField(
+            name=name,
+            label=name,
+            hint=CHOICES[name],
+            kind="tick",
+            value=typed.get(name, ""),
+        )
+        for name in _TICKS
+    ]
+    fields.append(_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed))
+    if check_terms(terms).selects_rows and shares_rows(terms, party.slot):
+        admitted = read_policy(party.desk.home).ids_per_row
+        needs = describe_quota(match_keys_at(terms, party.slot), admitted)
+        fields.append(_ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed, needs))
+    return FieldGroup(
+        title="Limits that hold for this session alone",
+        note="Leave them as they are unless a message names one of them.",
+        fields=tuple(fields),
+    )
+
+
+def _ask_number(
+    name: str, sentence: str, typed: Mapping[str, str], wrong: str = ""
+) -> FormField:
+    return FormField(
+        name=name,
+        label=name,
+        kind="number",
+        hint=f"{sentence} Leave it empty for what your policy says.",
+        value=typed.get(name, ""),
+        wrong=wrong,
+    )
+
+
+def read_limits(typed: Mapping[str, str]) -> tuple[dict[str, Any], float | None]:
+    """Return typed limits as the choices of an order, and its ids for each own row.
+
+    None stands for the policy's number of ids.
+
+    Raises InvalidParameters if the share is no number from 0 to 1, or the ids no number.
+    """
+    choices: dict[str, Any] = {name: True for name in _TICKS if name in typed}
+    if SUMS_LIMIT in typed:
+        expected = "a share, from 0 to 1: type 0.5."
+        choices[SUMS_LIMIT] = _number(typed, SUMS_LIMIT, expected, 1)
+    if IDS_PER_ROW not in typed:
+        return choices, None
+    return choices, _number(typed, IDS_PER_ROW, "a number, from 0: type 12.")
+
+
+def _number(
+    typed: Mapping[str, str], name: str, expected: str, largest: float = inf
+) -> float:
+    try:
+        number = float(typed[name].replace(",", "."))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= largest:
+        raise InvalidParameters(f"{name!r} is {expected}")
+    return number
+
+
+def limit_in(sentence: str) -> str:
+    """Return the first choice that a sentence names, or an empty text."""
+    return next((name for name in CHOICES if name in sentence), "")
 
 
 def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
@@ -313,113 +389,6 @@ def order_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
     return table_form.to_ordered_table()
 
 
-class Quota(NamedTuple):
-    """Whether other parties bring ids, and why the limit must be raised."""
-
-    counts: bool
-    needs: str
-
-
-def form_limits(form: Form) -> dict[str, str]:
-    """Return the limits in a form, as typed."""
-    typed = {name: "true" for name in _TICKS if form.get(name)}
-    numbers = {name: form.get(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
-    return typed | {name: text for name, text in numbers.items() if text}
-
-
-def ordered_limits(order: Order | None) -> dict[str, str]:
-    """Return the limits of an order, as a form would send them."""
-    if order is None:
-        return {}
-    typed = {name: "true" for name in _TICKS if order.choices.get(name)}
-    limits = {SUMS_LIMIT: order.choices.get(SUMS_LIMIT), IDS_PER_ROW: order.ids_per_row}
-    return typed | {
-        name: f"{number:g}" for name, number in limits.items() if number is not None
-    }
-
-
-def order_choices(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return typed limits as the choices of an order.
-
-    Raises InvalidParameters if the share is no number from 0 to 1.
-    """
-    choices: dict[str, Any] = {name: True for name in _TICKS if name in typed}
-    if SUMS_LIMIT in typed:
-        expected = "a share, from 0 to 1: type 0.5."
-        choices[SUMS_LIMIT] = _number(typed[SUMS_LIMIT], SUMS_LIMIT, expected, 1)
-    return choices
-
-
-def quota_of(typed: Mapping[str, str]) -> float | None:
-    """Return how many ids others may bring for each own row; None for the policy's limit.
-
-    Raises InvalidParameters if that is no number.
-    """
-    if IDS_PER_ROW not in typed:
-        return None
-    return _number(typed[IDS_PER_ROW], IDS_PER_ROW, "a number, from 0: type 12.")
-
-
-def reset_limits(before: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """Return the policy's values for the limits of an earlier order.
-
-    Without them a party that continues would keep its earlier choices.
-    """
-    return {
-        name: share if name == SUMS_LIMIT else False
-        for name in before
-        if name in LIMITS
-    }
-
-
-def limit_fields(typed: Mapping[str, str], quota: Quota) -> FieldGroup:
-    """Return the fields of the limits."""
-    ticks = [
-        FormField(
-            name=name,
-            label=name,
-            hint=CHOICES[name],
-            kind="tick",
-            value=typed.get(name, ""),
-        )
-        for name in _TICKS
-    ]
-    numbers = [_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed)]
-    if quota.counts:
-        field = _ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed)
-        numbers.append(field.model_copy(update={"wrong": quota.needs}))
-    return FieldGroup(
-        title="Limits that hold for this session alone",
-        note="Leave them as they are unless a message names one of them.",
-        fields=(*ticks, *numbers),
-    )
-
-
-def limit_in(sentence: str) -> str:
-    """Return the first choice that a sentence names, or an empty text."""
-    return next((name for name in CHOICES if name in sentence), "")
-
-
-def _ask_number(name: str, sentence: str, typed: Mapping[str, str]) -> FormField:
-    return FormField(
-        name=name,
-        label=name,
-        kind="number",
-        hint=f"{sentence} Leave it empty for what your policy says.",
-        value=typed.get(name, ""),
-    )
-
-
-def _number(text: str, name: str, expected: str, largest: float = inf) -> float:
-    try:
-        number = float(text.replace(",", "."))
-    except ValueError:
-        number = -1.0
-    if not 0 <= number <= largest:
-        raise InvalidParameters(f"{name!r} is {expected}")
-    return number
-
-
 def post_mapping(request: Request) -> Response:
     """Draft a mapping, or try the one of the form on the table."""
     party, form = party_in(request), form_of(request)
@@ -464,7 +433,7 @@ def post_rehearsal(request: Request) -> Response:
         ordered = order_table(table_form, terms, party.slot)
         table = party.with_mapping(ordered.to_spec())
         data = table.open(agreed_in(terms, party.slot))
-        choices = order_choices(typed_limits(party, table_form))
+        choices, _ = read_limits(typed_limits(party, table_form))
         choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
         rehearsal = rehearse(terms, party.slot, data, choices)
     except CoterieError as error:
