@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
@@ -132,6 +133,13 @@ class LoggedLine(Value):
     round: int = Field(default=0, ge=0)
     attempt: int = Field(default=0, ge=0)
     digest: str = ""
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], /, **more: Any) -> Self:
+        """Return an entry of a log; what is empty in it has its default."""
+        names = cls.model_fields.keys() & entry.keys()
+        fields = {name: entry[name] for name in names if entry[name]}
+        return cls.model_validate(fields | more)
 
     @property
     def attempted(self) -> str:

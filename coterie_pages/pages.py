@@ -12,18 +12,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from clustering_protocols.common.limits import CONTROLS
-from clustering_protocols.terms.captions import texts_of
 from clustering_protocols.wire.states import OVER
-from coterie_pages import formatting, svg
+from coterie_pages import formatting, result_texts, svg
 from coterie_pages.models import Frame, RunReport, Screen, SessionReport, TermsSheet
-from coterie_pages.result_texts import (
-    citations_of,
-    doubts_of,
-    methods_of,
-    pair_profiles,
-    portraits,
-    suggest_run,
-)
 from coterie_pages.served_pages import address_of
 
 _REPORTS: Final = {
@@ -97,7 +88,8 @@ def _environment() -> Environment:
     )
     functions = {
         name: function
-        for name, function in vars(formatting).items()
+        for module in (formatting, result_texts)
+        for name, function in vars(module).items()
         if isfunction(function) and not name.startswith("_")
     }
     environment.filters |= functions
@@ -109,13 +101,6 @@ def _environment() -> Environment:
         "finished": formatting.is_over,
         "svg": svg,
         "lines_of": svg.lines_of,
-        "portraits": portraits,
-        "pair_profiles": pair_profiles,
-        "suggest_run": suggest_run,
-        "doubts_of": doubts_of,
-        "methods_of": methods_of,
-        "citations_of": citations_of,
-        "texts_of": texts_of,
         "over_states": OVER,
         "reading": READING,
     }

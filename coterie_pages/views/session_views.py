@@ -13,7 +13,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.terms.terms import Layout, Terms
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState, summarise_stop
-from coterie_pages.models import AuditRow, Matrix, SlotEntry
+from coterie_pages.models import Matrix, SlotEntry
 
 May: TypeAlias = Literal["cancel", "extend", "choose"]
 
@@ -60,12 +60,6 @@ def may_of(status: SessionStatus) -> Iterator[May]:
         yield "extend"
     if status.state is SessionState.CHOOSING:
         yield "choose"
-
-
-def line_of(entry: Mapping[str, Any]) -> AuditRow:
-    """Return an entry of an audit as a line of a table."""
-    values = {name: entry.get(name) for name in AuditRow.model_fields}
-    return AuditRow.model_validate({n: value for n, value in values.items() if value})
 
 
 _OTHER_ARRAYS: Final = frozenset(

@@ -27,7 +27,7 @@ from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.session_risks import BY_DESIGN
-from clustering_protocols.terms.terms import TERMS_VERSION, SessionRequest, Terms
+from clustering_protocols.terms.terms import SessionRequest, Terms
 from coterie_pages.models import (
     DictionaryFields,
     FieldLine,
@@ -139,24 +139,11 @@ def versions_of(terms: Terms) -> Versions:
     )
 
 
-def versions_here(protocol: str) -> Versions:
-    """Return the versions of a page about a session whose terms are not at hand."""
-    return Versions(
-        coterie=version("coterie"),
-        protocol=catalogue.protocol(protocol).version,
-        terms=TERMS_VERSION,
-    )
-
-
-def identify(
-    key: str, names_by_key: Mapping[str, str], calls: str = ""
-) -> NamedInstitution:
-    """Return the owner of a key; ``calls``: its own name, if it is not trusted."""
+def identify(key: str, names_by_key: Mapping[str, str]) -> NamedInstitution:
+    """Return the owner of a key."""
     name = names_by_key.get(key)
     return NamedInstitution(
-        name=calls if name is None else name,
-        known=name is not None,
-        fingerprint=fingerprint(key),
+        name=name or "", known=name is not None, fingerprint=fingerprint(key)
     )
 
 

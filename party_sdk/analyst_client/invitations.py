@@ -15,7 +15,7 @@ from typing import Any
 from clustering_protocols.common.errors import InvitationUnreadable, KeyNotAuthentic
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.roster_entries import check_terms_signature
-from party_sdk.home.addresses import are_same, mistaken
+from party_sdk.home.addresses import mistaken
 
 _VERSION = "coterie-2"
 _NAME = NAME_PATTERN.strip("^$")
@@ -67,10 +67,6 @@ class Invitation:
             ) from None
         fields: dict[str, Any] = match.groupdict()
         return cls(**fields | {"secret": bytes.fromhex(match["secret"])})
-
-    def is_of_same_analyst(self, invitation: Invitation) -> bool:
-        """Return whether both name the same address, however it is written."""
-        return are_same(self.url, invitation.url)
 
     def __str__(self) -> str:
         """Return the text to hand over, on a channel that the analyst cannot read."""

@@ -131,8 +131,7 @@ class Home:
 
     def sheet(self, offer: Offer) -> TermsSheet:
         """Return the terms of an invitation in words."""
-        from coterie_pages.views.terms_sheet import sheet_of
-        from party_sdk.reports.run_reports import own_line
+        from coterie_pages.views.terms_sheet import identify, sheet_of
 
         institution = self.institution()
         return sheet_of(
@@ -143,7 +142,7 @@ class Home:
             slot=offer.invitation.slot,
             you=None
             if institution is None
-            else own_line(institution.name, institution.key),
+            else identify(institution.key, {institution.key: institution.name}),
         )
 
     def accept(

@@ -60,6 +60,7 @@ from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.disclosures.uses import Use
+from party_sdk.home.addresses import are_same
 from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
@@ -661,7 +662,7 @@ def check_second_invitation(
         )
     if (invitation.terms, invitation.coordinator) != (first.terms, first.coordinator):
         raise GuardRefused("This invitation is for other terms than were accepted.")
-    if invitation.is_of_same_analyst(first):
+    if are_same(invitation.url, first.url):
         return
     if not accept_moved:
         raise GuardRefused(

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from clustering_protocols.common.errors import Equivocation, InvalidParameters, NotReady
 from clustering_protocols.common.values import did_you_mean
@@ -545,10 +545,8 @@ class PartySession:
         return PartySession(self.home, self.session, self.slot, row[0])
 
 
-class Consent(BaseModel):
+class Consent(BaseModel, frozen=True):
     """A yes to all that a terms sheet lists; ``sheet`` is its SHA-256."""
-
-    model_config = ConfigDict(frozen=True)
 
     sheet: str
     at: AwareDatetime

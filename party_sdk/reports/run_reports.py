@@ -11,7 +11,6 @@ from clustering_protocols.common.errors import GuardRefused, InvalidParameters, 
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.published import TOOK_PART
-from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Layout, Terms
@@ -24,7 +23,7 @@ from coterie_pages.models import (
     SlotEntry,
 )
 from coterie_pages.views.session_views import matrix_of, outcomes_in, plain, sizes_of
-from coterie_pages.views.terms_sheet import sheet_of, versions_of
+from coterie_pages.views.terms_sheet import identify, sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.party.participant import data_digest
 from party_sdk.party.roster import Roster
@@ -67,11 +66,6 @@ def run_manifest(member: Party) -> dict[str, Any]:
     }
 
 
-def own_line(name: str, key: str) -> NamedInstitution:
-    """Return the reader's institution."""
-    return NamedInstitution(name=name, known=True, fingerprint=fingerprint(key))
-
-
 def run_report(
     member: Party,
     home: Path,
@@ -112,7 +106,9 @@ def run_report(
             institutions.names(),
             url=member.invitation.url,
             slot=slot,
-            you=None if line is None else own_line(line.institution, line.identity),
+            you=None
+            if line is None
+            else identify(line.identity, {line.identity: line.institution}),
         ),
         agreement="" if agreement is None else digest(agreement),
         seats=seats,
@@ -183,14 +179,8 @@ def runs_of(terms: Terms, result: Result) -> Iterator[RunLine]:
 def sent_lines(ledger: Ledger) -> Iterator[SentLine]:
     """Yield the lines of a party's log, after checking its chain."""
     for entry in ledger.read():
-        yield SentLine(
-            number=entry["number"],
-            at=entry["at"],
-            event=entry["event"],
-            round=entry.get("round", 0),
-            attempt=entry.get("attempt", 0),
-            digest=entry.get("digest", ""),
-            size=entry.get("size"),
+        yield SentLine.of(
+            entry,
             entry=entry.get("sequence"),
             signed=bool(entry.get("signature")),
             told=entry.get("notes", {}),

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from clustering_protocols import session_terms
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import TERMS_VERSION
 from clustering_protocols.wire.states import SessionState
-from coterie_pages.models import SessionReport
+from coterie_pages.models import AuditRow, SessionReport, Versions
 from coterie_pages.views.session_views import (
     describe_status,
-    line_of,
     n_clusters_of,
     outcomes_in,
     result_of,
     seats_shown,
 )
-from coterie_pages.views.terms_sheet import sheet_of, versions_here, versions_of
+from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.reports.run_reports import find_agreement, seats_of
 
@@ -69,7 +70,7 @@ def session_report(
         **describe_status(status),
         profiles=profiles,
         outcomes=outcomes_in(opened.terms, profiles) if opened.is_ours else (),
-        audit=tuple(map(line_of, entries)),
+        audit=tuple(map(AuditRow.of, entries)),
         signed_by=fingerprint(log.key),
         **(
             _checked_here(opened, status, trusted_institutions)
@@ -77,7 +78,12 @@ def session_report(
             else {
                 "sheet": None,
                 "seats": tuple(seats_shown(status)),
-                "versions": versions_here(status.protocol),
+                # of terms that are not at hand
+                "versions": Versions(
+                    coterie=version("coterie"),
+                    protocol=catalogue.protocol(status.protocol).version,
+                    terms=TERMS_VERSION,
+                ),
             }
         ),
     )

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -34,10 +34,8 @@ from party_sdk.party.party_session import PartySession
 _PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
 
 
-class _StoredModel(BaseModel):
+class _StoredModel(BaseModel, frozen=True):
     """A value that the home stores as JSON."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 class OrderedTable(_StoredModel):

@@ -187,15 +187,11 @@ class Supervisor:
             self._say(f"{work.name}: its status cannot be written")
 
     def _stop_all(self) -> None:
-        at_work = [w for w in self._works.values() if w.process is not None]
-        for work in at_work:
-            if work.process is not None:
-                work.process.terminate()
+        at_work = [(w, w.process) for w in self._works.values() if w.process]
+        for _, process in at_work:
+            process.terminate()
         until = time.monotonic() + _GRACE_SECONDS
-        for work in at_work:
-            process = work.process
-            if process is None:
-                continue
+        for work, process in at_work:
             try:
                 process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:  # in a long kernel: nothing is lost

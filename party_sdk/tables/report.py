@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from clustering_protocols.common.errors import InvalidData
 
@@ -25,13 +25,11 @@ _OF_ONE: Final = {
 }
 
 
-class Finding(BaseModel):
+class Finding(BaseModel, frozen=True):
     """One problem and its location, never the value itself.
 
     of_cell: whether it is of the value of a cell, which a :class:`CellProblem` shows.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     line: int | None = None
     column: str | None = None
@@ -45,7 +43,7 @@ class Finding(BaseModel):
         return f"{location}: {self.what}" if location else self.what
 
 
-class CellProblem(BaseModel):
+class CellProblem(BaseModel, frozen=True):
     """The wrong cells of one column, by value.
 
     Its values are cells: they are shown on the operator's own terminal and desk, and
@@ -56,8 +54,6 @@ class CellProblem(BaseModel):
     line: where the first row stands.
     hint: a possible remedy.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     column: str
     what: str
@@ -83,15 +79,13 @@ class CellProblem(BaseModel):
         return f"{self.column}: {', '.join(parts)} {verdict} (first: {word} {self.line}){hint}"
 
 
-class ColumnReport(BaseModel):
+class ColumnReport(BaseModel, frozen=True):
     """How one column is read: name, type and number of missing values.
 
     codes: for each text that means a missing value, its number of rows.
     least, largest: of numbers, and of dates as ISO 8601 writes them; None of a column
     that may name the rows.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     type: str
@@ -118,7 +112,7 @@ class ColumnReport(BaseModel):
         return low, high
 
 
-class KeyPreview(BaseModel):
+class KeyPreview(BaseModel, frozen=True):
     """A match key with its figures for one table.
 
     Its values are cells: they are shown on the operator's own terminal and desk, and
@@ -129,8 +123,6 @@ class KeyPreview(BaseModel):
     n_stand_ins: rows without a value because a cell means missing.
     first: the values of the first rows; empty if missing or not unique.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     n_rows: int
@@ -173,7 +165,7 @@ class KeyPreview(BaseModel):
         return ", ".join(repr(value) if value else "none" for value in self.first)
 
 
-class CheckReport(BaseModel):
+class CheckReport(BaseModel, frozen=True):
     """The result of reading a table, including whether it is readable.
 
     file: the file's name, without its folder.
@@ -185,8 +177,6 @@ class CheckReport(BaseModel):
     cells: the problems that are of cells, by value.
     match_keys: how rows look by the match keys of a session, where these link them.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     file: str
     counts: str = "line"

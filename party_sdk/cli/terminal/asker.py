@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.common.errors import RiskNotAccepted
-from party_sdk.cli.terminal.output import roster_lines, say, show_notes
+from party_sdk.cli.terminal.output import align_columns, roster_lines, say, show_notes
 from party_sdk.party.asker import Asker
 
 if TYPE_CHECKING:
@@ -74,8 +74,13 @@ class TerminalAsker(Asker):
         if inspection.asks:
             say(inspection.asks, err=True)
             return click.confirm("Send this?", err=True)
-        for line in consent_lines(inspection):
-            say(line, err=True)
+        for part in inspection.parts:
+            say(f"To {part.receiver}: {part.meaning}", err=True)
+        say(f"{inspection.n_bytes:,} bytes.", err=True)
+        for table in inspection.tables:
+            say(f"{table.caption}:", err=True)
+            for line in align_columns([table.columns, *table.rows]):
+                say(line, err=True)
         question = "Send it, and from now on all that the sheet lists?"
         return click.confirm(question, err=True)
 
@@ -86,18 +91,6 @@ def confirm_units(doubt: str) -> bool:
         return False
     say(doubt, err=True)
     return click.confirm("Label them all the same?", err=True)
-
-
-def consent_lines(inspection: Inspection) -> Iterator[str]:
-    """Yield a contribution in plain words, and what its readers learn."""
-    from party_sdk.cli.terminal.output import align_columns
-
-    for part in inspection.parts:
-        yield f"To {part.receiver}: {part.meaning}"
-    yield f"{inspection.n_bytes:,} bytes."
-    for table in inspection.tables:
-        yield f"{table.caption}:"
-        yield from align_columns([table.columns, *table.rows])
 
 
 def inspection_lines(inspection: Inspection, terms: Terms) -> Iterator[str]:
