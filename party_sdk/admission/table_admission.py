@@ -20,6 +20,7 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
     key_values,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.shared_stages.imputation import prepare_rows
 from clustering_protocols.shared_stages.row_selection import (
     Arrival,
     arrive,
@@ -119,8 +120,6 @@ def select_clustered(
     rows = whole_rows(data, plan)
     if rows is not None:
         data, labels = keep_rows(data, rows), labels[rows]
-    from clustering_protocols.shared_stages.imputation import prepare_rows
-
     return prepare_rows(plan, data, memory), labels
 
 

@@ -7,13 +7,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from clustering_protocols.common.errors import GuardRefused, InvalidData
+from party_sdk.admission.table_admission import (
+    SlotFields,
+    agreed_in,
+    arrival_of,
+    check_admitted,
+    key_values_of,
+    row_warnings,
+)
+from party_sdk.home.policy import Policy
+from party_sdk.tables.mapping import TableMapping
+
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.terms.terms import Terms
-    from party_sdk.admission.table_admission import SlotFields
     from party_sdk.tables import CheckReport, ReadOptions
-    from party_sdk.tables.mapping import TableMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +66,6 @@ class TableSpec:
 
         Raises InvalidData if it cannot be read, or does not fit.
         """
-        from party_sdk.admission.table_admission import check_admitted
         from party_sdk.tables import LongForm, open_long, open_source_of, read_objects
 
         options = self._build_options(terms_fields)
@@ -81,14 +90,6 @@ class TableSpec:
 
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Check whether the table can take part at a slot."""
-        from clustering_protocols.common.errors import GuardRefused, InvalidData
-        from party_sdk.admission.table_admission import (
-            agreed_in,
-            arrival_of,
-            key_values_of,
-            row_warnings,
-        )
-        from party_sdk.home.policy import Policy
         from party_sdk.tables import Finding, examine
         from party_sdk.tables.linkage import preview_keys
 

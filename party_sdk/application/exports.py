@@ -12,18 +12,20 @@ from pydantic import TypeAdapter, ValidationError
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.session_terms import check_terms, runs_of
+from clustering_protocols.shared_stages.profiles.profile import own_profile
 from coterie_pages.models import OwnRun
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
 from party_sdk.home.policy import Policy
 from party_sdk.party.party_session import PartySession
 from party_sdk.reports.run_reports import check_own_table
+from party_sdk.results.exports import ExportColumn, export_columns
+from party_sdk.tables import Table
 
 if TYPE_CHECKING:
     from clustering_protocols.contract import Outcome
     from clustering_protocols.numerics.data_source import DataSource
     from party_sdk.party.participant import Party
-    from party_sdk.results.exports import ExportColumn
 
 
 def export_table(
@@ -35,9 +37,6 @@ def export_table(
     Raises GuardRefused if it is not the table that took part.
     Raises InvalidParameters if it is a table of counts.
     """
-    from party_sdk.results.exports import export_columns
-    from party_sdk.tables import Table
-
     with home.resume(stored.session, stored.slot, Policy()) as member:
         result = member.result()
         data = home.open_own_table(member, rows)
@@ -115,8 +114,6 @@ def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
 
 
 def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:
-    from clustering_protocols.shared_stages.profiles.profile import own_profile
-
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
     sizes = outcome.cluster_sizes

@@ -23,6 +23,8 @@ from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import StopReason
+from coterie_pages.models import RunReport, TermsSheet
+from coterie_pages.views.terms_sheet import identify, sheet_of
 from party_sdk.admission.table_admission import row_warnings
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.analyst import Analyst
@@ -43,10 +45,10 @@ from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.rounds import OnProgress
 from party_sdk.party.stored_mappings import MappingChange
+from party_sdk.reports.run_reports import run_manifest, run_report
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
-    from coterie_pages.models import RunReport, TermsSheet
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables.linkage import UnlinkedRow
@@ -131,8 +133,6 @@ class Home:
 
     def sheet(self, offer: Offer) -> TermsSheet:
         """Return the terms of an invitation in words."""
-        from coterie_pages.views.terms_sheet import identify, sheet_of
-
         institution = self.institution()
         return sheet_of(
             offer.text,
@@ -416,9 +416,6 @@ class Home:
 
         rows: the party's table, to draw its rows.
         """
-        from coterie_pages.models import RunReport
-        from party_sdk.reports.run_reports import run_report
-
         report = stored.report
         if report is not None:
             if rows is not None:
@@ -433,8 +430,6 @@ class Home:
 
         Raises NotReady once labels were forgotten.
         """
-        from party_sdk.reports.run_reports import run_manifest
-
         with self.resume(stored.session, stored.slot, Policy()) as member:
             return run_manifest(member)
 

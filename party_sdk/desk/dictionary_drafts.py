@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Schema
 from coterie_pages.models import Option
 from party_sdk.desk.responses import Form
-
-if TYPE_CHECKING:
-    from party_sdk.tables.variables import DictionaryDraft
+from party_sdk.tables import ReadOptions, examine
+from party_sdk.tables.drafts import find_id_column, infer
+from party_sdk.tables.variables import DictionaryDraft, Variable
 
 MOST_VARIABLES: Final = 150
 """Most variables of a form; more are written in a file."""
@@ -91,9 +91,6 @@ class TableDraft:
 
     def with_ids(self) -> Self:
         """Return the draft with the id column of a newly chosen table."""
-        from party_sdk.tables import ReadOptions, examine
-        from party_sdk.tables.drafts import find_id_column
-
         if self.path is None or self.listed.partition(" | ")[0] == str(self.path):
             return self
         if self.ids and not self.listed:
@@ -124,10 +121,6 @@ class TableDraft:
         Raises InvalidParameters if the table has more variables than fit a form.
         Raises InvalidData if it cannot be read.
         """
-        from party_sdk.tables import ReadOptions
-        from party_sdk.tables.drafts import infer
-        from party_sdk.tables.variables import DictionaryDraft, Variable
-
         if self.is_listed:
             # only numbers have digits behind the point
             rows = (

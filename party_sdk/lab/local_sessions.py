@@ -35,10 +35,10 @@ from party_sdk.home.policy import Policy
 from party_sdk.lab.local_analyst import local_analyst
 from party_sdk.lab.parties import Lattice, read_layout
 from party_sdk.party.participant import Party
+from party_sdk.tables import IdColumns, ReadOptions
 
 if TYPE_CHECKING:
     from party_sdk.results.results import Result
-    from party_sdk.tables import IdColumns
 
 _SESSION = "local-session"
 
@@ -83,8 +83,6 @@ class LocalSession:
         Raises CoterieError: what stopped the first party that stopped; the session is
             cancelled then.
         """
-        from party_sdk.tables import ReadOptions
-
         options = ReadOptions(id_column=id_column, columns=columns)
         own = self._of_slots(tables)
         with ThreadPoolExecutor(len(own)) as pool:

@@ -80,12 +80,12 @@ from party_sdk.party.notifications import (
 from party_sdk.party.party_session import Document, Identity, PartySession
 from party_sdk.party.roster import Meeting
 from party_sdk.party.rounds import OnProgress, Responder, SessionWatch
+from party_sdk.tables import IdColumns, ReadOptions
 
 # Libraries of tables are imported when rows are read, which is after joining
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.results import Result
-    from party_sdk.tables import IdColumns
     from party_sdk.tables.mapping import TableMapping
 
 _JOIN_ATTEMPTS: Final = 5
@@ -416,8 +416,6 @@ class Party:
         if isinstance(table, DataSource):
             return table
         chosen_mapping = self.stored.mappings.choose(mapping, lambda _: False)
-        from party_sdk.tables import ReadOptions  # pages of help need no tables
-
         options = ReadOptions(
             id_column=id_column, columns=columns, mapping=chosen_mapping
         )

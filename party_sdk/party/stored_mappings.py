@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clustering_protocols.common.errors import GuardRefused
+from party_sdk.tables.mapping import (
+    TableMapping,
+    describe_differences,
+    mapping_digest,
+    parse_mapping,
+    write_mapping,
+)
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
     from party_sdk.party.party_session import PartySession
-    from party_sdk.tables.mapping import TableMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +77,6 @@ class StoredMappings:
         )
         if row is None:
             return None
-        from party_sdk.tables.mapping import parse_mapping
-
         return parse_mapping(row[0], f"mapping {row[1]}")
 
     def for_new_rows(self) -> TableMapping | None:
@@ -82,8 +86,6 @@ class StoredMappings:
 
     def keep(self, mapping: TableMapping) -> int:
         """Store a mapping as the last one, and return its number."""
-        from party_sdk.tables.mapping import write_mapping
-
         with self._store.transaction() as database:
             number = self.version + 1
             database.execute(
@@ -103,8 +105,6 @@ class StoredMappings:
         stored = self.last()
         if new is None or stored is None or new == stored:
             return new or stored
-        from party_sdk.tables.mapping import describe_differences
-
         parts = tuple(describe_differences(stored, new)) or ("the order of columns",)
         change = MappingChange(digest=self.digest(new), parts=parts)
         if not agree(change):
@@ -117,6 +117,4 @@ class StoredMappings:
 
     def digest(self, mapping: TableMapping) -> str:
         """Return a keyed digest (hex), so that nobody else can guess levels."""
-        from party_sdk.tables.mapping import mapping_digest
-
         return mapping_digest(mapping, self._key())

@@ -11,6 +11,7 @@ from clustering_protocols.common.errors import GuardRefused, InvalidParameters, 
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.published import TOOK_PART
+from clustering_protocols.shared_stages.profiles.profile import own_profile
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Layout, Terms
@@ -195,8 +196,6 @@ def pair_profiles(
     It is computed here from the party's table, and stands alone if the terms publish no
     profile of all parties.
     """
-    from clustering_protocols.shared_stages.profiles.profile import own_profile
-
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
     profiles: list[Profile] = []

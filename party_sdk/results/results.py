@@ -28,11 +28,11 @@ from party_sdk.results.label_files import (
     naming_of,
     write_labels,
 )
+from party_sdk.results.new_rows import Comparison, NewRows
 from party_sdk.tables import IdColumns, Table, open_table
 from party_sdk.tables.mapping import TableMapping
 
 if TYPE_CHECKING:
-    from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.plots import Picture
 
 
@@ -139,8 +139,6 @@ class Result:
         Raises InvalidData if the table lacks a column of the session, or does not fit
             the terms.
         """
-        from party_sdk.results.new_rows import NewRows
-
         place_rows = self.check_labels_new_rows()
         data = self._open(table, id_column, mapping)
         review = None if self._compare is None else self._compare(data, self.own_sizes)

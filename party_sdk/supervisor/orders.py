@@ -30,6 +30,8 @@ from party_sdk.home.policy import Policy
 from party_sdk.home.store import store_of
 from party_sdk.party.leave import rejoin
 from party_sdk.party.party_session import PartySession
+from party_sdk.tables import Dialect, ReadOptions
+from party_sdk.tables.mapping import parse_mapping
 
 _PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
 
@@ -61,9 +63,6 @@ class OrderedTable(_StoredModel):
         Raises InvalidParameters if ``csv`` is wrong.
         Raises InvalidData if the mapping is.
         """
-        from party_sdk.tables import Dialect, ReadOptions
-        from party_sdk.tables.mapping import parse_mapping
-
         mapping = None
         if self.mapping is not None:
             mapping = parse_mapping(self.mapping.encode(), "mapping")

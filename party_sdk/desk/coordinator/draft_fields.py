@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import (
@@ -37,10 +37,10 @@ from party_sdk.desk.tables.named_file import files_in
 from party_sdk.home.clock import now
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.home.policy import describe_quota
-
-if TYPE_CHECKING:
-    from party_sdk.tables.report import KeyPreview
-    from party_sdk.tables.variables import Variable
+from party_sdk.tables import ReadOptions
+from party_sdk.tables.linkage import preview_of, propose_match_keys
+from party_sdk.tables.report import KeyPreview
+from party_sdk.tables.variables import Variable
 
 _USUAL_PARTIES: Final = 3
 _MORE_SLOTS: Final = 3
@@ -275,8 +275,6 @@ def _columns(draft: Draft) -> Iterator[ColumnGroup]:
 
 
 def _blank_rows(draft: Draft, number: int, table: TableDraft) -> Sequence[Variable]:
-    from party_sdk.tables.variables import Variable
-
     if table.path is not None or draft.get(f"dictionary.{number}"):
         return ()
     more = not table.rows or draft.get("do") == "rows"
@@ -378,9 +376,6 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
 def _preview_keys(
     draft: Draft, keys: Sequence[str]
 ) -> tuple[Sequence[str], tuple[KeyPreview, ...]]:
-    from party_sdk.tables import ReadOptions
-    from party_sdk.tables.linkage import preview_of, propose_match_keys
-
     path = draft.path(draft.get(_PEOPLE))
     previews: Sequence[KeyPreview]
     if draft.get("do") == PROPOSE:

@@ -40,6 +40,7 @@ from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.dictionary_drafts import TableDraft
 from party_sdk.desk.responses import Form
 from party_sdk.home.identities import TrustedInstitutions
+from party_sdk.tables.variables import read_schema
 
 PARAM: Final = "param."
 MATCH_KEYS: Final = f"{PARAM}alignment.match_keys"
@@ -295,8 +296,6 @@ class Draft:
         return [schemas[number] for number in groups if number in schemas]
 
     def _one_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
-        from party_sdk.tables.variables import read_schema
-
         file = self.get(f"dictionary.{number}")
         table = TableDraft.of(self.form, number, self.tables)
         if file and table.path is not None:

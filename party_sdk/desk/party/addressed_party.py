@@ -6,24 +6,22 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.requests import Request
 
 from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.terms import Terms, read_terms
+from coterie_pages.models import TermsSheet
 from party_sdk.admission.table_admission import agreed_in
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.desk.responses import Desk, desk_of
 from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor import Order, OrderedTable, PartyOrder, orders_in
-
-if TYPE_CHECKING:
-    from coterie_pages.models import TermsSheet
-    from party_sdk.admission.table_files import TableSpec
-    from party_sdk.tables.mapping import TableMapping
+from party_sdk.tables.mapping import TableMapping, parse_mapping
 
 PARTY_PATH: Final = "/parties/{session}/{slot}"
 """The address of a party below the root."""
@@ -113,8 +111,6 @@ class AddressedParty:
     @property
     def current_mapping(self) -> TableMapping | None:
         """Return the mapping of the order's table, or the stored one."""
-        from party_sdk.tables.mapping import parse_mapping
-
         table = self.table
         if table is not None and table.mapping:
             return parse_mapping(table.mapping.encode(), "mapping")

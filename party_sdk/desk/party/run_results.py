@@ -15,6 +15,8 @@ from coterie_pages.desk_models import TableScreen
 from coterie_pages.models import Banner, RunReport, Screen
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import agreed_in
+from party_sdk.admission.table_files import TableSpec
+from party_sdk.application.exports import export_table, name_clusters, preview_runs
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
 from party_sdk.desk.party.order_pages import order_page
 from party_sdk.desk.party.table_choice import (
@@ -31,9 +33,12 @@ from party_sdk.desk.responses import (
     render_page,
 )
 from party_sdk.home.policy import Policy
+from party_sdk.results.exports import write_export
+from party_sdk.results.label_files import formula_note
+from party_sdk.tables import column_names
+from party_sdk.tables.linkage import write_unlinked
 
 if TYPE_CHECKING:
-    from party_sdk.admission.table_files import TableSpec
     from party_sdk.results.new_rows import NewRows
 
 FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
@@ -46,8 +51,6 @@ def report_page(
     request: Request, party: AddressedParty, notice: Banner | None = None
 ) -> Response:
     """Show the report of a run, with its files."""
-    from party_sdk.results.label_files import formula_note  # most pages read no labels
-
     report, undrawn = _report(party)
     has_labels, is_stored = party.labels.is_file(), party.stored.exists
     is_complete = party.table is not None and report.complete
@@ -69,8 +72,6 @@ def report_page(
 
 def post_names(request: Request) -> Response:
     """Store names of clusters; an empty one removes a name."""
-    from party_sdk.application.exports import name_clusters
-
     party, form = party_in(request), form_of(request)
     names = {
         int(number): form.get(field).strip()
@@ -116,8 +117,6 @@ def get_labels(request: Request) -> Response:
 
 def get_unlinked(request: Request) -> Response:
     """Return a table of the party's rows that were linked to nobody."""
-    from party_sdk.tables.linkage import write_unlinked
-
     party = party_in(request)
     if party.table is None:
         raise NotReady(_NO_TABLE)
@@ -146,9 +145,6 @@ def _report(party: AddressedParty) -> tuple[RunReport, str]:
 
 def get_export(request: Request) -> Response:
     """Return the table with the cluster of each row, in the chosen format."""
-    from party_sdk.application.exports import export_table
-    from party_sdk.results.exports import write_export
-
     party = party_in(request)
     columns = export_table(party.home, party.stored, _table_of(party))
     ending = request.query_params.get("format", "csv")
@@ -168,8 +164,6 @@ def _table_of(party: AddressedParty) -> TableSpec:
 
 def get_runs(request: Request) -> Response:
     """Show sizes and profile of the own rows in each run; nothing is sent."""
-    from party_sdk.application.exports import preview_runs
-
     party = party_in(request)
     table = _table_of(party)
     try:
@@ -271,8 +265,6 @@ def _choice_page(
 
 def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     """Describe how a table is read, and whether its rows can get labels."""
-    from party_sdk.tables import column_names
-
     table = replace(table_form, columns=None).to_ordered_table().to_spec()
     table = table.with_mapping(party.stored.mappings.for_new_rows())
     if not table_form.checked and party.table is not None:  # the ids of the run

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,6 +25,7 @@ from clustering_protocols.terms.terms import Terms
 from coterie_pages.desk_models import FieldGroup, TableScreen
 from coterie_pages.models import Banner, FormField, Screen
 from party_sdk.admission.table_admission import agreed_in
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
 from party_sdk.desk.responses import (
     Form,
@@ -52,10 +53,8 @@ from party_sdk.home.policy import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.notifications import check_address
 from party_sdk.supervisor import Order, OrderedTable, place_order
-
-if TYPE_CHECKING:
-    from party_sdk.admission.table_files import TableSpec
-    from party_sdk.tables import CheckReport
+from party_sdk.tables import CheckReport, column_names
+from party_sdk.tables.mapping import write_mapping
 
 IDS_PER_ROW: Final = "ids_per_row"
 _TICKS: Final = tuple(name for name in CHOICES if name != SUMS_LIMIT)
@@ -128,8 +127,6 @@ class TableForm:
 
     def to_ordered_table(self) -> OrderedTable:
         """Return the table of an order."""
-        from party_sdk.tables.mapping import write_mapping
-
         if not self.path:
             raise InvalidData("Name a table.")
         if self.columns is not None and not self.columns:
@@ -349,8 +346,6 @@ def describe_table(
     look: examines it before; by default without terms.
     linking: the columns of the match keys.
     """
-    from party_sdk.tables import column_names
-
     names = column_names(Path(table.path), table.options)
     report = check() if table_form.checked else (look or table.examine)()
     if not report.columns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from pydantic import ValidationError
@@ -19,11 +19,22 @@ from coterie_pages.models import Banner, Option
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import Form, bad
 from party_sdk.desk.tables.named_file import csv_of, path_of, split_words
-
-if TYPE_CHECKING:
-    from party_sdk.tables import CheckReport, Table
-    from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal
-    from party_sdk.tables.mapping import ColumnMapping, TableMapping
+from party_sdk.tables import (
+    CheckReport,
+    Dialect,
+    ReadOptions,
+    Table,
+    as_date,
+    examine,
+    first_rows,
+)
+from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal, propose
+from party_sdk.tables.mapping import (
+    ColumnMapping,
+    TableMapping,
+    parse_json,
+    read_mapping,
+)
 
 NO_ID_COLUMN: Final = "-"
 """The choice of no id column."""
@@ -59,10 +70,6 @@ def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | 
 
     Raises InvalidData if the table cannot be read at all.
     """
-    from party_sdk.tables import Dialect, ReadOptions, first_rows
-    from party_sdk.tables.drafts import propose
-    from party_sdk.tables.mapping import TableMapping
-
     if len(context.schema.used.names) > MAX_FIELDS:
         raise InvalidData(
             f"The dictionary has more than {MAX_FIELDS} variables: write the mapping in "
@@ -124,8 +131,6 @@ def mapping_of(text: str) -> TableMapping | None:
 
     Raises InvalidData if the field holds something else.
     """
-    from party_sdk.tables.mapping import parse_json
-
     return parse_json(text, "mapping") if text.strip() else None
 
 
@@ -136,8 +141,6 @@ def field_of(mapping: TableMapping) -> str:
 
 def _base_of(form: Form, page: MappingContext) -> TableMapping | None:
     """Return the mapping with which a form begins: its own, a file's, or the current."""
-    from party_sdk.tables.mapping import read_mapping
-
     if text := form.get("mapping"):
         return mapping_of(text)
     if file := path_of(form, page.folder, "file"):
@@ -147,8 +150,6 @@ def _base_of(form: Form, page: MappingContext) -> TableMapping | None:
 
 def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
     """Return the first rows as the dictionary describes them; none with problems."""
-    from party_sdk.tables import examine
-
     options = replace(table.options, schema=schema.used)
     try:
         _, read = examine(table.path, options)
@@ -170,8 +171,6 @@ def preview_of(table: Table) -> RowsPreview:
 
 
 def _format_value(value: float, field: Field | None) -> str:
-    from party_sdk.tables import as_date
-
     if np.isnan(value):
         return ""
     if field is not None and field.is_category:
@@ -196,8 +195,6 @@ def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSourc
 def _line(
     column: ColumnProposal, column_mapping: ColumnMapping | None, source: str
 ) -> VariableSource:
-    from party_sdk.tables.mapping import ColumnMapping
-
     plain = column_mapping or ColumnMapping()
     is_drafted = source == (column.source or "")
     cells = column.cells if is_drafted else ()
@@ -265,8 +262,6 @@ def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
 
     Raises InvalidData if it contradicts itself; the sentence names no cell.
     """
-    from party_sdk.tables.mapping import TableMapping
-
     columns: dict[str, Any] = {}
     for number, name in enumerate(form.get_all("field")):
         source = form.get(f"source.{number}")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from party_sdk.desk.responses import Form
+from party_sdk.tables import sheet_names
 
 _BY_FIELDS: Final = ("sheet", "skip")
 _ENDINGS: Final = frozenset(
@@ -82,8 +83,6 @@ def word_of(csv: str, name: str) -> str:
 
 def written_as(path: str, csv: str) -> dict[str, Any]:
     """Return the sheets of a file, with the chosen sheet and header row."""
-    from party_sdk.tables import sheet_names
-
     return {
         "sheets": sheet_names(Path(path)),
         "sheet": word_of(csv, "sheet"),

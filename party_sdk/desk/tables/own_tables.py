@@ -38,10 +38,13 @@ from party_sdk.desk.tables.named_file import (
     split_words,
     written_as,
 )
+from party_sdk.results.label_files import write_labels
+from party_sdk.tables import CheckReport, Dialect, ReadOptions, column_names, first_rows
+from party_sdk.tables.mapping import TableMapping, write_mapping
+from party_sdk.tables.variables import read_draft
 
 if TYPE_CHECKING:
     from party_sdk.lab.trial import Trial
-    from party_sdk.tables import CheckReport
 
 TABLES: Final = "/tables"
 MAPPING: Final = f"{TABLES}/mapping"
@@ -50,8 +53,6 @@ TRIAL: Final = f"{TABLES}/trial"
 
 def post_mapping(request: Request) -> Response:
     """Draft a mapping for a dictionary, or try the one of the form."""
-    from party_sdk.tables.variables import read_draft
-
     form, folder = form_of(request), desk_of(request).tables
     try:
         path = path_of(form, folder, "dictionary")
@@ -70,8 +71,6 @@ def post_mapping(request: Request) -> Response:
 
 def post_file(request: Request) -> Response:
     """Return the mapping as a file, since the home stores it only for a party."""
-    from party_sdk.tables.mapping import TableMapping, write_mapping
-
     form = form_of(request)
     mapping = mapping_of(form.get("mapping")) or TableMapping()
     name = f"{Path(form.get('path')).stem or 'table'}.mapping.toml"
@@ -99,8 +98,6 @@ def post_trial(request: Request) -> Response:
 
 def post_trial_labels(request: Request) -> Response:
     """Return the labels of a trial, which is deterministic."""
-    from party_sdk.results.label_files import write_labels
-
     form = form_of(request)
     try:
         table_path, trial = _try(request, form)
@@ -116,7 +113,6 @@ def post_trial_labels(request: Request) -> Response:
 
 def _try(request: Request, form: Form) -> tuple[str, Trial]:
     from party_sdk.lab.trial import try_table
-    from party_sdk.tables import Dialect, ReadOptions
 
     path = path_of(form, desk_of(request).tables)
     dialect = Dialect.parse(split_words(csv_of(form)))
@@ -162,8 +158,6 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
 
     Ranges and rows are shown once the id column is named.
     """
-    from party_sdk.tables import Dialect, ReadOptions, column_names, first_rows
-
     content = written_as(path, csv)
     if len(content["sheets"]) > 1 and not content["sheet"]:
         return content
