@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols.common.errors import GuardRefused, InvalidData
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.terms.terms import Terms
 from party_sdk.admission.table_admission import (
     SlotFields,
     agreed_in,
@@ -21,8 +23,6 @@ from party_sdk.tables.mapping import TableMapping
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
-    from clustering_protocols.numerics.data_source import DataSource
-    from clustering_protocols.terms.terms import Terms
     from party_sdk.tables import CheckReport, ReadOptions
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
+from clustering_protocols.contract import Outcome
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.session_terms import check_terms, runs_of
 from clustering_protocols.shared_stages.profiles.profile import own_profile
@@ -17,15 +18,11 @@ from coterie_pages.models import OwnRun
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
 from party_sdk.home.policy import Policy
+from party_sdk.party.participant import Party
 from party_sdk.party.party_session import PartySession
 from party_sdk.reports.run_reports import check_own_table
 from party_sdk.results.exports import ExportColumn, export_columns
 from party_sdk.tables import Table
-
-if TYPE_CHECKING:
-    from clustering_protocols.contract import Outcome
-    from clustering_protocols.numerics.data_source import DataSource
-    from party_sdk.party.participant import Party
 
 
 def export_table(

@@ -15,6 +15,7 @@ from clustering_protocols.common.errors import (
     NotReady,
     RiskNotAccepted,
 )
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.terms import session_risks
@@ -46,13 +47,12 @@ from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.rounds import OnProgress
 from party_sdk.party.stored_mappings import MappingChange
 from party_sdk.reports.run_reports import run_manifest, run_report
+from party_sdk.tables.mapping import TableMapping
 
 if TYPE_CHECKING:
-    from clustering_protocols.numerics.data_source import DataSource
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables.linkage import UnlinkedRow
-    from party_sdk.tables.mapping import TableMapping
 
 
 class Offer(NamedTuple):

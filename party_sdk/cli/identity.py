@@ -6,6 +6,7 @@ from typing import Annotated
 
 import click
 
+from clustering_protocols.common.errors import NotReady
 from party_sdk.cli.options import FILE, HomeOptions
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
@@ -48,7 +49,6 @@ def card(*, home: HomeOptions) -> Output:
     in person, or with the fingerprint, which stands on standard error, read to them by
     telephone.
     """
-    from clustering_protocols.common.errors import NotReady
     from clustering_protocols.secrecy.identities import fingerprint
     from party_sdk.home.identities import OwnIdentity
 

@@ -81,12 +81,12 @@ from party_sdk.party.party_session import Document, Identity, PartySession
 from party_sdk.party.roster import Meeting
 from party_sdk.party.rounds import OnProgress, Responder, SessionWatch
 from party_sdk.tables import IdColumns, ReadOptions
+from party_sdk.tables.mapping import TableMapping
 
 # Libraries of tables are imported when rows are read, which is after joining
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.results import Result
-    from party_sdk.tables.mapping import TableMapping
 
 _JOIN_ATTEMPTS: Final = 5
 _OBJECT_MARK: Final = "an object"

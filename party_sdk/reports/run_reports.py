@@ -11,6 +11,8 @@ from clustering_protocols.common.errors import GuardRefused, InvalidParameters, 
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.published import TOOK_PART
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.shared_stages.profiles.profile import own_profile
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.canonical import digest
@@ -26,16 +28,13 @@ from coterie_pages.models import (
 from coterie_pages.views.session_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import identify, sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
-from party_sdk.party.participant import data_digest
+from party_sdk.party.ledger import Ledger
+from party_sdk.party.participant import Party, data_digest
 from party_sdk.party.roster import Roster
 from party_sdk.results.cautions import oddities, result_cautions
 from party_sdk.results.manifests import describe_session
 
 if TYPE_CHECKING:
-    from clustering_protocols.numerics.data_source import DataSource
-    from clustering_protocols.numerics.profiles import Profile
-    from party_sdk.party.ledger import Ledger
-    from party_sdk.party.participant import Party
     from party_sdk.results.results import Result
 
 _MOST_POINTS = 3_000

@@ -6,13 +6,16 @@ import json
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from clustering_protocols import catalogue, session_terms
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import TERMS_VERSION
+from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import AuditRow, SessionReport, Versions
 from coterie_pages.views.session_views import (
@@ -23,15 +26,10 @@ from coterie_pages.views.session_views import (
     seats_shown,
 )
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
+from party_sdk.coordinator.coordinator import Coordinator
+from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.reports.run_reports import find_agreement, seats_of
-
-if TYPE_CHECKING:
-    from clustering_protocols.records.record import Record
-    from clustering_protocols.terms.signed_logs import SignedLog
-    from clustering_protocols.wire.answers import SessionStatus
-    from party_sdk.coordinator.coordinator import Coordinator
-    from party_sdk.coordinator.session import CoordinatedSession
 
 
 def audited_report(

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from clustering_protocols import result_warnings, session_terms
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.terms.terms import Terms
 
 if TYPE_CHECKING:
-    from clustering_protocols.records.arrays import IntArray
     from party_sdk.results.results import Result
 
 _BY_CHANCE: Final = 1e-6

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.cli.lab.simulate import Truth
 from party_sdk.cli.options import (
     SEED,
@@ -105,7 +106,6 @@ def compare(
     Beneath stands what k-means gives without a session: on pooled rows, to each party
     alone, and by averaging what parties find.
     """
-    from clustering_protocols.common.errors import InvalidParameters
     from party_sdk.cli.lab import baselines
     from party_sdk.cli.lab.case_table import lines, notes
     from party_sdk.cli.lab.cases import describe, plan, read

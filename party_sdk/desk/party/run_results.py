@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,11 +35,9 @@ from party_sdk.desk.responses import (
 from party_sdk.home.policy import Policy
 from party_sdk.results.exports import write_export
 from party_sdk.results.label_files import formula_note
+from party_sdk.results.new_rows import NewRows
 from party_sdk.tables import column_names
 from party_sdk.tables.linkage import write_unlinked
-
-if TYPE_CHECKING:
-    from party_sdk.results.new_rows import NewRows
 
 FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
 _FORGOTTEN = "Labels were forgotten: rows can no longer be drawn."

@@ -51,6 +51,7 @@ from party_sdk.desk.tables.named_file import (
 )
 from party_sdk.home.policy import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
+from party_sdk.lab.rehearsal import rehearse
 from party_sdk.party.notifications import check_address
 from party_sdk.supervisor import Order, OrderedTable, place_order
 from party_sdk.tables import CheckReport, column_names
@@ -419,8 +420,6 @@ def _mapping_place(party: AddressedParty) -> MappingContext:
 
 def post_rehearsal(request: Request) -> Response:
     """Play the session with the table and made-up others; nothing is sent."""
-    from party_sdk.lab.rehearsal import rehearse
-
     party = party_in(request)
     table_form = TableForm.of(form_of(request), party.desk.tables)
     try:
