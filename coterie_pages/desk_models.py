@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import AwareDatetime, Field
 
 from clustering_protocols.common.values import Value
-from coterie_pages.models import FormField, Option, Screen
+from clustering_protocols.terms.terms import Slot
+from coterie_pages.models import FormField, Screen
 
 
 class PartyRow(Value):
@@ -105,7 +106,7 @@ class VariableSource(Value):
     conversions: tuple[str, ...] = ()
     cells: tuple[CellLine, ...] = ()
     more_cells: int = 0
-    options: tuple[Option, ...] = ()
+    options: dict[str, str] = Field(default={})
     asks: bool = False
 
     @property
@@ -150,6 +151,12 @@ class SlotLine(Value):
     row: str = "1"
     column: str = "1"
     expected: str = ""
+
+    @classmethod
+    def of(cls, slot: Slot) -> Self:
+        """Return a slot of a layout."""
+        row, column = str(slot.row + 1), str(slot.column + 1)
+        return cls(name=slot.name, title=slot.title, row=row, column=column)
 
 
 class ColumnGroup(Value):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from clustering_protocols.contract.parameters import ASKED, KEYWORD, USUAL
-from coterie_pages.models import FormField, Option
+from coterie_pages.models import FormField
 
 _LIMITS: Final = {
     "minimum": "from {}",
@@ -16,7 +16,6 @@ _LIMITS: Final = {
     "exclusiveMaximum": "below {}",
 }
 _TYPES: Final = {"integer": "A whole number", "number": "A number"}
-_SWITCH: Final = (Option(value="true", text="yes"), Option(value="false", text="no"))
 
 Schema = Mapping[str, Any]
 
@@ -134,9 +133,8 @@ def _field(
     )
 
 
-def _options(schema: Schema) -> tuple[Option, ...]:
+def _options(schema: Schema) -> dict[str, str]:
     if schema.get("type") == "boolean":
-        return _SWITCH
+        return {"true": "yes", "false": "no"}
     kinds = [schema, *schema.get("anyOf", ())]
-    values = [value for kind in kinds for value in kind.get("enum", ())]
-    return tuple(Option(value=str(value), text=str(value)) for value in values)
+    return {str(value): str(value) for kind in kinds for value in kind.get("enum", ())}

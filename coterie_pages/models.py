@@ -541,18 +541,12 @@ class Frame(Value):
     waits: bool = False
 
 
-class Option(Value):
-    """A value of a choice, and its text."""
-
-    value: str
-    text: str
-
-
 class FormField(Value):
     """A field of a form.
 
     name: of the sent value; a dot reaches into a part.
     group: the topic by which forms fold fields.
+    options: the text of each value of a choice.
     kind: ``choice``: one of the options, or empty for the default; ``tick``: yes or no.
     limits: type and limits in words.
     usual: the default as text; empty without one.
@@ -565,7 +559,7 @@ class FormField(Value):
     hint: str = ""
     group: str = ""
     kind: Literal["text", "number", "choice", "long", "tick"] = "text"
-    options: tuple[Option, ...] = ()
+    options: dict[str, str] = Field(default={})
     limits: str = ""
     usual: str = ""
     required: bool = False

@@ -8,7 +8,6 @@ from typing import Final, Self
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Schema
-from coterie_pages.models import Option
 from party_sdk.desk.responses import Form
 from party_sdk.tables import ReadOptions, examine
 from party_sdk.tables.drafts import find_id_column, infer
@@ -17,18 +16,14 @@ from party_sdk.tables.variables import DictionaryDraft, Variable
 MOST_VARIABLES: Final = 150
 """Most variables of a form; more are written in a file."""
 
-ROLES: Final = (
-    Option(value="cluster", text="cluster"),
-    Option(value="describe", text="describe"),
-    Option(value="leave-out", text="leave out"),
-)
-TYPES: Final = (
-    Option(value="number", text="number"),
-    Option(value="integer", text="whole number"),
-    Option(value="boolean", text="yes or no"),
-    Option(value="string", text="words"),
-    Option(value="date", text="date"),
-)
+ROLES: Final = {"cluster": "cluster", "describe": "describe", "leave-out": "leave out"}
+TYPES: Final = {
+    "number": "number",
+    "integer": "whole number",
+    "boolean": "yes or no",
+    "string": "words",
+    "date": "date",
+}
 _CELLS: Final = (
     "name",
     "role",

@@ -124,12 +124,6 @@ class Policy:
                 f"The analyst at {host_of(url)} is not on the list 'analysts'. Add its "
                 "address there, if your institution trusts it."
             )
-        self._check_coordinator(coordinator, keys_by_name)
-
-    def _check_coordinator(
-        self, coordinator: str, keys_by_name: Mapping[str, str]
-    ) -> None:
-        """Refuse a coordinator who may not invite; :class:`GuardRefused`."""
         if self.coordinators is None:
             return
         keys = {keys_by_name.get(entry, entry) for entry in self.coordinators}
@@ -167,9 +161,9 @@ class Policy:
         n_keys, own = len(params.linked_by), agreed.member(slot).n_rows
         for name in terms.layout.row_group(terms.layout.slot(slot).row):
             n_values = agreed.member(name).n_rows * max(n_keys, 1)
-            excess = describe_excess(
-                name, n_values, own, self.ids_per_row, are_keys=n_keys > 0
-            )
+            kind = "values of match keys" if n_keys else "ids"
+            statement = f"{name!r} may bring {n_values} {kind} for your {own} rows"
+            excess = _explain(statement, n_values / own, self.ids_per_row)
             if name != slot and excess:
                 raise GuardRefused(excess)
 
@@ -230,18 +224,6 @@ def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
         "of yours"
     )
     return _explain(statement, n_keys, admitted)
-
-
-def describe_excess(
-    party: str, n_values: int, own: int, admitted: float, *, are_keys: bool
-) -> str:
-    """Return why a party brings too many values; empty if it does not.
-
-    n_values: values that the party brings. own: rows of the policy's owner.
-    """
-    kind = "values of match keys" if are_keys else "ids"
-    statement = f"{party!r} may bring {n_values} {kind} for your {own} rows"
-    return _explain(statement, n_values / own, admitted)
 
 
 def _explain(statement: str, per_row: float, admitted: float) -> str:

@@ -106,7 +106,11 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
             f"A sheet of Excel holds {_MOST_ROWS:,} rows, and there are "
             f"{table.num_rows:,}: write them as .csv or .parquet."
         )
-    book = workbook(target)
+    require_excel()
+    from xlsxwriter import Workbook
+
+    plain = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
+    book = Workbook(target, plain)
     sheet = book.add_worksheet("labels")
     sheet.write_row(0, 0, table.column_names)
     for index, column in enumerate(table.columns):
@@ -117,15 +121,6 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
 def require_excel() -> None:
     """Raise :class:`InvalidParameters` where Excel's files cannot be written."""
     require_extra("excel", "Files of Excel are written by XlsxWriter", "xlsxwriter")
-
-
-def workbook(target: Path | BytesIO) -> Any:
-    """Return a new file of Excel; see :func:`require_excel`."""
-    require_excel()
-    from xlsxwriter import Workbook
-
-    plain = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
-    return Workbook(target, plain)
 
 
 def check_size(n_rows: int, labelled: int) -> None:

@@ -36,11 +36,7 @@ from party_sdk.tables.mapping import parse_mapping
 _PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
 
 
-class _StoredModel(BaseModel, frozen=True):
-    """A value that the home stores as JSON."""
-
-
-class OrderedTable(_StoredModel):
+class OrderedTable(BaseModel, frozen=True):
     """A table and how to read it, as the options of ``party run``.
 
     path: of a file, absolute.
@@ -75,7 +71,7 @@ class OrderedTable(_StoredModel):
         return TableSpec(path=self.path, options=options)
 
 
-class Order(_StoredModel):
+class Order(BaseModel, frozen=True):
     """The order to run a party in the background.
 
     invitation: a secret; ``repr`` does not show it.
@@ -131,7 +127,7 @@ class End(IntEnum):
     STOPPED = 130
 
 
-class Trouble(_StoredModel):
+class Trouble(BaseModel, frozen=True):
     """A failure, with its remedy."""
 
     headline: str
@@ -146,7 +142,7 @@ class Trouble(_StoredModel):
         )
 
 
-class OrderStatus(_StoredModel):
+class OrderStatus(BaseModel, frozen=True):
     """The status of an order, which holds nothing secret.
 
     stage, stage_number, n_stages: the session's current stage; stages count from 1.
@@ -207,7 +203,7 @@ class QuestionKind(StrEnum):
     CHOICE = "choice"  # a contribution that the protocol asks about
 
 
-class PendingQuestion(_StoredModel):
+class PendingQuestion(BaseModel, frozen=True):
     """A question to a person, answered once by yes or no.
 
     id: a digest of the question, so that it is the same after a restart.
@@ -226,7 +222,7 @@ class PendingQuestion(_StoredModel):
     asked_at: AwareDatetime
 
 
-class Decision(_StoredModel):
+class Decision(BaseModel, frozen=True):
     """A person's answer to a question."""
 
     question: str

@@ -323,8 +323,7 @@ def _result_lines(
 ) -> Iterator[str]:
     from coterie_pages.result_texts import rows_without_cluster
     from coterie_pages.views.session_views import outcomes_in
-    from party_sdk.reports.run_reports import linked_rows, runs_of
-    from party_sdk.results.cautions import oddities, result_cautions
+    from party_sdk.reports.run_reports import linked_rows, result_details
 
     terms = member.terms
     if linked := linked_rows(terms, member.invitation.slot, result):
@@ -332,22 +331,20 @@ def _result_lines(
     yield from unlinked
     if outputs.labels is not None and not result.is_description:
         yield from label_lines(outputs.labels, len(result.labels))
-    if result.cluster_sizes is not None:
-        own_sizes, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
+    details = result_details(terms, result)
+    if sizes := details["sizes"]:
         all_counts, own_counts = (
-            ", ".join(map(str, counts)) for counts in (sizes, own_sizes)
+            ", ".join(map(str, counts)) for counts in (sizes, details["own_sizes"])
         )
         yield f"rows of all parties per cluster: {all_counts}; yours: {own_counts}"
-        if n_unassigned := len(result.labels) - sum(own_sizes):
+        if n_unassigned := details["without"]:
             yield f"label -1: {rows_without_cluster(n_unassigned)}"
-        for sentence in oddities(own_sizes, sizes):
-            _warn(sentence)
-    for sentence in result_cautions(terms, result):
+    for sentence in details["odd"]:
         _warn(sentence)
     yield from report_lines(
         {k: v for k, v in result.report.items() if k != "n_coinciding"}
     )
-    yield from table_lines(list(runs_of(terms, result)))
+    yield from table_lines(details["runs"])
     yield from profile_lines(result.profiles)
     yield from outcome_lines(outcomes_in(terms, result.profiles))
     for cluster, items in enumerate(result.top_items(result.columns)):

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
 from coterie_pages.desk_models import FieldGroup
-from coterie_pages.models import Banner, FormField, Option, Screen
+from coterie_pages.models import Banner, FormField, Screen
 from party_sdk.advice import (
     COLUMNS,
     QUESTIONS,
@@ -112,10 +112,7 @@ def _questions(form: Form, wrong: Mapping[str, str] | None = None) -> dict[str, 
             name=name,
             label=question.text,
             kind="choice" if question.answers else "number",
-            options=tuple(
-                Option(value=value, text=text)
-                for value, text in question.answers.items()
-            ),
+            options=dict(question.answers),
             required=name != _ROWS,
             usual=question.default or "",
             value=form.get(name) or question.default or "",

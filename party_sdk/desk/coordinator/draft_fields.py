@@ -19,7 +19,7 @@ from clustering_protocols.terms.terms import Layout
 from coterie_pages.desk_models import ColumnGroup, FieldGroup, SlotLine
 from coterie_pages.form_fields import fields_of
 from coterie_pages.formatting import figure
-from coterie_pages.models import FormField, KeysChoice, Option, Screen, field_id
+from coterie_pages.models import FormField, KeysChoice, Screen, field_id
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import (
@@ -67,7 +67,7 @@ def page_of(draft: Draft, trusted: TrustedInstitutions, number: int) -> Screen:
         "desk/new.html.j2",
         number=number,
         title=SCREENS[number - 1],
-        known=tuple(Option(value=name, text=name) for name in sorted(trusted.read())),
+        known=sorted(trusted.read()),
         roles=ROLES,
         types=TYPES,
         hidden=tuple(draft.hidden_fields(number)),
@@ -164,7 +164,7 @@ def _split(slots: Sequence[SlotLine]) -> FormField:
         name="split",
         label="How the data are split",
         kind="choice",
-        options=tuple(Option(value=value, text=text) for value, text in SPLITS.items()),
+        options=SPLITS,
         required=True,
         value=splits.get(positions, "both"),
         reloads="split",
@@ -177,11 +177,11 @@ def _method(draft: Draft, summary: str) -> FormField:
         label="Method",
         hint=summary,
         kind="choice",
-        options=tuple(
-            Option(value=name, text=f"{name}: {entry.title}")
+        options={
+            name: f"{name}: {entry.title}"
             for name, entry in catalogue.catalogue().items()
             if not entry.for_tests
-        ),
+        },
         required=True,
         value=draft.protocol,
         reloads="method",
@@ -203,10 +203,10 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
                     week=week
                 ),
                 kind="choice" if caption.choices else "text",
-                options=tuple(
-                    Option(value=value, text=text.format(figure(value)))
+                options={
+                    value: text.format(figure(value))
                     for value, text in caption.choices.items()
-                ),
+                },
                 limits=limits,
                 usual=caption.usual,
                 required=name == "title",
@@ -225,15 +225,7 @@ def _initial_slots(draft: Draft) -> list[SlotLine]:
             layout = layout_of(partitioning, parties)
         except InvalidParameters:
             pass  # a changed address
-    return [
-        SlotLine(
-            name=slot.name,
-            title=slot.title,
-            row=str(slot.row + 1),
-            column=str(slot.column + 1),
-        )
-        for slot in layout.slots
-    ]
+    return [SlotLine.of(slot) for slot in layout.slots]
 
 
 def _columns(draft: Draft) -> Iterator[ColumnGroup]:
@@ -283,7 +275,7 @@ def _blank_rows(draft: Draft, number: int, table: TableDraft) -> Sequence[Variab
 
 def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[FormField]:
     table_name = draft.get(f"table.{number}")
-    names = dict.fromkeys(path.name for path in files_in(draft.tables))
+    names = [path.name for path in files_in(draft.tables)]
     wrong = draft.wrong.get(f"table.{number}", "")
     yield FormField(
         name=f"table.{number}",
@@ -291,10 +283,7 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
         hint=f"A file in {draft.tables}. Names and types of its columns are read; no "
         "value of a row.",
         kind="choice",
-        options=tuple(
-            Option(value=name, text=name)
-            for name in dict.fromkeys([*names, *[table_name] * bool(table_name)])
-        ),
+        options={name: name for name in (*names, table_name) if name},
         usual="no table: type the variables",
         value=table_name,
         wrong=wrong,

@@ -212,12 +212,7 @@ def inviting_page(
     opened = session_in(request, coordinator)
     terms, status = opened.terms, opened.status()
     free = tuple(
-        SlotLine(
-            name=slot.name,
-            title=terms.layout.slot(slot.name).title,
-            row=str(slot.row + 1),
-            column=str(slot.column + 1),
-        )
+        SlotLine.of(terms.layout.slot(slot.name))
         for slot in status.slots
         if slot.state is not SlotState.JOINED
     )

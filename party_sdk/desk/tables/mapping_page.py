@@ -15,7 +15,7 @@ from clustering_protocols.common.values import in_words
 from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.desk_models import CellLine, RowsPreview, VariableSource
-from coterie_pages.models import Banner, Option
+from coterie_pages.models import Banner
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import Form, bad
 from party_sdk.desk.tables.named_file import csv_of, path_of, split_words
@@ -110,7 +110,11 @@ def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | 
         "after": _prepared_rows(spec, context.schema),
         "rows": report.counted_rows,
         "lines": " ".join(map(str, mapping.leave_out.lines)),
-        "omitted": write_omitted(mapping),
+        "omitted": "\n".join(
+            f"{name} = {cell}"
+            for name, cells in mapping.leave_out.values.items()
+            for cell in cells
+        ),
         "columns": tuple(names),
         "fits": not report.problems
         and trouble is None
@@ -186,48 +190,42 @@ def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSourc
     """Yield the variables of a mapping, each with its column in the table, if any."""
     for column in drafted.columns:
         source = mapping.source_of(column.name)
-        column_mapping = mapping.columns.get(column.name)
-        yield _line(
-            column, column_mapping, source if source in column.candidates else ""
+        source = source if source in column.candidates else ""
+        plain = mapping.columns.get(column.name, ColumnMapping())
+        is_drafted = source == (column.source or "")
+        cells = column.cells if is_drafted else ()
+        lines = tuple(
+            CellLine(
+                text=cell.text, n_rows=cell.count, chosen=_find_option(cell, plain)
+            )
+            for cell in cells[:_MAX_CELLS]
+        )
+        has_two = is_drafted and bool(column.two_readings) and not plain.says_signs
+        limits = any(cell.is_limit for cell in cells)
+        candidates = column.candidates[:_MAX_CANDIDATES]
+        if source and source not in candidates:
+            candidates = (source, *candidates)
+        yield VariableSource(
+            found=column,
+            said=plain,
+            source=source,
+            is_drafted=is_drafted,
+            candidates=candidates,
+            conversions=tuple(_conversions_for(column)),
+            cells=lines,
+            more_cells=max(0, len(cells) - _MAX_CELLS),
+            options=_options_of(column),
+            asks=not source
+            or (limits and plain.limits is None)
+            or has_two
+            or not all(cell.chosen for cell in lines),
         )
 
 
-def _line(
-    column: ColumnProposal, column_mapping: ColumnMapping | None, source: str
-) -> VariableSource:
-    plain = column_mapping or ColumnMapping()
-    is_drafted = source == (column.source or "")
-    cells = column.cells if is_drafted else ()
-    lines = tuple(
-        CellLine(text=cell.text, n_rows=cell.count, chosen=_find_option(cell, plain))
-        for cell in cells[:_MAX_CELLS]
-    )
-    has_two = is_drafted and bool(column.two_readings) and not plain.says_signs
-    limits = any(cell.is_limit for cell in cells)
-    candidates = column.candidates[:_MAX_CANDIDATES]
-    if source and source not in candidates:
-        candidates = (source, *candidates)
-    return VariableSource(
-        found=column,
-        said=plain,
-        source=source,
-        is_drafted=is_drafted,
-        candidates=candidates,
-        conversions=tuple(_conversions_for(column)),
-        cells=lines,
-        more_cells=max(0, len(cells) - _MAX_CELLS),
-        options=tuple(_options_of(column)),
-        asks=not source
-        or (limits and plain.limits is None)
-        or has_two
-        or not all(cell.chosen for cell in lines),
-    )
-
-
-def _conversions_for(column: ColumnProposal) -> Iterator[str]:
-    """Yield the conversions into a variable's unit, those for its name first."""
+def _conversions_for(column: ColumnProposal) -> list[str]:
+    """Return the conversions into a variable's unit, those for its name first."""
     if column.type not in _NUMBERS:
-        return
+        return []
     text = f"{column.name} {column.title}"
     unit = column.unit.casefold().replace(" ", "")
     conversions = [
@@ -235,10 +233,8 @@ def _conversions_for(column: ColumnProposal) -> Iterator[str]:
         for conversion in CONVERSIONS
         if conversion.quantity and conversion.second.casefold() == unit
     ]
-    for conversion in sorted(
-        conversions, key=lambda conversion: not conversion.matches(text)
-    ):
-        yield conversion.name
+    conversions.sort(key=lambda conversion: not conversion.matches(text))
+    return [conversion.name for conversion in conversions]
 
 
 def _find_option(cell: LevelProposal, mapping: ColumnMapping) -> str:
@@ -249,12 +245,10 @@ def _find_option(cell: LevelProposal, mapping: ColumnMapping) -> str:
     return "" if cell.perhaps else _AS_WRITTEN
 
 
-def _options_of(column: ColumnProposal) -> Iterator[Option]:
-    yield Option(value=_AS_WRITTEN, text="as it is")
-    yield Option(value=_NONE, text="no value")
+def _options_of(column: ColumnProposal) -> dict[str, str]:
     levels = column.levels or (("yes", "no") if column.type == "boolean" else ())
-    for level in levels:
-        yield Option(value=f"{_LEVEL}{level}", text=level)
+    usual = {_AS_WRITTEN: "as it is", _NONE: "no value"}
+    return usual | {f"{_LEVEL}{level}": level for level in levels}
 
 
 def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
@@ -346,12 +340,3 @@ def _read_omitted(text: str) -> dict[str, list[str]]:
             raise InvalidData("Rows to leave out by a cell: Column = cell, one a line.")
         cells.setdefault(name.strip(), []).append(value.strip())
     return cells
-
-
-def write_omitted(mapping: TableMapping) -> str:
-    """Return the cells that exclude rows, as text for a form."""
-    return "\n".join(
-        f"{name} = {cell}"
-        for name, cells in mapping.leave_out.values.items()
-        for cell in cells
-    )
