@@ -58,9 +58,9 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
             widths = session.column_widths
             maps = fit_maps(session.params, row_groups, widths, session.engine)
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
-        magnitudes.check_blocks("The common space", X_hat, session.engine)
         if session.params.algorithm == "kmeans":  # its passes are many
             X_hat = row_blocks.load_if_small(X_hat)
+        magnitudes.check_blocks("The common space", X_hat, session.engine)
         representatives, n = None, X_hat.shape[0]
         if session.params.samples_rows(n):
             rng = session.generator("dc", "representatives")

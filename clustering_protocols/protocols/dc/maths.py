@@ -251,11 +251,6 @@ def reduced_width(rank: int, n_rows: int) -> int:
     return max(1, min(rank, n_rows) - 1)
 
 
-def spread_or_one(spread: FloatArray) -> FloatArray:
-    """Return spreads with 1 in place of 0: a constant feature is only shifted."""
-    return np.where(spread > 0, spread, 1.0)
-
-
 @in_c("image")
 def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) -> None:
     """Add X G to some columns of images.

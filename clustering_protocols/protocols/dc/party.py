@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from clustering_protocols.algorithms.kmeans import nearest
 from clustering_protocols.algorithms.row_kernels import squared_distances
@@ -310,22 +311,25 @@ class Projector(
         if context.memory.get(messages.Reduction) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
-        f_ij = fit(context, params, data)
-        X_anc = _anchors(context, params)
-        rows, images = maths.map_rows(f_ij.function, data), f_ij.function(X_anc)
-        rebuilt = score(matrix(data), rebuild(X_anc, images, rows))
+        # one thread per factor: two wait for each other longer than they compute, and
+        # how BLAS shares a factor out shows in last bits
+        with threadpool_limits(1, "blas"):
+            f_ij = fit(context, params, data)
+            X_anc = _anchors(context, params)
+            rows, images = maths.map_rows(f_ij.function, data), f_ij.function(X_anc)
+            rebuilt = score(matrix(data), rebuild(X_anc, images, rows))
+            notes, question = compare(context, data, X_anc, f_ij, rebuilt)
+            dominant = dominance.check(
+                context,
+                data.columns,
+                lambda: (batch / f_ij.scale for batch in data.batches()),
+            )
         limit = context.choices.get("rebuild_limit")
         if limit is not None and rebuilt.worst > float(limit):
             raise GuardRefused(
                 f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
                 f"{float(limit):.1%}."
             )
-        notes, question = compare(context, data, X_anc, f_ij, rebuilt)
-        dominant = dominance.check(
-            context,
-            data.columns,
-            lambda: (batch / f_ij.scale for batch in data.batches()),
-        )
         order = context.recall(RowOrder).order
         return Reply(
             contribution=messages.Projections(rows=rows[order], anchors=images),

@@ -60,7 +60,8 @@ def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
     """
     if params.scaling in {"none", "center"}:
         return X
-    scaled: FloatArray = (X - X.mean(axis=0)) / maths.spread_or_one(X.std(axis=0))
+    spread = X.std(axis=0)
+    scaled: FloatArray = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     return scaled
 
 
