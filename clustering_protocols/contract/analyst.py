@@ -143,7 +143,7 @@ class Relay(AnalystRole[Params, Record]):
 
     task: Record
 
-    def start(self, session: SessionContext) -> Ask | Finish:
+    def start(self, session: SessionContext) -> Ask:
         """Ask everybody."""
         return Ask.everybody(session, self.task)
 
@@ -152,6 +152,6 @@ class Relay(AnalystRole[Params, Record]):
         session: SessionContext,
         state: Record,
         contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
+    ) -> Finish:
         """Finish."""
         return Finish()

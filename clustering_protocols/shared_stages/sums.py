@@ -58,7 +58,6 @@ from clustering_protocols.contract import (
     Params,
     PartyContext,
     PartyRole,
-    Reopen,
     Reply,
     SessionContext,
     Stage,
@@ -364,7 +363,7 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
         session: SessionContext,
         state: AddingUp,
         contributions: Mapping[str, Share],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Hand back the totals with the next task."""
         if state.phase > self.program.n_sums:
             return Finish()

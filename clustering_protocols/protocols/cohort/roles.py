@@ -23,7 +23,6 @@ from clustering_protocols.contract import (
     Finish,
     Outcome,
     PartyContext,
-    Reopen,
     SessionContext,
 )
 from clustering_protocols.numerics.data_source import DataSource
@@ -62,7 +61,7 @@ class CountingAnalyst(LinkageAnalyst):
         session: SessionContext,
         state: LinkageState,
         contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the next round; at the end the numbers, rounded down."""
         if state.asked != "show-tokens":
             return super().step(session, state, contributions)

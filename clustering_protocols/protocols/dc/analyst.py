@@ -12,7 +12,7 @@ from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.common.errors import InvalidArray
 from clustering_protocols.common.limits import graph_rows
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
@@ -44,7 +44,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         session: DcSession,
         state: Record,
         contributions: Mapping[str, messages.Projections],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the labels of all row groups."""
         for slot, projections in contributions.items():
             _check_projections(session, slot, projections)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
+from clustering_protocols.contract import AnalystRole, Ask, Finish, all_of
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged
 
@@ -44,7 +44,7 @@ class FccmAnalyst(AnalystRole[CoClustering, Record, messages.SumsState]):
         session: FccmSession,
         state: messages.SumsState,
         contributions: Contributions,
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the next sums, the question for sizes, or the end."""
         if state.telling:
             return _finish_session(session, state, contributions)

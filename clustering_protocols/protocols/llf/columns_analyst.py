@@ -36,7 +36,7 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
+from clustering_protocols.contract import AnalystRole, Ask, Finish, all_of
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import calinski_harabasz
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
@@ -68,7 +68,7 @@ class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
 
     def step(
         self, session: LlfSession, state: Record, contributions: Mapping[str, Record]
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Tell the clusters to start from, or finish."""
         if isinstance(next(iter(contributions.values())), StartKept):
             return Finish()
@@ -108,7 +108,7 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         session: LlfSession,
         state: messages.ColumnsState,
         contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the next update, the question for the figures, or the labels."""
         if state.phase == "scatter":
             return _finish_scatter(session, state, contributions)

@@ -28,7 +28,7 @@ from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import embed_neighbors, spectral_embedding
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.common.limits import graph_rows
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.contract.sizing import WORD
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
@@ -167,7 +167,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         session: OmniSession,
         state: Record,
         contributions: Mapping[str, messages.EncodedDistances],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the labels of all parties' rows."""
         params = session.params
         numbers = {answer.bits for answer in contributions.values()}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
 from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide
 from clustering_protocols.quality.around_means import of_clustering
 from clustering_protocols.quality.runs import across
@@ -38,7 +38,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
         session: PqmdsSession,
         state: Record,
         contributions: Mapping[str, messages.RowCodes],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the labels of all rows, and to each party its part of the centres."""
         for slot in session.slots:
             magnitudes.check(f"What {slot!r} sent", contributions[slot].codes)

@@ -39,7 +39,6 @@ from clustering_protocols.contract import (
     PartyContext,
     PartyRole,
     PeerMessage,
-    Reopen,
     Reply,
     SessionContext,
     Stage,
@@ -119,7 +118,7 @@ class AlignmentAnalyst(AnalystRole[Params, Digests]):
         session: SessionContext,
         state: Record,
         contributions: Mapping[str, Digests],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Finish; fail where a group is not aligned."""
         compare(session, contributions)
         return Finish()

@@ -45,7 +45,6 @@ from clustering_protocols.contract import (
     PartyContext,
     PartyRole,
     PeerMessage,
-    Reopen,
     Reply,
     SessionContext,
     Stage,
@@ -236,7 +235,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         session: SessionContext,
         state: IntersectionState,
         contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the next round; at the end the numbers of rows that take part."""
         if state.asked == "blind":
             return _ask_evaluate(session, contributions)

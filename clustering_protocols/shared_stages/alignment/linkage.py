@@ -45,7 +45,6 @@ from clustering_protocols.contract import (
     PartyContext,
     PartyRole,
     PeerMessage,
-    Reopen,
     Reply,
     SessionContext,
     Stage,
@@ -266,7 +265,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         session: SessionContext,
         state: LinkageState,
         contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Return the next round; at the end the numbers of rows that take part."""
         if state.asked == "select-linked":
             compare(session, all_of(Digests, contributions))

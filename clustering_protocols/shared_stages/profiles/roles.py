@@ -19,7 +19,6 @@ from clustering_protocols.contract import (
     Params,
     PartyContext,
     PartyRole,
-    Reopen,
     Reply,
     SessionContext,
     all_of,
@@ -78,7 +77,7 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
         session: SessionContext,
         state: messages.AddingProfile,
         contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Hand back totals with the next sum, then profiles."""
         groups = session.layout.audiences("column")
         if not state.sum:

@@ -16,7 +16,6 @@ from clustering_protocols.contract import (
     PartyContext,
     PartyRole,
     PeerMessage,
-    Reopen,
     Reply,
     SessionContext,
     content_of,
@@ -79,7 +78,7 @@ class StartAnalyst(AnalystRole[Params, Record, messages.StartState]):
         session: SessionContext[Any],
         state: messages.StartState,
         contributions: Mapping[str, Record],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Have the leader settle the start and the others confirm it."""
         if state.asked == "confirm":
             return Finish()

@@ -31,7 +31,6 @@ from clustering_protocols.contract import (
     PartyContext,
     PartyRole,
     PeerMessage,
-    Reopen,
     Reply,
     SessionContext,
     Stage,
@@ -186,7 +185,7 @@ class StatisticsAnalyst(
         session: SessionContext,
         state: MomentsState,
         contributions: Mapping[str, MeasuredColumns | PooledColumns],
-    ) -> Ask | Reopen | Finish:
+    ) -> Ask | Finish:
         """Have the leaders pool, then finish."""
         if state.measured:
             return Finish()
