@@ -120,7 +120,7 @@ def _dump_tables(database: Database, draft: Path) -> set[str]:
 
 
 def restore(folder: Path, database: Database, settings: Settings) -> Description:
-    """Restore a backup into an empty analyst, with the schema that the backup has.
+    """Restore a backup into an empty analyst, with the schema of this release.
 
     Blobs and key are written first, then the database in one step. If the process is
     killed, nothing refers to its partial copy, and the command may be run again.
@@ -134,23 +134,30 @@ def restore(folder: Path, database: Database, settings: Settings) -> Description
         with database.begin_filling() as connection:
             migrate(connection, description.revision)
             _load_tables(folder / "tables", connection)
+            migrate(connection)
             with Transaction(connection) as transaction:
                 _copy_blobs_and_key(folder, transaction, settings)
     return description
 
 
 def _load_file(folder: Path, database: Database, settings: Settings) -> None:
-    path = folder / "database.db"
+    """Bring a copy, which a sweep would remove, to this release's schema; load it."""
+    path = settings.blob_place.open().draft_path()
     try:
+        shutil.copyfile(folder / "database.db", path)
         with Transaction(_engine_of(path)) as transaction:
             for check, sound in {"integrity": [("ok",)], "foreign_key": []}.items():
                 if transaction.execute(sa.text(f"PRAGMA {check}_check")).all() != sound:
                     raise BackupFailed(_DAMAGED)
+        migrate(_engine_of(path))
+        with Transaction(_engine_of(path)) as transaction:
             _copy_blobs_and_key(folder, transaction, settings)
+        with _sqlite_of(database) as target, closing(sqlite3.connect(path)) as source:
+            source.backup(target)
     except sa.exc.DatabaseError:
         raise BackupFailed(_DAMAGED) from None
-    with _sqlite_of(database) as target, closing(sqlite3.connect(path)) as source:
-        source.backup(target)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _load_tables(folder: Path, connection: sa.Connection) -> None:

@@ -31,6 +31,9 @@ _SMALL_BYTES: Final = 16 << 20
 _SECONDS: Final = 0.001
 _IN_USE_SECONDS: Final = 60.0  # at most, between looking a blob up and opening it
 
+ROW_BYTES: Final = 64 << 10
+"""A task or a contribution below this size is stored in its row instead of a blob."""
+
 
 class FileBlobStore:
     """Blobs in a folder of a local file system; equal bytes are stored once.

@@ -19,9 +19,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from typing_extensions import Buffer
 
-from analyst_service.blobs import FileDraft, trim_pages
+from analyst_service.blobs import ROW_BYTES, FileDraft, trim_pages
 from analyst_service.contributions import (
-    ROW_BYTES,
     OpenTask,
     Stored,
     TaskRequest,
@@ -45,7 +44,8 @@ from analyst_service.requests import (
     ServiceDep,
     SessionID,
     media_type,
-    send_task,
+    send_blob,
+    send_bytes,
 )
 from analyst_service.settings import Settings
 from analyst_service.waiting import Waiter
@@ -207,14 +207,16 @@ async def receive_and_store(
         return await service.storing.do(keep, upload)
     draft = service.blobs.draft()
     try:
+        quota = service.settings.quota_bytes
         admitted: Contribution | UploadRequirements = await service.admitting.do(
-            partial(_admit, service), upload
+            lambda uploads: service.database.query(admit, uploads, quota), upload
         )
-        if isinstance(admitted, UploadRequirements):
+        requirements = None if isinstance(admitted, Contribution) else admitted
+        if requirements is not None:
             service.require_room(body.length)
         last = await receive(body, draft)
         await run_in_threadpool(
-            check_body, draft, last, body.announced, admitted, service.blobs.map
+            check_body, draft, last, body.announced, requirements, service.blobs.map
         )
         if isinstance(admitted, Contribution):
             return admitted, False
@@ -223,39 +225,27 @@ async def receive_and_store(
         draft.discard()
 
 
-def _admit(
-    service: Service, uploads: Sequence[Upload]
-) -> list[Contribution | UploadRequirements | CoterieError]:
-    return service.database.query(admit, uploads, service.settings.quota_bytes)
-
-
 def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exception]:
-    """Store contributions, after a check of the short ones in the same thread."""
-    short = [upload for upload in uploads if upload.draft is None]
-    outcomes: dict[Upload, Stored | Exception] = {}
-    admissions = _admit(service, short) if short else []
-    for upload, admitted in zip(short, admissions, strict=True):
-        if isinstance(admitted, CoterieError):
-            outcomes[upload] = admitted
-            continue
+    """Store contributions; short ones are checked in the same transaction."""
+
+    def check(
+        upload: Upload, requirements: UploadRequirements | None
+    ) -> Exception | None:
+        if upload.content is None:
+            return None
         try:
-            content = upload.content or b""
-            check_body(None, content, upload.digest, admitted, service.blobs.map)
-            if isinstance(admitted, Contribution):
-                outcomes[upload] = admitted, False
-            else:
+            check_body(
+                None, upload.content, upload.digest, requirements, service.blobs.map
+            )
+            if requirements is not None:
                 service.require_room(upload.size)
         except Exception as error:  # noqa: BLE001  refuses this one and no other
-            outcomes[upload] = error
-    if checked := [upload for upload in uploads if upload not in outcomes]:
-        outcomes |= zip(checked, _store(service, checked), strict=True)
-    return [outcomes[upload] for upload in uploads]
+            return error
+        return None
 
-
-def _store(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieError]:
-    def work(db: Transaction) -> tuple[list[Stored | CoterieError], bool]:
+    def work(db: Transaction) -> tuple[list[Stored | Exception], bool]:
         claim(db, [upload.digest for upload in uploads if upload.draft])
-        return store(db, uploads, service.settings.quota_bytes)
+        return store(db, uploads, service.settings.quota_bytes, check)
 
     stored, is_complete = service.database.transact(work)
     if is_complete:
@@ -294,7 +284,7 @@ def check_body(
     draft: FileDraft | None,
     last: bytes,
     announced: str,
-    admission: Contribution | UploadRequirements,
+    requirements: UploadRequirements | None,
     read: Callable[[str], Buffer],
 ) -> None:
     """Write the last bytes of a draft and check the whole, before anything is stored.
@@ -305,11 +295,12 @@ def check_body(
     if draft is not None:
         draft.write(last)
     check_digest(announced, draft.seal() if draft else sha256(last).hexdigest())
-    if isinstance(admission, Contribution):
+    if requirements is None:
         return
+    agreement, task = requirements
     content = draft.map() if draft else last
     with trim_pages(content):
-        check_contribution(admission.agreement, read(admission.task_digest), content)
+        check_contribution(agreement, task.content or read(task.digest), content)
     if draft is not None:
         draft.ready()
 
@@ -369,7 +360,7 @@ async def get_task(
         )
     if task is None:
         return Response(status_code=204, headers={"Retry-After": "1"})
-    return await send_task(service, task.digest, request.headers)
+    return await send_task(service, task, request.headers)
 
 
 @router.put(
@@ -400,7 +391,9 @@ async def put_contribution(
             service, caller, session_id, round_, attempt, body
         )
         response.status_code = 201 if is_new else 200
-        receipt = sign_receipt(service.institution, _receipt_of(stored, session_id))
+        fields = {name: getattr(stored, name) for name in _RECEIPT_FIELDS}
+        receipt = Receipt(session=session_id, **fields)
+        receipt = sign_receipt(service.institution, receipt)
         if (seconds := wait_seconds(prefer)) is None:
             return receipt
         task = None
@@ -417,21 +410,25 @@ async def put_contribution(
     headers = receipt_headers(receipt)
     if task is None:
         return Response(status_code=204, headers=headers)
-    answer = await send_task(service, task.digest, request.headers)
+    answer = await send_task(service, task, request.headers)
     answer.status_code = response.status_code
     answer.headers.update(headers)
     return answer
 
 
-def _receipt_of(contribution: Contribution, session: str) -> Receipt:
-    return Receipt(
-        session=session,
-        slot=contribution.slot,
-        round=contribution.round,
-        attempt=contribution.attempt,
-        digest=contribution.digest,
-        size=contribution.size,
-        received_at=contribution.received_at,
-        sequence=contribution.sequence,
-        entry=contribution.entry,
-    )
+async def send_task(
+    service: Service, task: OpenTask, headers: Mapping[str, str]
+) -> Response:
+    """Return a response with a task.
+
+    Bytes and a local file are sent at once, because a thread would cost more; a blob
+    that may have to be fetched is read in a thread.
+    """
+    if task.content is not None:
+        return send_bytes(task.content, headers)
+    if not service.settings.blob_store:
+        return send_blob(service, task.digest, headers)
+    return await asyncio.to_thread(send_blob, service, task.digest, headers)
+
+
+_RECEIPT_FIELDS = Receipt.model_fields.keys() - {"session", "signature"}

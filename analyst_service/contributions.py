@@ -5,10 +5,10 @@ Simultaneous requests share a transaction, which reads each session once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -35,9 +35,6 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.records import hash_chain
 from clustering_protocols.wire.states import SessionState
 
-ROW_BYTES: Final = 64 << 10
-"""A contribution below this size is stored in its row instead of a blob."""
-
 
 class SlotAttempt(NamedTuple):
     """A slot in an attempt of a round: the key of its task and of its answer."""
@@ -49,12 +46,16 @@ class SlotAttempt(NamedTuple):
 
 
 class OpenTask(NamedTuple):
-    """A slot's task in the open attempt of its session."""
+    """A slot's task in the open attempt of its session.
+
+    content: the bytes of a short task, for the callers alone.
+    """
 
     place: SlotAttempt
     digest: str
     sent_at: datetime | None
     is_answered: bool
+    content: bytes | None = None
 
 
 TaskRequest = tuple[Caller, str]
@@ -67,7 +68,7 @@ class Upload:
 
     session: the name that its parties use.
     digest, size: the announced SHA-256 (hex) and number of bytes.
-    content: the bytes of a short contribution.
+    content: the bytes of a short contribution, which :func:`store` has checked.
     draft: the checked bytes of a long one.
     """
 
@@ -85,10 +86,12 @@ class UploadRequirements(NamedTuple):
     """The agreement and the task that an upload is checked against."""
 
     agreement: bytes
-    task_digest: str
+    task: OpenTask
 
 
 Stored = tuple[Contribution, bool]  # and whether it is new
+Check = Callable[[Upload, UploadRequirements | None], Exception | None]
+"""Returns why an upload is refused; without requirements it is a repeat."""
 
 
 # Statements of every answer, built once.
@@ -124,6 +127,14 @@ _OPEN_TASKS: sa.Select[Any] = (
         sa.exists()
         .where(_is_open(_CONTRIBUTIONS), _CONTRIBUTIONS.c.slot == _TASKS.c.slot)
         .correlate(_SESSIONS, _TASKS),
+        sa.case(
+            (
+                sa.tuple_(*_TASKS.c["session_id", "slot"]).in_(
+                    sa.bindparam("slots", expanding=True)
+                ),
+                _TASKS.c.content,
+            )
+        ),
     )
     .join(_SESSIONS, _is_open(_TASKS))
     .where(_HERE)
@@ -140,10 +151,11 @@ _MARK_SENT = (
 
 
 def _open_tasks(
-    db: Transaction, session_ids: Iterable[str]
+    db: Transaction, session_ids: Iterable[str], callers: Iterable[Caller]
 ) -> dict[SlotAttempt, OpenTask]:
-    """Return the tasks of the open attempts of sessions."""
-    rows = db.execute(_OPEN_TASKS, {"session_ids": list(session_ids)})
+    """Return the tasks of the open attempts of sessions; with bytes, the callers'."""
+    slots = [(caller.session_id, caller.slot) for caller in callers if caller.slot]
+    rows = db.execute(_OPEN_TASKS, {"session_ids": list(session_ids), "slots": slots})
     tasks = (OpenTask(SlotAttempt(*row[:4]), *row[4:]) for row in rows)
     return {task.place: task for task in tasks}
 
@@ -167,7 +179,7 @@ def find_tasks(
         for session in sessions.values()
         if session.state == SessionState.COLLECTING
     ]
-    tasks = _open_tasks(db, collecting)
+    tasks = _open_tasks(db, collecting, callers)
 
     def find_task(request: TaskRequest) -> OpenTask | None:
         caller, name = request
@@ -205,8 +217,9 @@ def admit(
 
     quota: bytes that the open sessions of one owner may hold; None for no limit.
     """
-    sessions = _own(db, (upload.caller for upload in uploads))
-    tasks = _open_tasks(db, sessions)
+    callers = [upload.caller for upload in uploads]
+    sessions = _own(db, callers)
+    tasks = _open_tasks(db, sessions, callers)
 
     def admit_one(upload: Upload) -> Contribution | UploadRequirements:
         session = visible(db, upload.caller, upload.session, loaded=sessions)
@@ -224,19 +237,19 @@ def admit(
 
 
 def store(
-    db: Transaction, uploads: Sequence[Upload], quota: int | None
-) -> tuple[list[Stored | CoterieError], bool]:
-    """Store checked contributions; return each, or the refusal.
+    db: Transaction, uploads: Sequence[Upload], quota: int | None, check: Check
+) -> tuple[list[Stored | Exception], bool]:
+    """Check and store contributions; return each, or the refusal.
 
     The second value says whether some session now has all its answers.
     """
-    valid = still_valid(db, (upload.caller for upload in uploads))
-    now = db.now()
-    sessions = _own(db, (upload.caller for upload in uploads), lock=True)
-    tasks = _open_tasks(db, sessions)
+    callers = [upload.caller for upload in uploads]
+    valid, now = still_valid(db, callers), db.now()
+    sessions = _own(db, callers, lock=True)
+    tasks = _open_tasks(db, sessions, callers)
     fresh: dict[SlotAttempt, Contribution] = {}
 
-    def store_one(upload: Upload) -> Stored:
+    def store_one(upload: Upload) -> Stored | Exception:
         _check_valid(upload.caller, valid)
         session = visible(db, upload.caller, upload.session, loaded=sessions)
         place = _place_of(session, upload)
@@ -244,8 +257,11 @@ def store(
         if stored is None and (task is None or task.is_answered):
             stored = db.get(Contribution, place)
         if stored is not None:
-            return _same_bytes(stored, upload.digest), False
-        _require_open(db, session, place, task)
+            same = _same_bytes(stored, upload.digest)
+            return check(upload, None) or (same, False)
+        requirements = _require_open(db, session, place, task)
+        if (refusal := check(upload, requirements)) is not None:
+            return refusal
         more = sum(
             row.size
             for row in fresh.values()
@@ -264,6 +280,8 @@ def store(
         return fresh[place], True
 
     stored = outcomes(store_one, uploads)
+    if not fresh:
+        return stored, False
     lines: dict[str, list[dict[str, Any]]] = {}
     for place, row in fresh.items():
         lines.setdefault(place.session_id, []).append(_line(place, row.digest))
@@ -271,8 +289,10 @@ def store(
     for place, row in fresh.items():
         entry = entries[place.session_id].pop(0)
         row.sequence, row.entry = entry.number, hash_chain.digest(entry.line)
-    db.add_all(fresh.values())
-    db.flush()
+    # into the table, not through the class: nothing is read back
+    columns = _CONTRIBUTIONS.c.keys()
+    rows = ({name: getattr(row, name) for name in columns} for row in fresh.values())
+    db.execute(sa.insert(_CONTRIBUTIONS), list(rows))
     missing = {
         place.session_id
         for place, task in tasks.items()
@@ -330,4 +350,4 @@ def _require_open(
     if task is None or session.agreement is None:
         require_going(db, session, place.slot)
         raise closed
-    return UploadRequirements(session.agreement, task.digest)
+    return UploadRequirements(session.agreement, task)

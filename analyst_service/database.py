@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
@@ -105,13 +105,6 @@ def migrate(on: sa.Engine | sa.Connection, revision: str = "head") -> None:
     command.upgrade(alembic_config(on), revision)
 
 
-def revision_of(connection: sa.Connection) -> str | None:
-    """Return the revision of the schema that a connection sees; None without one."""
-    if not sa.inspect(connection).has_table(_REVISIONS.name):
-        return None
-    return connection.scalar(sa.select(_REVISIONS.c.version_num))
-
-
 @contextmanager
 def changing_schema(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction that may alter tables; it is committed at the end.
@@ -141,17 +134,6 @@ def changing_schema(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 class BrokenLinks(Exception):
     """A migration left foreign keys that point to no row."""
-
-
-def head() -> str:
-    """Return the revision that this release needs."""
-    return find_schema()
-
-
-def known_revisions() -> set[str]:
-    """Return the revisions that this release knows, from the names of their files."""
-    files = (find_migrations() / "versions").glob("[0-9]*.py")
-    return {path.name.partition("_")[0] for path in files}
 
 
 _WRITES = "coterie_writes"
@@ -199,6 +181,7 @@ class Database:
         connections: int = _MOST_CONNECTIONS,
         clock: Clock | None = None,
     ) -> None:
+        is_file = sa.make_url(url).get_backend_name() == "sqlite"
         pooled = min(connections, _POOLED_CONNECTIONS)
         self.engine = sa.create_engine(
             url,
@@ -206,11 +189,11 @@ class Database:
             max_overflow=connections - pooled,
             pool_timeout=_FREE_SECONDS,
             hide_parameters=True,  # no row in an error
-            **_server_options(url),
+            **({} if is_file else _SERVER_OPTIONS),
         )
         self._reading = self.engine
         self._turn: AbstractContextManager[object] = nullcontext()
-        if self.engine.dialect.name == "sqlite":
+        if is_file:
             _set_up_sqlite(self.engine)
             # one thread writes at a time: SQLite's own waiting is polling
             self._turn = threading.Lock()
@@ -220,7 +203,6 @@ class Database:
             # transaction; BEGIN and COMMIT would be two more round trips
             self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = self.engine.execution_options(**{_WRITES: True})
-        is_file = self.engine.dialect.name == "sqlite"
         own = SystemClock() if is_file else ServerClock(self._server_time)
         self.clock: Clock = clock or own
 
@@ -304,16 +286,19 @@ class Database:
 
     def is_current(self) -> bool:
         """Return whether the schema is the one that this release needs."""
-        return self.revision() == head()
+        return self.revision() == find_schema()
 
     def knows(self, revision: str) -> bool:
         """Return whether a revision belongs to this release or an earlier one."""
-        return revision in known_revisions()
+        files = (find_migrations() / "versions").glob("[0-9]*.py")
+        return revision in {path.name.partition("_")[0] for path in files}
 
     def revision(self) -> str | None:
         """Return the revision of the schema; None for an empty database."""
         with self.engine.connect() as connection:
-            return revision_of(connection)
+            if not sa.inspect(connection).has_table(_REVISIONS.name):
+                return None
+            return connection.scalar(sa.select(_REVISIONS.c.version_num))
 
 
 def claim(db: Transaction, digests: Iterable[str]) -> None:
@@ -334,14 +319,6 @@ def claim(db: Transaction, digests: Iterable[str]) -> None:
 _CLAIM = sa.text(
     "SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(:keys AS bigint[])) AS each(key)"
 )
-
-
-def _server_options(url: str) -> dict[str, Any]:
-    """Return the engine's options for a server; none for SQLite."""
-    if sa.make_url(url).get_backend_name() == "sqlite":
-        return {}
-    timeout = {"connect_timeout": _CONNECT_SECONDS}
-    return {"connect_args": timeout, "poolclass": _SharingPool}
 
 
 def _is_conflict(error: DBAPIError) -> bool:
@@ -399,6 +376,12 @@ class _SharingPool(sa.QueuePool):
                 if not is_full or time.monotonic() > until:
                     raise
             time.sleep(_ASK_AGAIN_SECONDS)
+
+
+_SERVER_OPTIONS: Mapping[str, Any] = {
+    "connect_args": {"connect_timeout": _CONNECT_SECONDS},
+    "poolclass": _SharingPool,
+}
 
 
 def _set_up_sqlite(engine: sa.Engine) -> None:

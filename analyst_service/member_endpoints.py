@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from typing import Final, Literal
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analyst_service import members
 from analyst_service.logs import STRANGER, Act, log_act
 from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
+    Form,
     Posted,
     ServiceDep,
     SessionID,
@@ -34,28 +35,22 @@ from clustering_protocols.wire.states import SessionState, SlotState
 _CODE = Field(min_length=16, max_length=128, description="From the invitation.")
 
 
-class InvitationWrite(BaseModel):
+class InvitationWrite(Form):
     """The slots to invite."""
-
-    model_config = ConfigDict(extra="forbid")
 
     slots: list[Name] | None = Field(
         default=None, description="By default every slot that nobody has taken."
     )
 
 
-class CodeWrite(BaseModel):
+class CodeWrite(Form):
     """A one-time code."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str = _CODE
 
 
-class DeclineWrite(BaseModel):
+class DeclineWrite(Form):
     """A code, and the reason why its party does not join."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str = _CODE
     state: Literal[SlotState.REFUSED, SlotState.DECLINED] = Field(
@@ -64,10 +59,8 @@ class DeclineWrite(BaseModel):
     reason: Text = Field(description="The name of the check; or what people say.")
 
 
-class JoinWrite(BaseModel):
+class JoinWrite(Form):
     """A code, and the party's line of the roster."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str = _CODE
     member: Member

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,29 +24,19 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
+        counter = partial(Counter, registry=self.registry)
+        self.requests = counter(
             "coterie_requests",
             "Requests by route and status.",
             ["method", "route", "status"],
-            registry=self.registry,
         )
-        self.refusals = Counter(
-            "coterie_refusals",
-            "Refused requests by problem.",
-            ["problem"],
-            registry=self.registry,
+        self.refusals = counter(
+            "coterie_refusals", "Refused requests by problem.", ["problem"]
         )
-        self.received = Counter(
-            "coterie_received_bytes", "Bytes of bodies in.", registry=self.registry
-        )
-        self.sent = Counter(
-            "coterie_sent_bytes", "Bytes of bodies out.", registry=self.registry
-        )
-        self.notices = Counter(
-            "coterie_notices",
-            "Attempts to send mail, by outcome.",
-            ["outcome"],
-            registry=self.registry,
+        self.received = counter("coterie_received_bytes", "Bytes of bodies in.")
+        self.sent = counter("coterie_sent_bytes", "Bytes of bodies out.")
+        self.notices = counter(
+            "coterie_notices", "Attempts to send mail, by outcome.", ["outcome"]
         )
         self.step_seconds = Histogram(
             "coterie_step_seconds",

@@ -33,14 +33,6 @@ _KEY = "coterie.visit"
 _CREDENTIALED = "/v1/sessions"
 
 
-def is_strangers(scope: Scope) -> bool:
-    """Return whether a request has no credential, or goes where none is needed."""
-    path: str = scope["path"]
-    return not path.startswith(_CREDENTIALED) or "authorization" not in Headers(
-        scope=scope
-    )
-
-
 def address(scope: Scope) -> str:
     """Return the name under which a request without a credential is counted."""
     client = scope.get("client")
@@ -193,7 +185,9 @@ class RequestLimits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, is_stranger = Headers(scope=scope), is_strangers(scope)
+        headers = Headers(scope=scope)
+        has_caller = scope["path"].startswith(_CREDENTIALED)
+        is_stranger = not has_caller or "authorization" not in headers
         limit: int | None = STRANGER_BYTES if is_stranger else JSON_BYTES
         if not is_stranger and _UPLOAD.fullmatch(scope["path"]) is not None:
             limit = None

@@ -1,6 +1,7 @@
 """Tables. Arrays are blobs: rows hold their SHA-256 digests (64 hex digits).
 
-A short contribution is stored in its row, so that one sync of the disk is enough.
+Short tasks and contributions are stored in their rows, so that the commit is the only
+sync of the disk.
 """
 
 from __future__ import annotations
@@ -208,6 +209,8 @@ class _PerAttempt:
     attempt: Mapped[int] = mapped_column(primary_key=True)
     slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
     digest: Mapped[str] = mapped_column(_DIGEST, index=True)
+    # None if a blob holds the bytes, or they were removed after the session's end
+    content: Mapped[bytes | None] = mapped_column(deferred=True)
 
 
 class Task(_PerAttempt, Base):
@@ -224,8 +227,6 @@ class Contribution(_PerAttempt, Base):
     __tablename__ = "contributions"
 
     size: Mapped[int] = mapped_column(sa.BigInteger)
-    # None if a blob holds the bytes, or they were removed after the session's end
-    content: Mapped[bytes | None] = mapped_column(deferred=True)
     received_at: Mapped[datetime]
     sequence: Mapped[int | None]
     entry: Mapped[str | None] = mapped_column(_DIGEST)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from analyst_service import notices
 from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
+    Form,
     Posted,
     ServiceDep,
     SessionID,
@@ -24,10 +25,8 @@ router = APIRouter(
 )
 
 
-class ReceiverWrite(BaseModel):
+class ReceiverWrite(Form):
     """An address for notices."""
-
-    model_config = ConfigDict(extra="forbid")
 
     address: str = Field(
         min_length=3, max_length=MAX_ADDRESS, description="A mail address."

@@ -363,9 +363,19 @@ def settle(db: Transaction, notice: Notice, values: Mapping[str, object]) -> boo
 
 def tidy(db: Transaction) -> None:
     """Remove the receivers of ended sessions that have no pending notices."""
+    ended = sa.select(Session.id).where(
+        sa.or_(
+            Session.deleted_at.is_not(None),
+            sa.and_(
+                Session.purged_at.is_not(None),
+                Session.changed_at <= db.now() - _RETENTION,
+            ),
+        )
+    )
+    waits = sa.exists().where(Notice.receiver_id == Receiver.id, _IS_PENDING)
     db.execute(
         sa.delete(Receiver)
-        .where(_is_over(db.now()))
+        .where(Receiver.session_id.in_(ended), ~waits)
         .execution_options(synchronize_session=False)
     )
 
@@ -418,20 +428,6 @@ def _is_free(now: datetime) -> sa.ColumnElement[bool]:
         other.receiver_id == Notice.receiver_id, ~has_no_lease
     )
     return sa.and_(_IS_PENDING, Notice.due_at <= now, ~is_served)
-
-
-def _is_over(now: datetime) -> sa.ColumnElement[bool]:
-    """Return the condition under which a receiver may be removed."""
-    ended = sa.select(Session.id).where(
-        sa.or_(
-            Session.deleted_at.is_not(None),
-            sa.and_(
-                Session.purged_at.is_not(None), Session.changed_at <= now - _RETENTION
-            ),
-        )
-    )
-    waits = sa.exists().where(Notice.receiver_id == Receiver.id, _IS_PENDING)
-    return sa.and_(Receiver.session_id.in_(ended), ~waits)
 
 
 # Several senders may run, in one process or in many: a lease decides which of them has a

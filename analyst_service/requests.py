@@ -13,7 +13,6 @@ readers understand differently, such as repeated names, is refused.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
@@ -37,6 +36,13 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.common.limits import JSON_BYTES, NAME_PATTERN
 from clustering_protocols.common.values import invalid_parameters
 from clustering_protocols.records import codec, json_form
+
+
+class Form(BaseModel):
+    """A part of JSON; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
 
 MAX_NAMES: Final = 64  # in one object; no model has half as many
 
@@ -120,10 +126,8 @@ def _fail_fast(schema: Any) -> Any:
     return {**changed, "fail_fast": True} if is_sequence else changed
 
 
-class ArrayForm(BaseModel):
+class ArrayForm(Form):
     """One array as JSON."""
-
-    model_config = ConfigDict(extra="forbid")
 
     dtype: Literal["F64", "F32", "I64", "I32", "U64", "U8"]
     shape: list[Annotated[int, Field(ge=0)]]
@@ -132,10 +136,8 @@ class ArrayForm(BaseModel):
     )
 
 
-class ArraysForm(BaseModel):
+class ArraysForm(Form):
     """Header and arrays as JSON."""
-
-    model_config = ConfigDict(extra="forbid")
 
     header: dict[str, Any] = Field(description="What it is, and where it belongs.")
     arrays: dict[str, ArrayForm]
@@ -169,32 +171,28 @@ def send_blob(service: Service, digest: str, headers: Mapping[str, str]) -> Resp
     except KeyError:
         raise NotFound("It was removed when its session ended.") from None
     size = path.stat().st_size
-    accepted = {
-        part.partition(";")[0].strip() for part in headers.get("accept", "").split(",")
-    }
-    if json_form.MEDIA_TYPE not in accepted or codec.MEDIA_TYPE in accepted:
-        if size > _PIECE_BYTES:
-            return FileResponse(path, media_type=codec.MEDIA_TYPE)
-        return Response(path.read_bytes(), media_type=codec.MEDIA_TYPE)
+    if not _asks_for_json(headers) and size > _PIECE_BYTES:
+        return FileResponse(path, media_type=codec.MEDIA_TYPE)
     if size > JSON_BYTES:
         raise TooLarge(
             f"{size} bytes; as JSON at most {JSON_BYTES}. Use the binary form: "
             f"'Accept: {codec.MEDIA_TYPE}'."
         )
-    return JSONResponse(json_form.of_bytes(path.read_bytes()))
+    return send_bytes(path.read_bytes(), headers)
 
 
-async def send_task(
-    service: Service, digest: str, headers: Mapping[str, str]
-) -> Response:
-    """Return :func:`send_blob` from the event loop.
+def send_bytes(content: bytes, headers: Mapping[str, str]) -> Response:
+    """Return a response with arrays, in the form that the request's headers ask for."""
+    if _asks_for_json(headers):
+        return JSONResponse(json_form.of_bytes(content))
+    return Response(content, media_type=codec.MEDIA_TYPE)
 
-    A local file is read at once, because a thread would cost more; a blob that may have
-    to be fetched is read in a thread.
-    """
-    if not service.settings.blob_store:
-        return send_blob(service, digest, headers)
-    return await asyncio.to_thread(send_blob, service, digest, headers)
+
+def _asks_for_json(headers: Mapping[str, str]) -> bool:
+    accepted = {
+        part.partition(";")[0].strip() for part in headers.get("accept", "").split(",")
+    }
+    return json_form.MEDIA_TYPE in accepted and codec.MEDIA_TYPE not in accepted
 
 
 SessionID = Annotated[

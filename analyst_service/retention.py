@@ -36,7 +36,6 @@ ORPHAN_AGE: Final = timedelta(minutes=30)
 
 _TOKEN_RETENTION = timedelta(days=1)
 _AT_ONCE: Final = 1_000
-_IN_BLOB = Contribution.content.is_(None)
 
 
 # Digests that rows name
@@ -49,11 +48,13 @@ def live_digests(db: orm.Session) -> set[str]:
 
 def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
     """Return the query for the digests that rows name, or for one of them."""
-    is_unpurged = Session.purged_at.is_(None)
-    unpurged = (Session.id == Contribution.session_id, is_unpurged, _IN_BLOB)
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
-        Contribution.digest: unpurged,
-        Task.digest: (),
+        Contribution.digest: (
+            Contribution.content.is_(None),
+            Session.id == Contribution.session_id,
+            Session.purged_at.is_(None),
+        ),
+        Task.digest: (Task.content.is_(None),),
         Result.digest: (),
         Session.state_digest: (),
         Session.summary_digest: (),
@@ -82,17 +83,18 @@ def remove_blobs(service: Service, digests: Iterable[str]) -> None:
 
 def _purge(db: Transaction, session_id: str) -> set[str]:
     """Remove tasks, state and contributions; the latter's rows stay, as receipts."""
-    of_session = Contribution.session_id == session_id
-    digests = _collect(
-        db,
-        sa.select(Task.digest).where(Task.session_id == session_id),
-        sa.select(Contribution.digest).where(of_session, _IN_BLOB),
-        sa.select(Session.state_digest).where(Session.id == session_id),
+    in_blobs = (
+        sa.select(kind.digest).where(
+            kind.session_id == session_id, kind.content.is_(None)
+        )
+        for kind in (Task, Contribution)
     )
+    state = sa.select(Session.state_digest).where(Session.id == session_id)
+    digests = _collect(db, *in_blobs, state)
     db.execute(sa.delete(Task).where(Task.session_id == session_id))
     db.execute(
         sa.update(Contribution)
-        .where(of_session, ~_IN_BLOB)
+        .where(Contribution.session_id == session_id, Contribution.content.is_not(None))
         .values(content=None)
         .execution_options(synchronize_session=False)
     )
@@ -222,15 +224,6 @@ def delete_ended(service: Service) -> None:
         remove_blobs(service, service.database.transact(_expire, session_id))
 
 
-def drop_tokens(service: Service) -> None:
-    """Remove the tokens of sessions that were deleted a day ago.
-
-    Until then a party that asks learns that its session was deleted.
-    """
-    before = service.clock.now() - _TOKEN_RETENTION
-    service.database.transact(credentials.remove_old_tokens, before)
-
-
 def sweep(service: Service) -> None:
     """Remove drafts that a crash left, and blobs that no row names.
 
@@ -267,7 +260,9 @@ class Sweeper:
         purge_ended(service)
         delete_ended(service)
         service.database.transact(notices.tidy)
-        drop_tokens(service)
+        # until then a party that asks learns that its session was deleted
+        before = service.clock.now() - _TOKEN_RETENTION
+        service.database.transact(credentials.remove_old_tokens, before)
         service.database.truncate_log()
         sweep(service)
 

@@ -33,6 +33,7 @@ from analyst_service.requests import (
     RESPONSE,
     AdmittingRoute,
     CallerDep,
+    Form,
     Posted,
     ServiceDep,
     SessionID,
@@ -184,16 +185,12 @@ def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
         yield Session.changed_at < request.changed_before
 
 
-class _Choice(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
 def _choices() -> Iterable[type[BaseModel]]:
     """Yield one model per protocol of the catalogue: its name and its parameters."""
     for name, protocol in catalogue.catalogue().items():
         yield create_model(
             f"{name}-protocol",
-            __base__=_Choice,
+            __base__=Form,
             name=(Literal[name], ...),  # type: ignore[arg-type]  # a literal of a value
             params=(protocol.params, protocol.params.model_construct()),
         )
@@ -248,26 +245,20 @@ class ListQuery(BaseModel):
     )
 
 
-class Extension(BaseModel):
+class Extension(Form):
     """A later deadline."""
-
-    model_config = ConfigDict(extra="forbid")
 
     deadline: AwareDatetime = Field(description="Later than the present one.")
 
 
-class Cancellation(BaseModel):
+class Cancellation(Form):
     """The reason for cancelling a session."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: Text = Field(default="", description="For the parties to read.")
 
 
-class PartyStop(BaseModel):
+class PartyStop(Form):
     """The reason for a party's stop."""
-
-    model_config = ConfigDict(extra="forbid")
 
     reason: StopReason | None = Field(
         description="All that others learn; it does not say which check refused. Null "
@@ -275,10 +266,8 @@ class PartyStop(BaseModel):
     )
 
 
-class Choice(BaseModel):
+class Choice(Form):
     """The run to select."""
-
-    model_config = ConfigDict(extra="forbid")
 
     n_clusters: int = Field(ge=1, description="The number of clusters of the run.")
 

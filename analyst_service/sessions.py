@@ -76,24 +76,17 @@ def move(
     moves the session: of several attempts one wins. Every move ends a lease, is audited,
     and is announced to everyone who left a mail address.
     """
-    unmoved = [
-        _SESSIONS.c[name] == getattr(session, name)
-        for name in ("id", "state", "round", "attempt")
-    ]
-    if token is not None:
-        unmoved.append(_SESSIONS.c.lease_token == token)
-    state = after(SessionState(session.state), event).value
     values = {
+        **{f"from_{name}": getattr(session, name) for name in _POSITION},
+        "token": token,
         "lease_token": None,
         "lease_until": None,
         "step_attempts": 0,
-        "state": state,
+        "state": after(SessionState(session.state), event).value,
         "changed_at": now,
         **changes,
     }
-    columns = (_SESSIONS.c[name] for name in SessionMove._fields)
-    update = sa.update(_SESSIONS).where(*unmoved).values(values)
-    row = db.execute(update.returning(*columns)).first()
+    row = db.execute(_MOVE if token is None else _MOVE_BY_LEASE, values).first()
     if row is None:
         return False
     moved = SessionMove(*row)
@@ -114,6 +107,16 @@ def move(
     )
     note_move(db, moved, now)
     return True
+
+
+_POSITION = ("id", "state", "round", "attempt")
+# the columns to change are named when it is executed
+_MOVE = (
+    sa.update(_SESSIONS)
+    .where(*(_SESSIONS.c[name] == sa.bindparam(f"from_{name}") for name in _POSITION))
+    .returning(*(_SESSIONS.c[name] for name in SessionMove._fields))
+)
+_MOVE_BY_LEASE = _MOVE.where(_SESSIONS.c.lease_token == sa.bindparam("token"))
 
 
 def find(db: Transaction, session_id: str, *, lock: bool = False) -> Session | None:
@@ -240,15 +243,6 @@ def longest_waits(db: Transaction) -> dict[str, float]:
 # transaction ends, so that of two simultaneous requests the second one sees the first.
 
 
-def _check_sessions(db: Transaction, principal_id: str | None, quota: int) -> None:
-    """Raise :class:`QuotaReached` if a principal may open no further session."""
-    _lock_principal(db, principal_id)
-    query = sa.select(sa.func.count(Session.id))
-    used = db.scalar(query.where(Session.owner_id == principal_id, _IS_OPEN)) or 0
-    if used >= quota:
-        raise QuotaReached(f"This key has {used} open sessions; its quota is {quota}.")
-
-
 def check_bytes(
     db: Transaction,
     session: Session,
@@ -305,7 +299,13 @@ def create(
             raise SessionExists(f"The id {name!r} is taken.")
         return existing, False
     if quota is not None:
-        _check_sessions(db, caller.principal_id, quota)
+        _lock_principal(db, caller.principal_id)
+        own = Session.owner_id == caller.principal_id
+        used = db.scalar(sa.select(sa.func.count(Session.id)).where(own, _IS_OPEN)) or 0
+        if used >= quota:
+            raise QuotaReached(
+                f"This key has {used} open sessions; its quota is {quota}."
+            )
     now, retention = db.now(), request.retention
     session = Session(
         id=_free_id(db, caller, name),
@@ -505,11 +505,18 @@ def continue_without_stopped(db: Transaction, session_id: str) -> None:
 
 def _find_stopped(db: Transaction, session_id: str) -> dict[str, StopReason]:
     """Return the slots whose parties stopped for good, and their reasons."""
-    return {
-        member.slot: StopReason(member.stopped)
-        for member in members_of(db, session_id)
-        if member.stopped and member.stopped != StopReason.HELD
-    }
+    rows = db.execute(_STOPPED, {"session_id": session_id})
+    return {slot: StopReason(reason) for slot, reason in rows if reason}
+
+
+_STOPPED = (
+    sa.select(Member.slot, Member.stopped)
+    .where(
+        Member.session_id == sa.bindparam("session_id"),
+        Member.stopped != StopReason.HELD.value,
+    )
+    .order_by(Member.row_group, Member.column_group)
+)
 
 
 def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:

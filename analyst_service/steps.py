@@ -10,9 +10,10 @@ end of its lease stores nothing.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
@@ -89,6 +90,16 @@ _TAKE = (
     )
     .returning(_SESSIONS.c.step_attempts)
 )
+# the columns to change are named when it is executed
+_CHANGE = (
+    sa.update(_SESSIONS)
+    .where(
+        _SESSIONS.c.id == sa.bindparam("of_id"),
+        _SESSIONS.c.lease_token == sa.bindparam("by"),
+        _SESSIONS.c.state == SessionState.STEPPING.value,
+    )
+    .returning(_SESSIONS.c.id)
+)
 
 
 class RoundPosition(NamedTuple):
@@ -141,12 +152,11 @@ _IS_COMPLETE = sa.and_(
     ),
 )
 _IS_OVERDUE = sa.and_(
-    _SESSIONS.c.state.in_(
-        (
-            SessionState.RECRUITING.value,
-            SessionState.COLLECTING.value,
-            SessionState.CHOOSING.value,
-        )
+    # a list after IN would be written into the statement anew at each execution
+    sa.or_(
+        _SESSIONS.c.state == SessionState.RECRUITING.value,
+        _SESSIONS.c.state == SessionState.COLLECTING.value,
+        _SESSIONS.c.state == SessionState.CHOOSING.value,
     ),
     _SESSIONS.c.deadline <= _NOW,
 )
@@ -211,8 +221,16 @@ def take(db: Transaction, span: timedelta) -> Lease | None:
 
     span: how long a lease holds without being renewed.
     """
-    while (lease := _take_next(db, span)) is not None:
-        if lease.begun <= STEP_ATTEMPTS:
+    now = db.now()
+    free = {"now": now, "far": now + 2 * span}
+    while (session := db.scalar(_NEXT, free)) is not None:  # which others do not lock
+        token = secrets.token_hex(16)
+        taken = {"of_id": session.id, "by": token, "until": now + span}
+        begun = db.scalar(_TAKE, free | taken)
+        if begun is None:
+            return None
+        lease = Lease(session, token, begun)
+        if begun <= STEP_ATTEMPTS:
             return lease
         detail = (
             f"The step was begun {STEP_ATTEMPTS} times and never finished: its worker was "
@@ -220,23 +238,6 @@ def take(db: Transaction, span: timedelta) -> Lease | None:
         )
         _fail(db, lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
     return None
-
-
-def _take_next(db: Transaction, span: timedelta) -> Lease | None:
-    """Take the oldest step; None if there is none.
-
-    Rows that another driver is about to take are skipped.
-    """
-    now = db.now()
-    free = {"now": now, "far": now + 2 * span}
-    session = db.scalar(_NEXT, free)
-    if session is None:
-        return None
-    token = secrets.token_hex(16)
-    begun = db.scalar(
-        _TAKE, free | {"of_id": session.id, "by": token, "until": now + span}
-    )
-    return None if begun is None else Lease(session, token, begun)
 
 
 def renew(db: Transaction, lease: Lease, span: timedelta) -> bool:
@@ -262,32 +263,19 @@ def give_back(
 
 def _change(db: Transaction, lease: Lease, **values: object) -> bool:
     """Write columns of a session, unless its lease is lost."""
-    changed = db.execute(
-        sa.update(_SESSIONS)
-        .where(
-            _SESSIONS.c.id == lease.session.id,
-            _SESSIONS.c.lease_token == lease.token,
-            _SESSIONS.c.state == SessionState.STEPPING.value,
-        )
-        .values(values)
-        .returning(_SESSIONS.c.id)
-    )
-    return changed.first() is not None
+    of_lease = {"of_id": lease.session.id, "by": lease.token}
+    return db.execute(_CHANGE, of_lease | values).first() is not None
 
 
 def job_of(db: Transaction, service: Service, session: Session) -> Job:
     """Return the worker's input for a session's step."""
-    answers = _read_open(db, Contribution, session, Contribution.content)
     return Job(
         blobs=service.settings.blob_place,
         engine=EngineChoice.of(service.settings),
         agreement=session.agreement or b"",
         state=session.state_digest,
-        tasks=dict(_read_open(db, Task, session)),
-        contributions={
-            slot: digest if content is None else content
-            for slot, digest, content in answers
-        },
+        tasks=_read_open(db, Task, session),
+        contributions=_read_open(db, Contribution, session),
         chooses=session.figures is not None and session.stage == CHOICE,
         chosen=session.chosen,
         packages=service.settings.named_packages,
@@ -295,15 +283,24 @@ def job_of(db: Transaction, service: Service, session: Session) -> Job:
 
 
 def _read_open(
-    db: Transaction, kind: type[Task | Contribution], session: Session, *more: Any
-) -> Sequence[Any]:
-    """Return slot, digest and more columns of the open attempt's tasks or answers."""
-    query = sa.select(kind.slot, kind.digest, *more).where(
-        kind.session_id == session.id,
-        kind.round == session.round,
-        kind.attempt == session.attempt,
+    db: Transaction, kind: type[Task | Contribution], session: Session
+) -> dict[str, str | bytes]:
+    """Return the open attempt's tasks or answers by slot: bytes, or digests of blobs."""
+    place = {name: getattr(session, name) for name in ("id", "round", "attempt")}
+    return {
+        slot: digest if content is None else content
+        for slot, digest, content in db.execute(_OPEN[kind], place)
+    }
+
+
+_OPEN = {
+    kind: sa.select(*rows.c["slot", "digest", "content"]).where(
+        rows.c.session_id == sa.bindparam("id"),
+        rows.c.round == sa.bindparam("round"),
+        rows.c.attempt == sa.bindparam("attempt"),
     )
-    return db.execute(query).all()
+    for kind, rows in ((Task, table(Task)), (Contribution, table(Contribution)))
+}
 
 
 def follow(
@@ -314,7 +311,7 @@ def follow(
     Raises FileNotFoundError if one of its blobs was removed before a row named it; then
         the step has to run again.
     """
-    digests = set(followed.payloads)
+    digests = {digest for digest in followed.payloads if isinstance(digest, str)}
     claim(db, digests)
     if not blobs.have(digests):
         raise FileNotFoundError("a blob of the step's outcome is gone")
@@ -327,7 +324,7 @@ def follow(
     return _fail(db, lease, followed)
 
 
-def _open(db: Transaction, lease: Lease, opened: Opened[str]) -> bool:
+def _open(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> bool:
     now, session_id = db.now(), lease.session.id
     seconds = read_terms(lease.session.terms).deadlines.round
     news: dict[str, Any] = {}
@@ -363,13 +360,19 @@ def _open(db: Transaction, lease: Lease, opened: Opened[str]) -> bool:
     # into the table, not through the class: nothing is read back
     db.execute(
         sa.insert(table(Task)),
-        [place | {"slot": s, "digest": digest} for s, digest in opened.tasks.items()],
+        [place | {"slot": slot} | _stored(t) for slot, t in opened.tasks.items()],
     )
     continue_without_stopped(db, session_id)
     return True
 
 
-def _choose(db: Transaction, lease: Lease, choosing: Choosing[str]) -> bool:
+def _stored(task: str | bytes) -> dict[str, Any]:
+    if isinstance(task, str):
+        return {"digest": task, "content": None}
+    return {"digest": sha256(task).hexdigest(), "content": task}
+
+
+def _choose(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) -> bool:
     now, evaluation = db.now(), read_terms(lease.session.terms).evaluation
     return move(
         db,
@@ -384,7 +387,7 @@ def _choose(db: Transaction, lease: Lease, choosing: Choosing[str]) -> bool:
     )
 
 
-def _complete(db: Transaction, lease: Lease, closed: Closed[str]) -> bool:
+def _complete(db: Transaction, lease: Lease, closed: Closed[str | bytes]) -> bool:
     session, digest = lease.session, closed.summary
     moved = move(
         db, session, Event.FINISHED, db.now(), lease.token, summary_digest=digest
@@ -409,7 +412,7 @@ def _fail(db: Transaction, lease: Lease, failed: Failed) -> bool:
     )
 
 
-def _with_sizes(runs: Conclusion | Choosing[str]) -> list[dict[str, Any]]:
+def _with_sizes(runs: Conclusion | Choosing[str | bytes]) -> list[dict[str, Any]]:
     """Return the figures of each run, with the clusters' sizes if they are released."""
     if not runs.sizes:
         return runs.figures

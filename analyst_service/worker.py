@@ -14,15 +14,15 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs import BlobPlace, FileBlobStore
+from analyst_service.blobs import ROW_BYTES, BlobPlace, FileBlobStore
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.logs import OwnWords, describe
 from clustering_protocols import engine
@@ -37,7 +37,7 @@ _WRITERS: Final = 4
 class Job:
     """The input of a step; without a state it is the session's first.
 
-    ``contributions``: bytes of the short ones, digests of the others.
+    ``tasks``, ``contributions``: bytes of the short ones, digests of the others.
     ``chooses``: whether the step follows the selection of the run ``chosen``.
     ``packages``: the distributions whose protocols are offered.
     """
@@ -45,7 +45,7 @@ class Job:
     blobs: BlobPlace
     agreement: bytes = field(repr=False)
     state: str | None
-    tasks: Mapping[str, str]
+    tasks: Mapping[str, str | bytes] = field(repr=False)
     contributions: Mapping[str, str | bytes] = field(repr=False)
     engine: EngineChoice = field(default_factory=EngineChoice)
     chooses: bool = False
@@ -71,7 +71,7 @@ class Crashed:
     is_passing: bool
 
 
-Followed = engine.Move[str] | Failed
+Followed = engine.Move[str | bytes] | Failed
 Outcome = Followed | Crashed
 
 
@@ -81,26 +81,32 @@ def _use_packages(names: tuple[str, ...]) -> None:
 
 
 def run(job: Job) -> Followed:
-    """Run one step."""
+    """Run one step; the outcome has the bytes of short tasks, and digests."""
     _use_packages(job.packages)
     blobs = _open_store(job.blobs)
-    digests = {
-        answer for answer in job.contributions.values() if isinstance(answer, str)
-    }
-    digests.update(job.tasks.values())
-    if job.state is not None:
-        digests.add(job.state)
     # outside of `try`: an unavailable store fails no session
-    mapped = {digest: blobs.map(digest) for digest in digests}
+    mapped = {
+        digest: blobs.map(digest)
+        for digest in {job.state, *job.tasks.values(), *job.contributions.values()}
+        if isinstance(digest, str)
+    }
     try:
         move = _advance(job, mapped)
     except _PASSING:
         raise  # the machine's fault, not the session's
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
+    short = {}
+    if isinstance(move, engine.Opened):
+        short = {s: task for s, task in move.tasks.items() if len(task) < ROW_BYTES}
+        long = {s: task for s, task in move.tasks.items() if s not in short}
+        move = replace(move, tasks=long)
     # in parallel, because each waits for the disk or the store
     written = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
-    return written.map_payloads(Future.result)
+    stored: engine.Move[Any] = written.map_payloads(Future.result)
+    if isinstance(stored, engine.Opened):
+        return replace(stored, tasks={**stored.tasks, **short})
+    return stored
 
 
 @lru_cache(maxsize=1)
@@ -120,14 +126,15 @@ def _advance(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
         return engine.begin(job.agreement)
     if job.chooses:
         return engine.choose(job.agreement, mapped[job.state], job.chosen)
+    tasks, contributions = (
+        {slot: mapped[p] if isinstance(p, str) else p for slot, p in payloads.items()}
+        for payloads in (job.tasks, job.contributions)
+    )
     return engine.advance(
         job.agreement,
         mapped[job.state],
-        {slot: mapped[digest] for slot, digest in job.tasks.items()},
-        {
-            slot: mapped[answer] if isinstance(answer, str) else answer
-            for slot, answer in job.contributions.items()
-        },
+        tasks,
+        contributions,
         job.engine.open(job.blobs, mapped),
     )
 

@@ -32,6 +32,7 @@ def read_settings() -> Settings:
     """Return the settings of the environment; warn about names that look misspelt."""
     from pydantic import ValidationError
 
+    from analyst_service.secret_files import variable
     from analyst_service.settings import Settings
     from clustering_protocols.common.values import in_words
     from clustering_protocols.protocol_packages import use_packages
@@ -41,7 +42,12 @@ def read_settings() -> Settings:
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         raise click.ClickException(
-            " ".join(f"{_variable_prefix(e['loc'])}{in_words(e)}." for e in problems)
+            # an error about several settings has no place
+            " ".join(
+                "".join(f"{variable(str(name))}: " for name in error["loc"][:1])
+                + f"{in_words(error)}."
+                for error in problems
+            )
         ) from None
     for warning in _warnings(Settings.model_fields):
         click.echo(f"Warning: {warning}", err=True)
@@ -75,13 +81,6 @@ def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
             )
 
 
-def _variable_prefix(location: tuple[int | str, ...]) -> str:
-    """Return the variable that an error is about; empty if it is about several."""
-    from analyst_service.secret_files import variable
-
-    return f"{variable(str(location[0]))}: " if location else ""
-
-
 def misspelt(
     environment: Collection[str], variables: Collection[str]
 ) -> Iterator[tuple[str, str]]:
@@ -109,7 +108,7 @@ def current_database(settings: Settings) -> Iterator[Database]:
 
 def check_schema(database: Database, revision: str | None) -> None:
     """Refuse a database without a schema, or with one that this release does not know."""
-    from analyst_service.database import head
+    from coterie.build import find_schema
 
     if revision is None:
         raise click.ClickException(
@@ -117,7 +116,7 @@ def check_schema(database: Database, revision: str | None) -> None:
         )
     if database.knows(revision):
         return
-    if revision < head():
+    if revision < find_schema():
         raise click.ClickException(
             f"The database has schema {revision} of a release before 0.3.0, which later "
             "ones do not read. Start with an empty database and an empty data folder; "
@@ -125,7 +124,7 @@ def check_schema(database: Database, revision: str | None) -> None:
         )
     raise click.ClickException(
         f"The database has schema {revision} of a newer release; this one knows "
-        f"none after {head()}. Install the newer release. To stay with this one, "
+        f"none after {find_schema()}. Install the newer release. To stay with this one, "
         "restore a backup that it wrote into an empty analyst ('coterie restore')."
     )
 

@@ -190,7 +190,6 @@ def restore(folder: Path) -> None:
         with _explain(folder, "be restored"):
             backup = restore_backup(folder, database, settings)
         log_act(Act.RESTORED, operator())
-        database.migrate()
         end_outdated_sessions(database)
     click.echo(f"Restored as of {backup.time:%Y-%m-%d %H:%M} UTC.", err=True)
 

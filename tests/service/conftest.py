@@ -14,8 +14,9 @@ from party_sdk.cli import main
 
 @pytest.fixture
 def in_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every contribution be a blob, as long ones are."""
-    monkeypatch.setattr("analyst_service.contribution_endpoints.ROW_BYTES", 0)
+    """Let every task and contribution be a blob, as long ones are."""
+    for module in ("contribution_endpoints", "worker"):
+        monkeypatch.setattr(f"analyst_service.{module}.ROW_BYTES", 0)
 
 
 @pytest.fixture

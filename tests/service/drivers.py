@@ -14,21 +14,16 @@ from analyst_service.settings import Settings
 from analyst_service.steps import follow, job_of, take
 
 
-def service_of(settings: Settings) -> Service:
+def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
     blobs = FileBlobStore(settings.blob_place.folder)
     database = Database(settings.database)
-    return Service(settings=settings, database=database, blobs=blobs, metrics=Metrics())
-
-
-def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
-    service = service_of(settings)
-    while rounds > 0:
+    parts = {"settings": settings, "database": database, "blobs": blobs}
+    service = Service(**parts, metrics=Metrics())
+    for _ in range(rounds):
         barrier.wait()
-        database = service.database
         lease = database.transact(take, service.lease_span)
         if lease is not None:
             followed = worker.run(database.query(job_of, service, lease.session))
             if database.transact(follow, service.blobs, lease, followed):
                 wins.put(os.getpid())
         barrier.wait()
-        rounds -= 1

@@ -201,7 +201,10 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     assert endpoints.open_tasks(service, asking)[0] is None
 
 
-def test_simultaneous_uploads_share_one_query_and_one_lock(session: ByHand) -> None:
+@pytest.mark.parametrize("are_short", [False, True])
+def test_simultaneous_uploads_share_one_query_and_one_lock(
+    session: ByHand, *, are_short: bool
+) -> None:
     service = session.api.service
     asked: list[str] = []
     sa.event.listen(
@@ -213,9 +216,14 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(session: ByHand) -> N
     found = service.database.query(authenticate, [*shown, "", None])
     assert [getattr(each, "slot", None) for each in found] == [A, None, B, None, None]
     assert sum("credentials" in statement for statement in asked) == 1
-    both = [arrived(session, slot, session.reply(slot)) for slot in (A, B)]
+    contents = [session.reply(slot) for slot in (A, B)]
+    both = [arrived(session, *sent) for sent in zip((A, B), contents, strict=True)]
+    if are_short:
+        short = zip(both, contents, strict=True)
+        both = [replace(upload, content=sent, draft=None) for upload, sent in short]
     asked.clear()
-    assert [is_new for _, is_new in endpoints._store(service, both)] == [True, True]
+    stored = endpoints._keep(service, both)
+    assert [is_new for _, is_new in stored] == [True, True]  # type: ignore[misc]  # no refusal
     assert len(asked) <= 8, asked
 
 

@@ -33,7 +33,7 @@ from party_sdk.party.party_session import PartySession
 from tests.service.samples import StartApi, X
 
 if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
+    from support.in_process import Api
 
 
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
@@ -84,12 +84,6 @@ def test_a_chain_that_was_changed_is_refused(
         list(hash_chain.read(change(engine(*SAID))))
 
 
-def audit_of(session: ByHand) -> list[dict[str, Any]]:
-    page = session.api.send("GET", f"{session.path}/audit", session.key).json()
-    assert page["next"] is None
-    return list(hash_chain.read(page["lines"]))
-
-
 def test_an_audit_tells_who_sent_and_received_which_digest_when(api: Api) -> None:
     session = api.open(Dummy(), PAIR).join()
     tasks = {slot: session.task(slot).content for slot in (A, B)}
@@ -100,7 +94,9 @@ def test_an_audit_tells_who_sent_and_received_which_digest_when(api: Api) -> Non
     session.finish()
     for secret in (session.tokens[A], session.key):
         api.send("GET", f"{session.path}/result", secret)
-    entries = audit_of(session)
+    whole = api.send("GET", f"{session.path}/audit", session.key).json()
+    assert whole["next"] is None
+    entries = list(hash_chain.read(whole["lines"]))
     events = [(e["event"], e.get("slot")) for e in entries]
     assert events[:9] == [
         ("opened", None),

@@ -290,7 +290,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
         described('"sqlite"', '"another"'),
         "COTERIE_DATABASE_URL",
     ),
-    "an unknown schema": (described('"0020"', '"9999:head --sql"'), "schema 9999"),
+    "an unknown schema": (described('"0021"', '"9999:head --sql"'), "schema 9999"),
 }
 DATABASES = {
     "a damaged database": (damage_database, "is damaged"),

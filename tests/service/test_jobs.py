@@ -210,15 +210,7 @@ def test_a_worker_ends_with_the_process_that_it_works_for() -> None:
     pid = heard.recv()
     service.kill()
     service.join()
-    wait_for(lambda: not is_alive(pid))
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
 
 
 # Steps that are repeated, or come too late
@@ -594,6 +586,7 @@ class Place(BlobPlace):
         return SlowStore(self.folder)
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_payloads_wait_for_the_disk_together(tmp_path: Path) -> None:
     layout = Layout.lattice(3)  # three tasks and the state
     data = simulation.split(np.eye(30), layout, seed=1).data

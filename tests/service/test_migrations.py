@@ -15,9 +15,10 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from click.testing import CliRunner, Result
 
-from analyst_service.database import Database, alembic_config, head
+from analyst_service.database import Database, alembic_config
 from analyst_service.models import Base, Principal, Session
 from analyst_service.settings import Settings
+from coterie.build import find_schema
 from party_sdk.cli import main
 
 
@@ -40,7 +41,7 @@ def tables(database: Database) -> set[str]:
 def test_migrations_and_models_describe_the_same_tables_and_lead_back(
     database: Database, config: Config
 ) -> None:
-    assert head() == ScriptDirectory.from_config(config).get_current_head()
+    assert find_schema() == ScriptDirectory.from_config(config).get_current_head()
     assert tables(database) == set()
     assert not database.is_current()
     database.migrate()
@@ -99,8 +100,8 @@ def test_a_schema_that_this_release_does_not_serve_is_refused_with_the_remedy(
             assert "coterie migrate" not in refused.output, "that leads in a circle"
         assert database.revision() == revision
         with database.engine.begin() as connection:
-            connection.execute(change, {"revision": head()})
-    monkeypatch.setattr("analyst_service.database.head", lambda: "9999")
+            connection.execute(change, {"revision": find_schema()})
+    monkeypatch.setattr("analyst_service.database.find_schema", lambda: "9999")
     assert "run 'coterie migrate'" in run("serve").output, (
         "of a release before this one"
     )
@@ -138,5 +139,5 @@ def test_open_sessions_that_this_release_refuses_are_ended_and_named(
         session = transaction.get_one(Session, "s-old")
     assert (session.state, session.reason) == ("cancelled", "version-mismatch")
     again = run("migrate")
-    assert f"The schema is current: revision {head()}." in again.output
+    assert f"The schema is current: revision {find_schema()}." in again.output
     assert "Ended" not in again.output

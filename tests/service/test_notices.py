@@ -13,10 +13,11 @@ from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import SMTP, AuthResult
+from aiosmtpd.smtp import AuthResult
 from support.analyst_process import free_port
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, ByHand, in_process
@@ -89,11 +90,7 @@ def mailbox(folder: Path | None = None) -> Iterator[Mailbox]:
             "auth_required": True,
         }
 
-    class Server(Controller):
-        def factory(self) -> SMTP:
-            return SMTP(kept, **options)
-
-    server = Server(kept, hostname="127.0.0.1", port=kept.port)
+    server = Controller(kept, hostname="127.0.0.1", port=kept.port, **options)
     server.start()
     try:
         yield kept
@@ -321,6 +318,12 @@ def test_no_mail_server_is_no_error_of_ours(start_api: StartApi) -> None:
         leave(session)
         tell(api)
         assert listed(session)[0]["failure"] == "mail-server"
+        with patch("analyst_service.notices.letter", side_effect=RuntimeError):
+            for wait in RETRIES:
+                api.clock.forward(wait.total_seconds())
+                tell(api)
+        [line] = listed(session)
+        assert (line["failure"], line["given_up"]) == ("internal", 1), "not for ever"
 
 
 def test_everybody_sees_and_removes_its_own_addresses_only(

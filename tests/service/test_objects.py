@@ -200,6 +200,7 @@ def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> Non
         open_objects(url)
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_an_analyst_keeps_all_arrays_in_the_store(
     start_api: Any, tmp_path: Path
 ) -> None:

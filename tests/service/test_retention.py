@@ -290,6 +290,7 @@ def test_a_removal_waits_for_a_transaction_that_uses_the_blob(each_api: Api) -> 
     assert service.blobs.has(digest)
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_a_step_whose_outcome_was_removed_is_run_again(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -313,6 +314,7 @@ def test_a_step_whose_outcome_was_removed_is_run_again(
     assert session.finish().status["state"] == "completed"
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_a_task_that_was_just_removed_is_not_there(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     task = session.task(A).content

@@ -37,5 +37,7 @@ class Stepped(Session):
         assert not isinstance(followed, worker.Failed), followed.detail
         self.steps.append((job, list(followed.payloads)))
         blobs = self.place.open()
-        move = followed.map_payloads(lambda digest: bytes(blobs.map(digest)))  # type: ignore[arg-type]  # moves of bytes and of digests
+        move = followed.map_payloads(
+            lambda p: bytes(blobs.map(p)) if isinstance(p, str) else p
+        )
         self.move = self.keep(move)

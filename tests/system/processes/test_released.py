@@ -80,7 +80,6 @@ def check(stored: Path, url: str) -> None:
     settings = Settings(data_dir=stored / "analyst", database_url=url)
     database = Database(settings.database)
     restore(stored / "backup", database, settings)
-    database.migrate()
     database.close()
     with in_process(stored / "analyst", url, driven=True) as api:
         session = coordinator_of(api, stored, opens["key"]).session("released")
