@@ -7,6 +7,7 @@ import json
 import numpy as np
 
 from benchmarks.vectors.forgery import (
+    RESULT,
     Forger,
     add,
     ask,
@@ -41,17 +42,15 @@ def list_refusals_of_pairs(forger: Forger) -> list[Refusal]:
     )
     narrow = pooled.model_copy(update={"minimum": np.zeros(2), "maximum": np.ones(2)})
     wide = pooled.model_copy(update={"maximum": np.full(3, 1e101)})
-    return [
-        *forger.change(
-            "project",
-            "invalid-array",
-            {
+    return forger.refuse(
+        {
+            ("project", "invalid-array"): {
                 "ranges of fewer columns": lambda p: forger.seal(p, 0, narrow),
                 "ranges that are too large": lambda p: forger.seal(p, 0, wide),
             },
-        ),
-        *forger.change("project", "protocol-failed", {"no ranges": empty}),
-    ]
+            ("project", "protocol-failed"): {"no ranges": empty},
+        }
+    )
 
 
 def list_refusals_of_runs(forger: Forger) -> list[Refusal]:
@@ -70,93 +69,72 @@ def list_refusals_of_runs(forger: Forger) -> list[Refusal]:
     def other(packet: Packet) -> int:
         return 1 - int(packet.header.record["values"]["chosen"])
 
-    return [
-        *forger.change(
-            "conclude",
-            "protocol-failed",
-            {
+    return forger.refuse(
+        {
+            ("conclude", "protocol-failed"): {
                 "another run than the rule's": lambda p: tell_runs(p, chosen=other(p)),
                 "a run that there is not": lambda p: tell_runs(p, chosen=2),
                 "figures of one run": lambda p: tell_runs(p, figures=figures(p)[:1]),
             },
-        ),
-        *forger.change(
-            "conclude",
-            "task-refused",
-            {"others were told of another run": lambda p: say(p, chosen=other(p))},
-        ),
-    ]
+            ("conclude", "task-refused"): {
+                "others were told of another run": lambda p: say(p, chosen=other(p))
+            },
+        }
+    )
 
 
 def _of_the_secrets(forger: Forger) -> list[Refusal]:
     own = GroupSecret(scope="row", secret=_OTHER)
     digests = Digests(rows=_OTHER, columns=_OTHER)
-    return [
-        *forger.change(
-            "compare-digests",
-            "envelope-refused",
-            {
+    return forger.refuse(
+        {
+            ("compare-digests", "envelope-refused"): {
                 "a secret is withheld": empty,
                 "a secret of a group that its sender does not lead": lambda p: (
                     forger.seal(p, 0, own)
                 ),
             },
-        ),
-        *forger.change(
-            "add-up",
-            "envelope-refused",
-            {"the leader's digests are withheld": empty},
-        ),
-        *forger.change(
-            "add-up",
-            "protocol-failed",
-            {"the leader holds other columns": lambda p: forger.seal(p, 0, digests)},
-        ),
-    ]
+            ("add-up", "envelope-refused"): {
+                "the leader's digests are withheld": empty
+            },
+            ("add-up", "protocol-failed"): {
+                "the leader holds other columns": lambda p: forger.seal(p, 0, digests)
+            },
+        }
+    )
 
 
 def _of_the_sums(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "add-up",
-            "task-refused",
-            {
+    return forger.refuse(
+        {
+            ("add-up", "task-refused", 2): {
                 "a total of which others were told otherwise": lambda p: hold(
                     p, total=p.arrays["total"] + np.uint64(1)
                 )
             },
-            nth=2,
-        ),
-        *forger.change(
-            "add-up",
-            "protocol-failed",
-            {
+            ("add-up", "protocol-failed", 2): {
                 "a word of a total is one more": lambda p: add(p, "total", 0, 1),
                 "the tag of a total is one more": lambda p: add(p, "total", -1, 1),
                 "the tag is p more": lambda p: add(p, "total", -1, P),
                 "a phase was left out": lambda p: tell_all(say(p, phase=4)),
             },
-            nth=2,
-        ),
-        *forger.change(
-            "add-up",
-            "invalid-array",
-            {"a total without its tag": lambda p: cut(p, "total")},
-            nth=2,
-        ),
-    ]
+            ("add-up", "invalid-array", 2): {
+                "a total without its tag": lambda p: cut(p, "total")
+            },
+        }
+    )
 
 
 def _of_the_upload(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "sign",
-            "task-refused",
-            {"a second upload": lambda p: ask(p, "upload", "project")},
-            nth=1,
-        ),
-        *forger.change_result(
-            "task-refused",
-            {"labels of fewer rows": lambda p: hold(p, labels=p.arrays["labels"][:-1])},
-        ),
-    ]
+    return forger.refuse(
+        {
+            ("sign", "task-refused", 1): {
+                "a second upload": lambda p: ask(p, "upload", "project")
+            },
+            (RESULT, "task-refused"): {
+                "labels of fewer rows": lambda p: hold(
+                    p, labels=p.arrays["labels"][:-1]
+                )
+            },
+        }
+    )

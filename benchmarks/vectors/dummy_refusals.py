@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.vectors.forgery import (
+    RESULT,
     Forger,
     ask,
     be_of,
@@ -43,56 +44,43 @@ def list_refusals(forger: Forger) -> list[Refusal]:
 
 def list_refusals_of_attempts(forger: Forger) -> list[Refusal]:
     """Return them, of the second attempt of a round."""
-    return [
-        *forger.change(
-            "count",
-            "task-refused",
-            {
+    return forger.refuse(
+        {
+            ("count", "task-refused", 1): {
                 "an attempt was left out": lambda p: stand_at(
                     tell(p, attempt=3), attempt=3
                 ),
                 "an attempt without what came in the one before": empty,
             },
-            nth=1,
-        )
-    ]
+        }
+    )
 
 
 def _of_the_address(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "sign",
-            "agreement-mismatch",
-            {
+    return forger.refuse(
+        {
+            ("sign", "agreement-mismatch"): {
                 "of another session": lambda p: stand_at(p, session="other"),
                 "of another agreement": lambda p: stand_at(p, agreement=_OTHER),
                 "for another slot": lambda p: stand_at(p, slot="west"),
             },
-        ),
-        *forger.change(
-            "sign",
-            "malformed",
-            {
+            ("sign", "malformed"): {
                 "of a stage that there is not": lambda p: stand_at(p, stage="upload"),
                 "a kind that the stage has not": lambda p: be_of(p, "greet"),
                 "without its last byte": shorten,
                 "with more in its header": grow,
             },
-        ),
-    ]
+        }
+    )
 
 
 def _of_the_lines(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "sign",
-            "task-refused",
-            {"lines of another agreement": _of_another_agreement},
-        ),
-        *forger.change(
-            "greet",
-            "task-refused",
-            {
+    return forger.refuse(
+        {
+            ("sign", "task-refused"): {
+                "lines of another agreement": _of_another_agreement
+            },
+            ("greet", "task-refused"): {
                 "another past": lambda p: tell(p, previous=_OTHER),
                 "a line was left out": lambda p: tell(p, number=4),
                 "a round was left out": lambda p: stand_at(tell(p, round=3), round=3),
@@ -102,49 +90,43 @@ def _of_the_lines(forger: Forger) -> list[Refusal]:
                 "others were told otherwise": lambda p: tell(p, told=[_OTHER]),
                 "no line at all": lambda p: replace(p, history=[]),
             },
-        ),
-    ]
+        }
+    )
 
 
 def _of_the_order(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "greet",
-            "task-refused",
-            {"a stage was left out": lambda p: ask(p, "count", "count")},
-        ),
-        *forger.change(
-            "confirm",
-            "task-refused",
-            {
+    return forger.refuse(
+        {
+            ("greet", "task-refused"): {
+                "a stage was left out": lambda p: ask(p, "count", "count")
+            },
+            ("confirm", "task-refused"): {
                 "a task that was answered": lambda p: ask(p, "count", "count"),
                 "a stage that is over": lambda p: ask(p, "greeting", "greet"),
                 "a task that comes too early": lambda p: ask(p, "closing", "sign"),
             },
-        ),
-    ]
+        }
+    )
 
 
 def _of_the_signatures(forger: Forger) -> list[Refusal]:
-    return forger.change(
-        "greet",
-        "protocol-failed",
+    return forger.refuse(
         {
-            "a signature of the opening is missing": _without_the_last,
-            "two signatures were exchanged": lambda p: replace(
-                p, signatures=p.signatures[[1, 0, 2]]
-            ),
-            "no signature came": lambda p: replace(p, signatures=p.signatures[:0]),
-        },
+            ("greet", "protocol-failed"): {
+                "a signature of the opening is missing": _without_the_last,
+                "two signatures were exchanged": lambda p: replace(
+                    p, signatures=p.signatures[[1, 0, 2]]
+                ),
+                "no signature came": lambda p: replace(p, signatures=p.signatures[:0]),
+            },
+        }
     )
 
 
 def _of_the_envelopes(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "count",
-            "envelope-refused",
-            {
+    return forger.refuse(
+        {
+            ("count", "envelope-refused"): {
                 "a bit of an envelope": spoil,
                 "another sender on the label": lambda p: label(p, peer="west"),
                 "a sender that there is not": lambda p: label(p, peer="east"),
@@ -155,77 +137,57 @@ def _of_the_envelopes(forger: Forger) -> list[Refusal]:
                 "the round of the task on the label": lambda p: label(p, round=3),
                 "another attempt on the label": lambda p: label(p, attempt=2),
             },
-        ),
-        *forger.change(
-            "count",
-            "protocol-failed",
-            {"a word is withheld": empty},
-        ),
-        *forger.change(
-            "confirm",
-            "protocol-failed",
-            {
+            ("count", "protocol-failed"): {"a word is withheld": empty},
+            ("confirm", "protocol-failed"): {
                 "another word comes back": lambda p: forger.seal(
                     p, 0, messages.Word(word=np.array([7], np.uint64))
                 )
             },
-        ),
-    ]
+        }
+    )
 
 
 def _of_the_content(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "confirm",
-            "task-refused",
-            {"another number than others were told": lambda p: say(p, total=34)},
-        ),
-        *forger.change(
-            "confirm",
-            "protocol-failed",
-            {"another number of rows": lambda p: tell_all(say(p, total=34))},
-        ),
-        *forger.change(
-            "confirm",
-            "malformed",
-            {
+    return forger.refuse(
+        {
+            ("confirm", "task-refused"): {
+                "another number than others were told": lambda p: say(p, total=34)
+            },
+            ("confirm", "protocol-failed"): {
+                "another number of rows": lambda p: tell_all(say(p, total=34))
+            },
+            ("confirm", "malformed"): {
                 "a number that is a text": lambda p: tell_all(say(p, total="33")),
                 "a value that nobody knows": lambda p: tell_all(say(p, more=1)),
             },
-        ),
-        *forger.change(
-            "confirm",
-            "invalid-array",
-            {"an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1)))},
-        ),
-    ]
+            ("confirm", "invalid-array"): {
+                "an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1)))
+            },
+        }
+    )
 
 
 def _of_the_result(forger: Forger) -> list[Refusal]:
     labels = forger.result.arrays["labels"]
-    return [
-        *forger.change_result(
-            "protocol-failed",
-            {
+    return forger.refuse(
+        {
+            (RESULT, "protocol-failed"): {
                 "a signature of the closing is missing": _without_the_last,
                 "no signature of the closing": lambda p: replace(
                     p, signatures=p.signatures[:0]
                 ),
             },
-        ),
-        *forger.change_result(
-            "task-refused",
-            {"another result than was told": lambda p: hold(p, labels=labels[::-1])},
-        ),
-        *forger.change_result(
-            "invalid-array",
-            {"a label below zero": lambda p: hold(p, labels=labels - 1)},
-        ),
-        *forger.change_result(
-            "malformed",
-            {"a kind that is no result": lambda p: be_of(p, "greet")},
-        ),
-    ]
+            (RESULT, "task-refused"): {
+                "another result than was told": lambda p: hold(p, labels=labels[::-1])
+            },
+            (RESULT, "invalid-array"): {
+                "a label below zero": lambda p: hold(p, labels=labels - 1)
+            },
+            (RESULT, "malformed"): {
+                "a kind that is no result": lambda p: be_of(p, "greet")
+            },
+        }
+    )
 
 
 def _of_another_agreement(packet: Packet) -> Packet:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from clustering_protocols.shared_stages.masked_sums import MaskedSum
 from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret, key_from
 from clustering_protocols.simulation import Session
 
+RESULT: Final = "the result"
 Change = Callable[[Packet], Packet | bytes]
+Refused = Mapping[tuple[str, str] | tuple[str, str, int], Mapping[str, Change]]
 
 
 class FalsifiedSum(NamedTuple):
@@ -48,33 +50,29 @@ class Forger:
         own = self.recording.slot
         return [packets.read(m.payload) for m in self.session.sent if m.receiver == own]
 
-    def change(
-        self, kind: str, problem: str, changes: Mapping[str, Change], *, nth: int = 0
-    ) -> list[Refusal]:
-        """Return refusals of the nth task of a kind, changed in each of these ways."""
-        sent = self._sent
-        places = [n for n, p in enumerate(sent) if p.header.record["kind"] == kind]
-        place = places[nth]
-        return [
-            _refuse(name, 1 + place, "step", "task", change(sent[place]), problem)
-            for name, change in changes.items()
-        ]
+    def refuse(self, changes: Refused) -> list[Refusal]:
+        """Return refusals of changed messages.
+
+        changes: by the kind of a task, or ``RESULT``, the problem, and the number of the
+            task among those of its kind, if it is not the first: what is changed.
+        """
+        sent, refusals = self._sent, []
+        for (kind, problem, *rest), by_name in changes.items():
+            if kind == RESULT:
+                place, packet, call, what = len(sent), self.result, "conclude", "result"
+            else:
+                places = [n for n, p in enumerate(sent) if _kind_of(p) == kind]
+                place = places[rest[0] if rest else 0]
+                packet, call, what = sent[place], "step", "task"
+            refusals += [
+                _refuse(name, 1 + place, call, what, change(packet), problem)
+                for name, change in by_name.items()
+            ]
+        return refusals
 
     def task(self, kind: str, nth: int) -> Packet:
         """Return the nth task of a kind as it was sent."""
-        return [p for p in self._sent if p.header.record["kind"] == kind][nth]
-
-    def change_result(
-        self, problem: str, changes: Mapping[str, Change]
-    ) -> list[Refusal]:
-        """Return refusals of the result, changed in each of these ways."""
-        n_tasks = sum(m.receiver == self.recording.slot for m in self.session.sent)
-        return [
-            _refuse(
-                name, 1 + n_tasks, "conclude", "result", change(self.result), problem
-            )
-            for name, change in changes.items()
-        ]
+        return [packet for packet in self._sent if _kind_of(packet) == kind][nth]
 
     @property
     def result(self) -> Packet:
@@ -139,6 +137,11 @@ class Forger:
             if packet.history and packet.address.when == label.when:
                 return hash_chain.digest(packet.history[-1])
         raise ValueError("nobody was told of this attempt")
+
+
+def _kind_of(packet: Packet) -> str:
+    kind: str = packet.header.record["kind"]
+    return kind
 
 
 def _refuse(

@@ -18,37 +18,27 @@ def list_refusals_of_ids(forger: Forger) -> list[Refusal]:
     none = np.full((11, 32), 255, np.uint8)
     few = EvaluatedIds(elements=none[:-1])
     counts = {"north": 10, "south": 9}
-    return [
-        *forger.change(
-            "unblind",
-            "invalid-array",
-            {"answers to fewer ids": lambda p: forger.seal(p, 0, few)},
-        ),
-        *forger.change(
-            "unblind",
-            "protocol-failed",
-            {
+    return forger.refuse(
+        {
+            ("unblind", "invalid-array"): {
+                "answers to fewer ids": lambda p: forger.seal(p, 0, few)
+            },
+            ("unblind", "protocol-failed"): {
                 "answers are withheld": empty,
                 "answers that are no points": lambda p: forger.seal(
                     p, 0, EvaluatedIds(elements=none)
                 ),
             },
-        ),
-        *forger.change(
-            "select",
-            "protocol-failed",
-            {"numbers of rows differ": lambda p: tell_all(say(p, n_rows=counts))},
-        ),
-        *forger.change(
-            "select",
-            "invalid-array",
-            {
+            ("select", "protocol-failed"): {
+                "numbers of rows differ": lambda p: tell_all(say(p, n_rows=counts))
+            },
+            ("select", "invalid-array"): {
                 "one token is not selected from": lambda p: hold(
                     p, common=p.arrays["common"][:-1]
                 )
             },
-        ),
-    ]
+        }
+    )
 
 
 def list_refusals_of_keys(forger: Forger) -> list[Refusal]:
@@ -57,32 +47,22 @@ def list_refusals_of_keys(forger: Forger) -> list[Refusal]:
     early = MaskedKeys(points=points, n_masks=2)
     few = MaskedKeys(points=points[:, :-1], n_masks=1)
     one_key = MaskedKeys(points=points[:1], n_masks=1)
-    return [
-        *forger.change(
-            "show-tokens",
-            "envelope-refused",
-            {
+    return forger.refuse(
+        {
+            ("show-tokens", "envelope-refused"): {
                 "the list of the neighbour before is withheld": empty,
                 "a list that was masked twice": lambda p: forger.seal(p, 0, early),
             },
-        ),
-        *forger.change(
-            "show-tokens",
-            "invalid-array",
-            {
+            ("show-tokens", "invalid-array"): {
                 "a list of fewer rows": lambda p: forger.seal(p, 0, few),
                 "a list of one key alone": lambda p: forger.seal(p, 0, one_key),
             },
-        ),
-        *forger.change(
-            "select-linked",
-            "protocol-failed",
-            {
+            ("select-linked", "protocol-failed"): {
                 "a place that the list has not": lambda p: _put(p, _N_LISTED),
                 "a place that comes twice": lambda p: _put(p, p.arrays["rows"][1]),
             },
-        ),
-    ]
+        }
+    )
 
 
 def _put(packet: Packet, place: int) -> Packet:

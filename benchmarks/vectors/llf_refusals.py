@@ -22,100 +22,74 @@ def list_refusals(forger: Forger) -> list[Refusal]:
 
 def list_refusals_of_columns(forger: Forger) -> list[Refusal]:
     """Return them, of a member of three that hold columns."""
-    return [
-        *forger.change(
-            "start-from",
-            _FAILED,
-            {
+    return forger.refuse(
+        {
+            ("start-from", _FAILED): {
                 "a start from no row": lambda p: tell_all(_label(p, 0, slice(None))),
                 "starts of a fourth cluster": lambda p: tell_all(_label(p, 3)),
                 "starts of fewer rows": lambda p: tell_all(_shorten(p)),
             },
-        ),
-        *forger.change(
-            "measure",
-            _FAILED,
-            {
+            ("measure", _FAILED, 2): {
                 "the first distances again": lambda p: tell_all(say(p, number=1)),
                 "a row in a fourth cluster": lambda p: tell_all(_label(p, 3)),
             },
-            nth=2,
-        ),
-        *forger.change(
-            "measure",
-            "invalid-array",
-            {"labels of fewer rows": lambda p: tell_all(_shorten(p))},
-            nth=2,
-        ),
-        *forger.change(
-            "scatter",
-            _FAILED,
-            {"labels that were not told": lambda p: tell_all(_label(p, 1, slice(3)))},
-        ),
-    ]
+            ("measure", "invalid-array", 2): {
+                "labels of fewer rows": lambda p: tell_all(_shorten(p))
+            },
+            ("scatter", _FAILED): {
+                "labels that were not told": lambda p: tell_all(_label(p, 1, slice(3)))
+            },
+        }
+    )
 
 
 def _of_starts(forger: Forger) -> list[Refusal]:
     starts = LaneStarts(centroids=np.zeros((2, 2, 3)))
     one = LaneStarts(centroids=starts.centroids[:1])
     far = LaneStarts(centroids=starts.centroids + 1e101)
-    return forger.change(
-        "confirm",
-        "invalid-array",
+    return forger.refuse(
         {
-            "one start of two": lambda p: forger.seal(p, 0, one),
-            "starts that are too far away": lambda p: forger.seal(p, 0, far),
-        },
+            ("confirm", "invalid-array"): {
+                "one start of two": lambda p: forger.seal(p, 0, one),
+                "starts that are too far away": lambda p: forger.seal(p, 0, far),
+            },
+        }
     )
 
 
 def _of_the_race(forger: Forger) -> list[Refusal]:
     nothing = np.zeros(1, np.uint64)
-    return [
-        *forger.change(
-            "add-up",
-            _FAILED,
-            {"the choice before the race": lambda p: tell_all(say(p, phase=2))},
-            nth=_POOLED,
-        ),
-        *forger.change(
-            "add-up",
-            "invalid-array",
-            {"a total before the race": lambda p: tell_all(hold(p, total=nothing))},
-            nth=_POOLED,
-        ),
-        *forger.change(
-            "add-up",
-            _FAILED,
-            {"a race of other rows": lambda p: add(p, "total", 0, 1)},
-            nth=_POOLED + 1,
-        ),
-    ]
+    return forger.refuse(
+        {
+            ("add-up", _FAILED, _POOLED): {
+                "the choice before the race": lambda p: tell_all(say(p, phase=2))
+            },
+            ("add-up", "invalid-array", _POOLED): {
+                "a total before the race": lambda p: tell_all(hold(p, total=nothing))
+            },
+            ("add-up", _FAILED, _POOLED + 1): {
+                "a race of other rows": lambda p: add(p, "total", 0, 1)
+            },
+        }
+    )
 
 
 def _of_updates(forger: Forger) -> list[Refusal]:
-    return [
-        *forger.change(
-            "update",
-            _FAILED,
-            {
+    return forger.refuse(
+        {
+            ("update", _FAILED, 1): {
                 "the third update second": lambda p: tell_all(say(p, number=3)),
                 "an update of other rows": lambda p: add(p, "totals", (0, 0), 1),
                 "an end before the rest": _close,
             },
-            nth=1,
-        ),
-        *forger.change(
-            "gather",
-            _FAILED,
-            {"a closing of other rows": lambda p: add(p, "closing", 0, 1)},
-        ),
-        *forger.change(
-            "tell",
-            _FAILED,
-            {"sizes of other rows": lambda p: add(p, "gathered", 0, 1)},
-        ),
-    ]
+            ("gather", _FAILED): {
+                "a closing of other rows": lambda p: add(p, "closing", 0, 1)
+            },
+            ("tell", _FAILED): {
+                "sizes of other rows": lambda p: add(p, "gathered", 0, 1)
+            },
+        }
+    )
 
 
 def _close(packet: Packet) -> Packet:

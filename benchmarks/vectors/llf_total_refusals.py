@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from benchmarks.vectors.forgery import (
@@ -45,24 +47,18 @@ def _of_the_updates(forger: Forger) -> list[Refusal]:
             p, **{name: p.arrays[name][:0].reshape(to) for name, to in none.items()}
         ),
     }
-    return [
-        *forger.change("update", "protocol-failed", bent, nth=1),
-        *forger.change(
-            "update",
-            "protocol-failed",
-            {"the total of the update before": lambda p: _repeat(p, first)},
-            nth=2,
-        ),
-        *forger.change(
-            "update",
-            "invalid-array",
-            {
+    return forger.refuse(
+        {
+            ("update", "protocol-failed", 1): bent,
+            ("update", "protocol-failed", 2): {
+                "the total of the update before": lambda p: hold(p, totals=first)
+            },
+            ("update", "invalid-array", 1): {
                 "a total without its tag": lambda p: cut(p, "totals"),
                 "an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1))),
             },
-            nth=1,
-        ),
-    ]
+        }
+    )
 
 
 def _of_members_who_lie(forger: Forger) -> list[Refusal]:
@@ -77,70 +73,58 @@ def _of_members_who_lie(forger: Forger) -> list[Refusal]:
         return lambda packet: forger.falsify(packet, "totals", of, places)
 
     far = 1 << 44
-    return [
-        *forger.change(
-            "update",
-            "protocol-failed",
-            {
+    return forger.refuse(
+        {
+            ("update", "protocol-failed", 1): {
                 "one row too many": falsify(first, count_0=1),
                 "fewer rows than none": falsify(first, count_0=-60, count_1=60),
                 "fewer rows than the party's own": falsify(
                     first, count_0=-17, count_1=17
                 ),
             },
-            nth=1,
-        ),
-        *forger.change(
-            "update",
-            "protocol-failed",
-            {
+            ("update", "protocol-failed", 2): {
                 "sums of other rows": falsify(second, sum_0=1000),
                 "rows that went farther away": falsify(second, sum_0=far, sum_1=-far),
             },
-            nth=2,
-        ),
-    ]
+        }
+    )
 
 
 def _of_the_end(forger: Forger) -> list[Refusal]:
     found: list[Refusal] = []
-    for kind, name in (("gather", "closing"), ("tell", "gathered")):
-        found += forger.change(
-            kind,
-            "protocol-failed",
+    for kind, name, stem in (
+        ("gather", "closing", "closed"),
+        ("tell", "gathered", "gathered"),
+    ):
+        raised = {
+            f"a word of {name} is one more": (name, 0, 1),
+            f"the tag of {name} is one more": (name, -1, 1),
+            f"{name} of two parties alone": (f"{stem}_by", 0, 255),
+            f"a round of {name} that was another": (f"{stem}_in", 0, 1),
+        }
+        found += forger.refuse(
             {
-                f"a word of {name} is one more": _raise(name, 0),
-                f"the tag of {name} is one more": _raise(name, -1),
-                f"{name} of two parties alone": _leave_out_of(name),
-                f"a round of {name} that was another": _raise(
-                    "closed_in" if name == "closing" else "gathered_in", 0
-                ),
-            },
-        )
-        found += forger.change(
-            kind, "invalid-array", {f"{name} without its tag": _shorten(name)}
+                (kind, "protocol-failed"): {
+                    sentence: partial(_raise, *change)
+                    for sentence, change in raised.items()
+                },
+                (kind, "invalid-array"): {
+                    f"{name} without its tag": partial(_shorten, name)
+                },
+            }
         )
     return found
 
 
-def _raise(name: str, place: int) -> Change:
-    return lambda packet: add(packet, name, place, 1)
+def _raise(name: str, place: int, by: int, packet: Packet) -> Packet:
+    return add(packet, name, place, by)
 
 
-def _shorten(name: str) -> Change:
-    return lambda packet: cut(packet, name)
+def _shorten(name: str, packet: Packet) -> Packet:
+    return cut(packet, name)
 
 
 def _leave_out(packet: Packet) -> Packet:
     cohorts = packet.arrays["cohorts"].copy()
     cohorts[0, 0] = 0
     return hold(packet, cohorts=cohorts)
-
-
-def _leave_out_of(name: str) -> Change:
-    place = "closed_by" if name == "closing" else "gathered_by"
-    return lambda packet: add(packet, place, 0, 255)
-
-
-def _repeat(packet: Packet, totals: np.ndarray) -> Packet:
-    return hold(packet, totals=totals)
