@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
@@ -132,19 +132,27 @@ class PartyContext(Generic[P_co]):
             raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
         return record
 
-    def pairwise_stream(self, peer: str, *labels: bytes | str | int) -> KeyedStream:
-        """Return a stream for one use that this party and one other draw alike.
+    def pairwise_streams(
+        self, members: Sequence[str], *labels: bytes | str | int
+    ) -> Iterator[tuple[int, KeyedStream]]:
+        """Yield a stream for one use that this party and each other member draw alike.
 
-        Nothing is sent for it: both derive it from their keys and the transcript.
+        Nothing is sent for it: both derive it from their keys and the transcript. Before
+        it stands the sign of its numbers: 1 for members that follow, else -1.
+
+        members: in the order of slots; of which this party is one.
         """
-        keys = party_keys(self.entropy, self.session.terms.session, self.slot.name)
-        shared = keys.exchange(self.session.member(peer).keys)
-        slots = self.session.slots
-        pair = sorted((self.slot.name, peer), key=slots.index)
-        salt = bytes.fromhex(self.transcript)
-        return KeyedStream(
-            derive_key(shared, "coterie/pair/3", *pair, *labels, salt=salt)
-        )
+        own, salt = self.slot.name, bytes.fromhex(self.transcript)
+        keys = party_keys(self.entropy, self.session.terms.session, own)
+        sign = -1
+        for peer in members:
+            if peer == own:
+                sign = 1
+                continue
+            shared = keys.exchange(self.session.member(peer).keys)
+            pair = (own, peer) if sign > 0 else (peer, own)
+            key = derive_key(shared, "coterie/pair/3", *pair, *labels, salt=salt)
+            yield sign, KeyedStream(key)
 
     def stream(self, purpose: str) -> KeyedStream:
         """Return the party's own random stream for one purpose of this attempt."""

@@ -161,7 +161,8 @@ class SessionContext(Generic[P_co]):
 
     def n_rows(self, slot: str) -> int:
         """Return how many rows of a slot take part."""
-        return self.selected.get(slot, self.member(slot).n_rows)
+        selected = self.selected.get(slot)
+        return self.member(slot).n_rows if selected is None else selected
 
     @property
     def row_counts(self) -> list[int]:

@@ -29,14 +29,13 @@ def length_prefixed(*parts: bytes | str | int) -> bytes:
 
     Text is UTF-8, numbers are 8 bytes big-endian; each part follows its length.
     """
-    encoded = [_part(part) for part in parts]
-    return b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
-
-
-def _part(part: bytes | str | int) -> bytes:
-    if isinstance(part, int):
-        return part.to_bytes(8, "big")
-    return part.encode() if isinstance(part, str) else part
+    joined = bytearray()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        if isinstance(content, int):
+            content = content.to_bytes(8, "big")
+        joined += len(content).to_bytes(8, "big") + content
+    return bytes(joined)
 
 
 def derive_key(secret: bytes, *info: bytes | str | int, salt: bytes = b"") -> bytes:

@@ -42,4 +42,6 @@ def tag(words: WordArray, stream: KeyedStream) -> int:
 
 def shift_residue(residue: int, stream: KeyedStream, sign: int = 1) -> int:
     """Return a residue plus the next one of a stream, or minus it."""
-    return (residue + sign * int(field.draw(stream, 1)[0])) % P
+    while (shift := int.from_bytes(stream.take(8), "little") & P) == P:
+        pass
+    return (residue + sign * shift) % P

@@ -15,7 +15,7 @@ masked like the elements: a :class:`CheckedSum`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -26,7 +26,7 @@ import numpy as np
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import PartyContext
-from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy.masks import add_stream
 from clustering_protocols.secrecy.prime import P
@@ -78,20 +78,8 @@ def mask(
     """
     members, label = masked_sum.members, masked_sum.label
     check_members(context, members, minimum_members)
-    for sign, stream in pairwise_streams(context, members, _MASK, label):
+    for sign, stream in context.pairwise_streams(members, _MASK, label):
         add_stream(words, stream, sign)
-
-
-def pairwise_streams(
-    context: PartyContext, members: Sequence[str], *labels: bytes | str | int
-) -> Iterator[tuple[int, KeyedStream]]:
-    """Yield the sign and the stream of each other member; 1 for members that follow."""
-    slots = context.session.slots
-    own = slots.index(context.slot.name)
-    for peer in members:
-        if peer != context.slot.name:
-            sign = 1 if slots.index(peer) > own else -1
-            yield sign, context.pairwise_stream(peer, *labels)
 
 
 def blind(
@@ -156,7 +144,7 @@ class CheckedSum:
         if members[0] == context.slot.name:
             stream = group_stream(context, self.scope, f"blind-tag/{label}")
             tag = tags.shift_residue(tag, stream)
-        for sign, stream in pairwise_streams(context, members, _MASK, label):
+        for sign, stream in context.pairwise_streams(members, _MASK, label):
             add_stream(masked, stream, sign)
             tag = tags.shift_residue(tag, stream, sign)
         return np.append(masked, np.uint64(tag))

@@ -27,7 +27,7 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy import field
-from clustering_protocols.shared_stages import dominance, masked_sums
+from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_stream
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
@@ -162,9 +162,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
             slots = context.session.slots
             if len(slots) < MINIMUM_MEMBERS:  # each could subtract itself
                 raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
-            streams = masked_sums.pairwise_streams(
-                context, slots, "coterie/field-mask/2"
-            )
+            streams = context.pairwise_streams(slots, "coterie/field-mask/2")
             points = maths.share_points(len(slots))
             weights = maths.build_decoding_weights(params.segments, points)
             weight = weights[slots.index(context.slot.name)]

@@ -156,7 +156,8 @@ def test_the_sum_of_all_but_one_is_noise() -> None:
 def test_no_two_contexts_draw_the_same_stream() -> None:
     """Threat test 77: transcripts, names and members."""
     view = views(5)["r1c1"]
-    groups = [view.session.slots, view.session.slots[:4], view.session.slots[1:]]
+    slots = view.session.slots
+    groups = [slots, slots[:4], slots[1:]]
     sums = [
         MaskedSum(members=tuple(members), name=name, transcript=told)
         for members in groups
@@ -166,14 +167,14 @@ def test_no_two_contexts_draw_the_same_stream() -> None:
         )
     ]
     assert len({of.label for of in sums}) == len(sums) == 54_000
-    others = [view, told_otherwise(view)]
+    some = sums[:: len(sums) // 50]
     drawn = {
-        where.pairwise_stream(peer, "coterie/mask/2", of.label).take(8)
-        for peer in view.session.slots[1:]
-        for of in sums[:: len(sums) // 50]
-        for where in others
+        stream.take(8)
+        for of in some
+        for where in (view, told_otherwise(view))
+        for _, stream in where.pairwise_streams(slots, "coterie/mask/2", of.label)
     }
-    assert len(drawn) == 4 * len(sums[:: len(sums) // 50]) * 2
+    assert len(drawn) == 4 * len(some) * 2
 
 
 FORBIDDEN = re.compile(
