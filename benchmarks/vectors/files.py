@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from benchmarks.vectors import (
@@ -16,37 +15,19 @@ from benchmarks.vectors import (
     sums,
     transcripts,
 )
-from benchmarks.vectors.form import Layer, read_layer
-from benchmarks.vectors.product import build_case
-
-VECTORS: Final = Path(__file__).parents[2] / "spec" / "vectors"
-
-
-def restate(name: str) -> Layer:
-    """Return a layer whose file is edited by hand, with new outputs of its inputs.
-
-    A new case starts with an empty output, or with the problem with which it must fail.
-    """
-    layer = read_layer(VECTORS / f"{name}.json")
-    cases = [
-        build_case(
-            *(case.name, case.section, case.call, case.input),
-            fails=case.problem,
-            tolerance=case.tolerance,
-        )
-        for case in layer.cases
-    ]
-    return layer.model_copy(update={"cases": cases})
-
+from benchmarks.vectors.form import VECTORS, Layer
+from benchmarks.vectors.product import restate_layer
 
 BUILDERS: Final[dict[str, Callable[[], Layer]]] = {
-    "primitives": partial(restate, "primitives"),
+    "primitives": partial(restate_layer, "primitives"),
     "roster": roster.build_layer,
     "records": records.build_layer,
     "transcript": transcripts.build_layer,
     "sums": sums.build_layer,
     "envelopes": envelopes.build_layer,
-    "alignment": partial(restate, "alignment"),
+    "alignment": partial(restate_layer, "alignment"),
     "intersection": intersection.build_layer,
     "linkage": linkage.build_layer,
 }
+
+__all__ = ["BUILDERS", "VECTORS"]

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import Malformed
 
+VECTORS: Final = Path(__file__).parents[2] / "spec" / "vectors"
 SESSIONS: Final = "sessions"
 SCHEMA: Final = "schema.json"
 _SLUGS: Final = {problem.slug for problem in Problem}

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from pydantic import RootModel
 
-from benchmarks.vectors.form import VectorCase
+from benchmarks.vectors.form import VECTORS, Layer, VectorCase, read_layer
 from clustering_protocols import engine, session_terms
 from clustering_protocols.common.errors import (
     AgreementMismatch,
@@ -628,6 +628,30 @@ def build_case(
         problem=problem,
         tolerance=tolerance,
     )
+
+
+def restate(name: str, *calls: str) -> list[VectorCase]:
+    """Return cases that are edited by hand in a layer's file, with new outputs.
+
+    A new case starts with an empty output, or with the problem with which it must fail.
+
+    calls: those of which all cases are edited by hand; all calls by default.
+    """
+    return [
+        build_case(
+            *(case.name, case.section, case.call, case.input),
+            fails=case.problem,
+            tolerance=case.tolerance,
+        )
+        for case in read_layer(VECTORS / f"{name}.json").cases
+        if not calls or case.call in calls
+    ]
+
+
+def restate_layer(name: str) -> Layer:
+    """Return a layer of which all cases are edited by hand."""
+    layer = read_layer(VECTORS / f"{name}.json")
+    return layer.model_copy(update={"cases": restate(name)})
 
 
 def main() -> None:

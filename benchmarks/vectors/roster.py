@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from benchmarks.vectors.form import Layer, VectorCase
-from benchmarks.vectors.product import build_case
+from benchmarks.vectors.product import build_case, restate
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
@@ -72,7 +72,7 @@ def build_layer() -> Layer:
         layer="roster",
         about="Sections 4 and 5: what a party checks and says before the first task.",
         cases=[
-            *_canonical(),
+            *restate("roster", "canonical"),
             *_lines(known),
             _join(known),
             *_invitations(known),
@@ -82,26 +82,6 @@ def build_layer() -> Layer:
             ),
         ],
     )
-
-
-def _canonical() -> list[VectorCase]:
-    values: dict[str, Any] = {
-        "keys in order, letters beyond ASCII": {
-            "größe": "ü",
-            "a": [1, True, None],
-            "Z": "",
-        },
-        "signs that JSON escapes": {"text": 'a"b\\c\n\u2028\u007f'},
-        "numbers": {"x": [0, -5, 0.5, 123456789012345]},
-        "whole and tiny decimals": {"x": [1.0, -0.0, -1e-07, 0.000001, 1e20, 1e21]},
-        "digits of decimals": {"x": [0.1, 1 / 3, 333333333.3333333, 5e-324, 1e23]},
-        "letters and their accents apart": {"u\u0308": "Zu\u0308rich"},
-        "names in order of UTF-16": {"\ufb33": 1, "\U0001f600": 2, "\u20ac": 3},
-    }
-    return [
-        build_case(name, "1", "canonical", {"value": value})
-        for name, value in values.items()
-    ]
 
 
 def _lines(known: _Known) -> list[VectorCase]:
