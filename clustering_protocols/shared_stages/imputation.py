@@ -20,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final, NamedTuple
 
 import numpy as np
@@ -56,6 +57,7 @@ from clustering_protocols.terms.preparation import (
 
 NAME = "filling"
 _LEAST_MEMBERS: Final = 2
+_Add = Callable[[IntArray, FloatArray], None]
 
 
 class Fillings(Record):
@@ -133,6 +135,10 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     alone = len(members(context)) < _LEAST_MEMBERS
     own_minimum = _minimum_values(context)
 
+    def tally(adds: Sequence[_Add], sum_index: int) -> IntArray:
+        sizes = [pooling.sizes[sum_index] for pooling in poolings]
+        return _tally(data, columns, adds, sizes, own_minimum)
+
     def split(words: WordArray, sum_index: int) -> list[IntArray]:
         sizes = [pooling.sizes[sum_index] for pooling in poolings]
         return np.split(words.view(np.int64), np.cumsum(sizes)[:-1])
@@ -148,7 +154,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
 
     firsts = yield from Sum(
         "filling-1",
-        local=lambda: _tally(data, columns, [p.first() for p in poolings], own_minimum),
+        local=lambda: tally([p.add_first for p in poolings], 0),
         fits=firsts_fit,
         decode=lambda words: split(words, 0),
         remember=lambda: [] if alone else [RowsSummed()],
@@ -160,14 +166,10 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
                 f"All parties together have fewer than {minimum} values of "
                 f"{pooling.fill.name!r}: too few to impute missing values with. Leave the field out."
             )
+    add_seconds = [pooling.add_second for pooling in poolings]
     seconds = yield from Sum(
         "filling-2",
-        local=lambda: _tally(
-            data,
-            columns,
-            [p.second(first) for p, first in zip(poolings, firsts, strict=True)],
-            own_minimum,
-        ),
+        local=lambda: tally(list(map(partial, add_seconds, firsts)), 1),
         fits=seconds_fit,
         decode=lambda words: split(words, 1),
     )
@@ -196,22 +198,25 @@ def _count_values(data: DataSource, columns: Sequence[int]) -> IntArray:
 def _tally(
     data: DataSource,
     columns: Sequence[int],
-    tallies: Sequence[Tally | None],
+    adds: Sequence[_Add],
+    sizes: Sequence[int],
     minimum: int,
 ) -> IntArray:
-    """Return the numbers of all tallies.
+    """Return the numbers of all fields, one behind the other.
 
     A field with fewer than ``minimum`` own values adds none of them: the other parties
     would read these few by taking their own values off the sum.
     """
     n_values = _count_values(data, columns)
+    numbers = [np.zeros(size, dtype=np.int64) for size in sizes]
+    for own, add in zip(numbers, adds, strict=True):
+        add(own, np.empty(0))  # without values the least power of two bounds them
     for batch in data.batches():
-        for tally, column, n in zip(tallies, columns, n_values, strict=True):
-            if tally is not None and n >= minimum:
+        for own, add, column, n in zip(numbers, adds, columns, n_values, strict=True):
+            if n >= minimum:
                 values = batch[:, column]
-                tally.see(values[~np.isnan(values)])
-    numbers = [tally.numbers for tally in tallies if tally is not None]
-    return np.concatenate([np.empty(0, dtype=np.int64), *numbers])
+                add(own, values[~np.isnan(values)])
+    return np.concatenate(numbers)
 
 
 def _plan(context: PartyContext) -> ColumnPlan:
@@ -251,19 +256,12 @@ BINS: Final = 1024
 _POWERS: Final = PowerCounts()
 
 
-class Tally(ABC):
-    """Numbers of one party, updated batch by batch; they are added up over all."""
-
-    numbers: IntArray
-
-    @abstractmethod
-    def see(self, values: FloatArray) -> None:
-        """Count values (n,), none of them missing."""
-
-
 @dataclass(frozen=True)
 class PooledFilling(ABC):
-    """How the values that fill one field's gaps are pooled, in two sums."""
+    """How the values that fill one field's gaps are pooled, in two sums.
+
+    A party's numbers are zero at first, and change in place with each batch of values.
+    """
 
     fill: Fill
 
@@ -273,20 +271,22 @@ class PooledFilling(ABC):
         """Return how many numbers the first and the second sum have."""
 
     @abstractmethod
-    def first(self) -> Tally:
-        """Return the tally of the first sum."""
+    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+        """Add values (n,), none of them missing, to own numbers of the first sum."""
 
     @abstractmethod
-    def second(self, first: IntArray) -> Tally | None:
-        """Return the tally of the second, given the first; None if it needs none."""
+    def add_second(
+        self, first: IntArray, numbers: IntArray, values: FloatArray
+    ) -> None:
+        """Add values (n,) to own numbers of the second sum, given the first."""
 
-    @abstractmethod
     def count(self, first: IntArray) -> int:
         """Return the number of values, given the first sum."""
+        return int(first.sum())
 
-    @abstractmethod
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
         """Return whether members with n_rows in all can have sent such a first sum."""
+        return _are_counts(first, n_rows)
 
     @abstractmethod
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
@@ -297,39 +297,23 @@ class PooledFilling(ABC):
         """Return the value that fills the gaps."""
 
 
-class _Powers(Tally):
-    """The number of values, and a one at the power of two that bounds them all."""
-
-    def __init__(self, name: str) -> None:
-        self._name, self._count, self._largest = name, 0, 0.0
-        self.see(np.empty(0))
-
-    def see(self, values: FloatArray) -> None:
-        self._count += len(values)
-        self._largest = max(self._largest, float(np.abs(values).max(initial=0.0)))
-        powers = _POWERS.count(np.array([self._largest]), [self._name])
-        self.numbers = np.append(self._count, powers)
-
-
-class _Units(Tally):
-    """The sum of values in units of a fixed point."""
-
-    def __init__(self, encoding: FixedPoint, bound: FloatArray) -> None:
-        self._encoding, self._bound = encoding, bound
-        self.numbers = np.zeros(1, dtype=np.int64)
-
-    def see(self, values: FloatArray) -> None:
-        self.numbers += count_units(values[:, None], self._encoding.unit, self._bound)
-
-
 class _Mean(PooledFilling):
+    """The sum of values, after their number and the power of two that bounds them all."""
+
     sizes = (1 + _POWERS.size, 1)
 
-    def first(self) -> Tally:
-        return _Powers(self.fill.name)
+    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+        largest = np.abs(values).max(initial=0.0, keepdims=True)
+        powers = _POWERS.count(largest, [self.fill.name])
+        numbers[0] += len(values)
+        if powers.argmax() >= numbers[1:].argmax():
+            numbers[1:] = powers
 
-    def second(self, first: IntArray) -> Tally | None:
-        return _Units(self._encoding(first), self._bound(first))
+    def add_second(
+        self, first: IntArray, numbers: IntArray, values: FloatArray
+    ) -> None:
+        unit = self._encoding(first).unit
+        numbers += count_units(values[:, None], unit, self._bound(first))
 
     def _encoding(self, first: IntArray) -> FixedPoint:
         return FixedPoint.of(max(1, self.count(first)) * self._bound(first))
@@ -353,76 +337,32 @@ class _Mean(PooledFilling):
         return float(total[0]) / self.count(first)
 
 
-@dataclass(frozen=True, slots=True)
-class _RangeScale:
-    """A range in 1,024 parts, and each of these in 1,024 again."""
-
-    low: float
-    high: float
-
-    def _position(self, values: FloatArray) -> FloatArray:
-        return (values - self.low) / (self.high - self.low) * BINS
-
-    def part(self, values: FloatArray) -> IntArray:
-        parts = np.floor(self._position(values)).astype(np.int64)
-        return np.clip(parts, 0, BINS - 1)
-
-    def part_within(self, values: FloatArray, begin: int) -> IntArray:
-        position = (self._position(values) - begin) * BINS
-        return np.clip(np.floor(position).astype(np.int64), 0, BINS - 1)
-
-    def middle(self, part: int, part_within: int) -> float:
-        share = (part + (part_within + 0.5) / BINS) / BINS
-        return self.low + share * (self.high - self.low)
-
-
-class _Histogram(Tally):
-    """Values by part of the range, or by finer part within some of these parts."""
-
-    def __init__(self, scale: _RangeScale, parts: IntArray | None = None) -> None:
-        self._scale, self._parts = scale, parts
-        self._counts = np.zeros((1 if parts is None else len(parts), BINS), np.int64)
-        self.numbers = self._counts.reshape(-1)
-
-    def see(self, values: FloatArray) -> None:
-        coarse = self._scale.part(values)
-        if self._parts is None:
-            self._counts[0] += np.bincount(coarse, minlength=BINS)
-            return
-        for row, part in enumerate(self._parts):
-            fine = self._scale.part_within(values[coarse == part], int(part))
-            self._counts[row] += np.bincount(fine, minlength=BINS)
-
-
-class _CountedLevels(PooledFilling):
-    """A filling whose first sum counts values that exclude each other."""
-
-    def count(self, first: IntArray) -> int:
-        return int(first.sum())
-
-    def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
-        return _are_counts(first, n_rows)
-
-
-class _Median(_CountedLevels):
+class _Median(PooledFilling):
     """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
-    Both middle values are looked up: of an even number of values the median is their
-    mean, and need not be a value itself.
+    The first sum counts values by 1,024 parts of the range, the second those of the
+    parts in the middle by 1,024 parts of each. Both middle values are looked up: of an
+    even number of values the median is their mean, and need not be a value itself.
     """
 
     sizes = (BINS, 2 * BINS)
 
-    @property
-    def _scale(self) -> _RangeScale:
-        return _RangeScale(self.fill.low, self.fill.high)
+    def _positions(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return where values lie in the range, in parts, and the part of each."""
+        position = (values - self.fill.low) / (self.fill.high - self.fill.low) * BINS
+        return position, _bin(position)
 
-    def first(self) -> Tally:
-        return _Histogram(self._scale)
+    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+        numbers += np.bincount(self._positions(values)[1], minlength=BINS)
 
-    def second(self, first: IntArray) -> Tally | None:
-        parts = np.array([part for part, _ in self._middle_ranks(first)])
-        return _Histogram(self._scale, parts)
+    def add_second(
+        self, first: IntArray, numbers: IntArray, values: FloatArray
+    ) -> None:
+        position, parts = self._positions(values)
+        ranks = self._middle_ranks(first)
+        for counts, (part, _) in zip(numbers.reshape(2, BINS), ranks, strict=True):
+            fine = _bin((position[parts == part] - part) * BINS)
+            np.add(counts, np.bincount(fine, minlength=BINS), out=counts)
 
     def _middle_ranks(self, first: IntArray) -> list[tuple[int, int]]:
         """Return the part of both middle values, and their rank within it."""
@@ -441,37 +381,36 @@ class _Median(_CountedLevels):
         )
 
     def value(self, first: IntArray, second: IntArray) -> float:
-        is_exact = self.fill.whole and self.fill.high - self.fill.low < BINS**2
+        low, high = self.fill.low, self.fill.high
+        is_exact = self.fill.whole and high - low < BINS**2
         middles = []
         pairs = zip(self._middle_ranks(first), second.reshape(2, BINS), strict=True)
         for (part, rank), counts in pairs:
             fine = int(np.searchsorted(np.cumsum(counts), rank, side="right"))
-            middle = self._scale.middle(part, fine)
+            middle = low + (part + (fine + 0.5) / BINS) / BINS * (high - low)
             middles.append(float(np.rint(middle)) if is_exact else middle)
         return sum(middles) / 2
 
 
-class _Levels(Tally):
-    def __init__(self, n_levels: int) -> None:
-        self.numbers = np.zeros(n_levels, dtype=np.int64)
-
-    def see(self, values: FloatArray) -> None:
-        levels = values.astype(np.int64)
-        self.numbers += np.bincount(levels, minlength=len(self.numbers))
+def _bin(position: FloatArray) -> IntArray:
+    """Return the number of the bin of each position; those outside are in the last."""
+    return np.clip(np.floor(position).astype(np.int64), 0, BINS - 1)
 
 
-class _MostFrequent(_CountedLevels):
+class _MostFrequent(PooledFilling):
     """The most frequent level; the lowest of several."""
 
     @property
     def sizes(self) -> tuple[int, int]:
         return len(self.fill.ranking), 0
 
-    def first(self) -> Tally:
-        return _Levels(len(self.fill.ranking))
+    def add_first(self, numbers: IntArray, values: FloatArray) -> None:
+        numbers += np.bincount(values.astype(np.int64), minlength=len(numbers))
 
-    def second(self, first: IntArray) -> Tally | None:
-        return None
+    def add_second(
+        self, first: IntArray, numbers: IntArray, values: FloatArray
+    ) -> None:
+        """Add nothing: there is no second sum."""
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
         return not second.size

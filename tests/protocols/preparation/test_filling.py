@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.imputation import (
     NAME,
     Fillings,
-    Tally,
     pooling_of,
     prepare_rows,
 )
@@ -285,14 +285,14 @@ def test_a_median_of_whole_numbers_is_exact(values: list[int], cut: int) -> None
     pooling = pooling_of(fill)
     parties = [values[:cut], values[cut:]]
 
-    def added(make: Callable[[], Tally]) -> IntArray:
-        tallies = [make() for _ in parties]
-        for tally, own in zip(tallies, parties, strict=True):
-            tally.see(np.array(own, dtype=np.float64))
-        return sum((tally.numbers for tally in tallies), np.int64(0))
+    def added(add: Callable[[IntArray, FloatArray], None], size: int) -> IntArray:
+        numbers = np.zeros((len(parties), size), dtype=np.int64)
+        for own, values in zip(numbers, parties, strict=True):
+            add(own, np.array(values, dtype=np.float64))
+        return numbers.sum(axis=0)
 
-    first = added(pooling.first)
-    second = added(lambda: pooling.second(first))
+    first = added(pooling.add_first, pooling.sizes[0])
+    second = added(partial(pooling.add_second, first), pooling.sizes[1])
     assert pooling.value(first, second) == np.median(values)
 
 
@@ -368,16 +368,13 @@ def test_a_second_sum_that_the_first_cannot_have_is_refused(how: Any) -> None:
     ).fills[0]
     pooling = pooling_of(fill)
     values = np.array([0.0, 1.0, 1.0]) if how == "most_frequent" else np.arange(7.0)
-    tally = pooling.first()
-    tally.see(values)
-    first = tally.numbers
-    second = pooling.second(first)
-    if second is None:
+    first, right = (np.zeros(size, dtype=np.int64) for size in pooling.sizes)
+    pooling.add_first(first, values)
+    if how == "most_frequent":
         assert pooling.fits_second(first, first[:0])
         assert not pooling.fits_second(first, first)
         return
-    second.see(values)
-    right = second.numbers
+    pooling.add_second(first, right, values)
     assert pooling.fits_second(first, right)
     for wrong in (
         (right + 1, right - 1) if how == "median" else (right + 2**62, right - 2**62)
