@@ -34,6 +34,7 @@ def _import_protocol(module: str) -> ClusteringProtocol[Any]:
     own = protocol_packages.own_modules().values()
     try:
         imported: ClusteringProtocol[Any] = import_module(module).PROTOCOL
+        has_examples = module in own or bool(imported.reference().examples())
     except (ImportError, AttributeError) as error:
         if module in own:
             raise
@@ -42,7 +43,7 @@ def _import_protocol(module: str) -> ClusteringProtocol[Any]:
             "for a release that fits this one.",
             field="protocol_packages",
         ) from error
-    if module not in own and not imported.reference().examples():
+    if not has_examples:
         raise InvalidParameters(
             f"The protocol of {module!r} has no example, so what its readers get was "
             "never measured. Ask its author for one.",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from clustering_protocols.common.suitability import Method
 from clustering_protocols.contract.sizing import Sizes
@@ -298,6 +298,11 @@ class ClusteringProtocol(ABC, Generic[P]):
     def stages(self, params: P, layout: Layout) -> Sequence[Stage]:
         """Return the chain of stages."""
 
-    @abstractmethod
     def reference(self) -> PooledReference[P]:
-        """Return the examples and the pooled method: the module ``reference``."""
+        """Return the examples and the pooled method.
+
+        By default the module ``reference`` beside that of the parameters.
+        """
+        package = self.params.__module__.rpartition(".")[0]
+        reference: Any = import_module(f"{package}.reference")
+        return cast("PooledReference[P]", reference)

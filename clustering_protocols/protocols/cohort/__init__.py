@@ -14,7 +14,6 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Disclosure,
     Exchange,
-    PooledReference,
     Stage,
 )
 from clustering_protocols.shared_stages import alignment
@@ -92,12 +91,6 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
             results_to="all",
         )
         return (counting,)
-
-    def reference(self) -> PooledReference[CohortSize]:
-        """Return the examples."""
-        from . import reference
-
-        return reference
 
 
 PROTOCOL = CohortProtocol()

@@ -16,7 +16,6 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Disclosure,
     Exchange,
-    PooledReference,
     Stage,
     roles_of,
 )
@@ -84,12 +83,6 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
             results_to="all",
         )
         return (secrets.stage("column"), opening)
-
-    def reference(self) -> PooledReference[Describe]:
-        """Return the example."""
-        from . import reference
-
-        return reference
 
 
 PROTOCOL = DescribeProtocol()

@@ -11,7 +11,6 @@ from clustering_protocols.contract import (
     ClusteringProtocol,
     Disclosure,
     Exchange,
-    PooledReference,
     Stage,
     roles_of,
 )
@@ -85,12 +84,6 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
                 results_to="row",
             ),
         )
-
-    def reference(self) -> PooledReference[Dummy]:
-        """Return examples, and the pooled run."""
-        from . import reference
-
-        return reference
 
 
 PROTOCOL = DummyProtocol()

@@ -13,7 +13,6 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Kind,
-    PooledReference,
     Reader,
     Stage,
     roles_of,
@@ -218,12 +217,6 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
     def sizes(self) -> Sizes[CoClustering]:
         """Return bytes, memory and work."""
         return CoClusteringSizes()
-
-    def reference(self) -> PooledReference[CoClustering]:
-        """Return examples, and the pooled run."""
-        from . import reference
-
-        return reference
 
 
 PROTOCOL = CoClusteringProtocol()

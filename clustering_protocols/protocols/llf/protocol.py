@@ -19,7 +19,6 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Kind,
-    PooledReference,
     Reader,
     Stage,
     roles_of,
@@ -510,12 +509,6 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def sizes(self) -> Sizes[LosslessFederated]:
         """Return bytes, memory and work."""
         return LlfSizes()
-
-    def reference(self) -> PooledReference[LosslessFederated]:
-        """Return examples, and the pooled run."""
-        from . import reference
-
-        return reference
 
 
 def _rows_split(layout: Layout) -> bool:

@@ -13,7 +13,6 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Kind,
-    PooledReference,
     Reader,
     Stage,
     roles_of,
@@ -242,12 +241,6 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     def sizes(self) -> Sizes[Mixture]:
         """Return bytes and memory."""
         return MixtureSizes()
-
-    def reference(self) -> PooledReference[Mixture]:
-        """Return examples, and the pooled run."""
-        from . import reference
-
-        return reference
 
 
 PROTOCOL = MixtureProtocol()

@@ -13,7 +13,6 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Kind,
-    PooledReference,
     Reader,
     Relay,
     Stage,
@@ -267,12 +266,6 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         from .limits import OmniFcSizes
 
         return OmniFcSizes()
-
-    def reference(self) -> PooledReference[OmniFC]:
-        """Return examples, and the pooled run."""
-        from . import reference
-
-        return reference
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:

@@ -13,7 +13,6 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     Kind,
-    PooledReference,
     Reader,
     Stage,
     roles_of,
@@ -241,12 +240,6 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     def sizes(self) -> Sizes[ProductQuantisation]:
         """Return bytes, memory and work."""
         return PqmdsSizes()
-
-    def reference(self) -> PooledReference[ProductQuantisation]:
-        """Return examples, and the pooled run."""
-        from . import reference
-
-        return reference
 
 
 PROTOCOL = ProductQuantisationProtocol()
