@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cache, partial
 from importlib.metadata import version
@@ -17,7 +17,7 @@ from analyst_service.contribution_endpoints import router as contributions
 from analyst_service.database import Clock, Database
 from analyst_service.driver import Driver
 from analyst_service.member_endpoints import router as members
-from analyst_service.metrics import Figure, Gauges, Metrics, expiry_if_readable
+from analyst_service.metrics import Figure, Gauges, Metrics, expiry_of
 from analyst_service.middleware import RequestLimits, RequestLog
 from analyst_service.notice_endpoints import router as notices
 from analyst_service.notices import Sender
@@ -93,10 +93,10 @@ def create_app(
         database, mark = service.database, settings.backup_mark
 
         def certificate_days() -> float | None:
-            ends = certificate_ends or expiry_if_readable(settings.certificate_file)
-            if ends is None:
-                return None
-            return (ends - service.clock.now()) / timedelta(days=1)
+            ends, path = certificate_ends, settings.certificate_file
+            with suppress(OSError, ValueError):  # no figure of what cannot be read
+                ends = expiry_of(path) if path and not ends else ends
+            return (ends - service.clock.now()) / timedelta(days=1) if ends else None
 
         return {
             "coterie_sessions": (

@@ -109,19 +109,16 @@ def digest_of(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-def _bearer_digest(header: str | None) -> str | None:
-    """Return the digest of the secret in an Authorization header, if there is one."""
-    scheme, _, secret = (header or "").partition(" ")
-    is_bearer = scheme.lower() == "bearer" and secret
-    return digest_of(secret.strip()) if is_bearer else None
-
-
 def authenticate(
     db: Transaction, headers: Sequence[str | None]
 ) -> list[Caller | CoterieError]:
     """Return the caller of each Authorization header, or why it is refused."""
     now = db.now()
-    digests = [_bearer_digest(header) for header in headers]
+    parts = [(header or "").partition(" ") for header in headers]
+    digests = [
+        digest_of(secret.strip()) if scheme.lower() == "bearer" and secret else None
+        for scheme, _, secret in parts
+    ]
     present = {digest for digest in digests if digest is not None}
     records = {}
     if present:  # requests without credentials cost no query
@@ -181,7 +178,7 @@ def create_key(
 
     The key's new principal has the same id.
     """
-    key_id = _new_id()
+    key_id = secrets.token_hex(8)
     db.add(Principal(id=key_id, issuer=_ISSUER, subject=key_id, role=role.value))
     db.flush()
     secret = _new_secret("ck")
@@ -282,7 +279,15 @@ def create_party_token(
         .values(expires_at=until)
     )
     secret = _new_secret("pt")
-    _add(db, _new_id(), secret, slot, seconds, session_id=session_id, slot=slot)
+    _add(
+        db,
+        secrets.token_hex(8),
+        secret,
+        slot,
+        seconds,
+        session_id=session_id,
+        slot=slot,
+    )
     return secret
 
 
@@ -338,10 +343,6 @@ def _add(
         )
     )
     db.flush()
-
-
-def _new_id() -> str:
-    return secrets.token_hex(8)
 
 
 def _new_secret(prefix: str) -> str:

@@ -252,22 +252,19 @@ class Driver:
     def _read(
         self, query: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
-        answer = self._service.database.query(query, *a, **k)
-        self._note_answer()
-        return answer
+        return self._note_answer(self._service.database.query(query, *a, **k))
 
     def _write(
         self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
-        changed = self._service.database.transact(work, *a, **k)
-        self._note_answer()
-        return changed
+        return self._note_answer(self._service.database.transact(work, *a, **k))
 
-    def _note_answer(self) -> None:
+    def _note_answer(self, answer: T) -> T:
         """Log the end of an outage of the database."""
         if self._is_away:
             log.info("driver: the database answers again")
         self._is_away = False
+        return answer
 
     def _new_process(self) -> Process:
         return Process(has_own=EngineChoice.of(self._service.settings).has_own)

@@ -96,14 +96,6 @@ def expiry_of(path: Path) -> datetime:
     return min(certificate.not_valid_after_utc for certificate in chain)
 
 
-def expiry_if_readable(path: Path | None) -> datetime | None:
-    """Return :func:`expiry_of`; None without a file or if it cannot be read."""
-    try:
-        return None if path is None else expiry_of(path)
-    except (OSError, ValueError):
-        return None
-
-
 def describe_expiry(path: Path, ends: datetime, now: datetime) -> str:
     """Return a warning if a certificate has expired or will soon, else an empty text."""
     if ends > now + SOON:

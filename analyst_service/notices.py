@@ -390,7 +390,7 @@ def _build_notification(
         return None
     if now - notice.due_at >= _STALE:
         return None
-    awaited = sorted(find_awaited(db, session))
+    awaited = sorted(find_awaited(db, [session]).get(session.id, []))
     if receiver.slot is not None:
         awaited = [slot for slot in awaited if slot == receiver.slot]
     if notice.event not in _ALWAYS:

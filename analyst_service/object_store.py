@@ -112,7 +112,7 @@ class ObjectBlobStore(FileBlobStore):
         with suppress(FileNotFoundError):
             os.utime(path)  # the cache keeps what was used last
             return path
-        self._fetch(digest)
+        self._cache(self._pieces(digest), digest)
         return path
 
     def is_cached(self, digest: str) -> bool:
@@ -203,10 +203,6 @@ class ObjectBlobStore(FileBlobStore):
                 path if in_parts else path.read_bytes(),
                 use_multipart=in_parts,
             )
-
-    def _fetch(self, digest: str) -> None:
-        """Bring a blob into the cache, if it matches its digest."""
-        self._cache(self._pieces(digest), digest)
 
     def _pieces(self, digest: str) -> Iterator[bytes]:
         import obstore

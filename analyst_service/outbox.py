@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -48,11 +48,6 @@ class SessionMove(NamedTuple):
     deadline: datetime
     reason: str | None
 
-    @classmethod
-    def of(cls, session: Session) -> Self:
-        """Return the present state of a session."""
-        return cls(*(getattr(session, name) for name in cls._fields))
-
 
 GRACE = timedelta(minutes=1)
 """Time between a task and the notice of it; a running program answers sooner."""
@@ -88,7 +83,7 @@ def welcome(
     db: Transaction, receiver: Receiver, session: Session, now: datetime
 ) -> None:
     """Write the first notice to a new receiver, and those that are due by now."""
-    move = SessionMove.of(session)
+    move = SessionMove(*(getattr(session, name) for name in SessionMove._fields))
     _put(db, receiver, move, NoticeEvent.ADDED, now, now)
     for event, due_at in _due(receiver.slot, move, now):
         _put(db, receiver, move, event, now, due_at)

@@ -208,7 +208,9 @@ class Service:
         """End all waiting and take no further step, because this process will end."""
         self.draining.set()
         log.info("not ready: this analyst is about to end")
-        self.notifier.notify_all()
+        self.notifier.notify_driver()
+        for session in self.notifier.waited_for:
+            self.notifier.notify_session(session)
 
     def require_ready(self) -> None:
         """Raise :class:`Unavailable` unless requests should be sent here."""

@@ -153,20 +153,6 @@ def _delete(db: Transaction, caller: Caller, session_id: str) -> set[str]:
     return _erase(db, session, credentials.actor(db, caller))
 
 
-def _purge_due(db: Transaction, due: sa.Select[Session]) -> set[str]:
-    digests: set[str] = set()
-    for session in db.scalars(due.with_for_update(skip_locked=True)).all():
-        digests |= _purge(db, session.id)
-        audit.append(db, session.id, "purged", db.now())
-    return digests
-
-
-def _expire(db: Transaction, session_id: str) -> set[str]:
-    """Delete a session whose time is over, unless another process has done so."""
-    session = with_ids(db, [session_id], lock=True)[session_id]
-    return set() if session.deleted_at is not None else _erase(db, session, SERVICE)
-
-
 # Functions of several transactions
 
 
@@ -208,20 +194,36 @@ def purge_ended(service: Service) -> None:
     """Remove contributions, tasks and states when their retention time is over."""
     setting = service.settings.retention_seconds
     due = _list_due(service, Session.purged_at, Session.keep_contributions, setting)
+    unpurged = (
+        sa.select(Session)
+        .where(Session.id.in_(due[:_AT_ONCE]), Session.purged_at.is_(None))
+        .with_for_update(skip_locked=True)
+    )
+
+    def purge(db: Transaction) -> set[str]:
+        digests: set[str] = set()
+        for session in db.scalars(unpurged).all():
+            digests |= _purge(db, session.id)
+            audit.append(db, session.id, "purged", db.now())
+        return digests
+
     if due:
-        query = sa.select(Session).where(
-            Session.id.in_(due[:_AT_ONCE]), Session.purged_at.is_(None)
-        )
-        remove_blobs(service, service.database.transact(_purge_due, query))
+        remove_blobs(service, service.database.transact(purge))
 
 
 def delete_ended(service: Service) -> None:
     """Delete sessions when their retention time is over, each in its own transaction."""
     setting = service.settings.delete_seconds
+
+    def expire(db: Transaction, session_id: str) -> set[str]:
+        session = with_ids(db, [session_id], lock=True)[session_id]
+        # another process may have deleted it
+        return set() if session.deleted_at is not None else _erase(db, session, SERVICE)
+
     for session_id in _list_due(
         service, Session.deleted_at, Session.keep_session, setting
     ):
-        remove_blobs(service, service.database.transact(_expire, session_id))
+        remove_blobs(service, service.database.transact(expire, session_id))
 
 
 def sweep(service: Service) -> None:

@@ -20,7 +20,6 @@ from analyst_service.credentials import Caller, Role
 from analyst_service.database import Transaction
 from analyst_service.models import (
     AuditLine,
-    Contribution,
     Credential,
     Member,
     Result,
@@ -55,7 +54,7 @@ from clustering_protocols.wire.answers import (
     SlotStatus,
     run_progress,
 )
-from clustering_protocols.wire.states import OVER, SessionState, SlotState, StopReason
+from clustering_protocols.wire.states import OVER, SessionState, StopReason
 
 T = TypeVar("T")
 CURSOR: Final = r"([0-9]{1,17})~([a-z0-9._-]{1,63})"
@@ -92,7 +91,7 @@ def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPa
         )
     ordered = query.order_by(Session.changed_at.desc(), key).limit(request.limit)
     rows = db.scalars(ordered).all()
-    awaited = _find_awaited(db, rows)
+    awaited = sessions.find_awaited(db, rows)
     # the label of each principal's first key
     labels = {
         str(principal_id): label
@@ -121,44 +120,6 @@ def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPa
     return SessionPage(sessions=lines, next=f"{last}~{lines[-1].id}")
 
 
-def _find_awaited(db: Transaction, sessions: Iterable[Session]) -> dict[str, list[str]]:
-    """Return the slots for which sessions wait, by the sessions' ids."""
-    ids: dict[str, list[str]] = {}
-    for session in sessions:
-        ids.setdefault(session.state, []).append(session.id)
-    joining = (
-        sa.select(Member.session_id, Member.slot)
-        .where(Member.session_id.in_(ids.get(SessionState.RECRUITING, [])))
-        .where(_NOT_JOINED)
-        .order_by(Member.row_group, Member.column_group)
-    )
-    answering = (
-        sa.select(Task.session_id, Task.slot)
-        .join(Session, _IS_OPEN)
-        .where(Session.id.in_(ids.get(SessionState.COLLECTING, [])), ~_IS_ANSWERED)
-        .order_by(Task.slot)
-    )
-    slots: dict[str, list[str]] = {}
-    for query in (joining, answering):
-        for session_id, slot in db.execute(query):
-            slots.setdefault(session_id, []).append(slot)
-    return slots
-
-
-_NOT_JOINED = Member.state != SlotState.JOINED.value
-_IS_OPEN = sa.and_(
-    Task.session_id == Session.id,
-    Task.round == Session.round,
-    Task.attempt == Session.attempt,
-)
-_IS_ANSWERED = sa.exists().where(
-    Contribution.session_id == Task.session_id,
-    Contribution.round == Task.round,
-    Contribution.attempt == Task.attempt,
-    Contribution.slot == Task.slot,
-)
-
-
 def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
     if request.state:
         states = sorted(state.value for state in _GROUPS[request.state])
@@ -170,10 +131,14 @@ def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
         yield sa.or_(Session.owner_id == request.owner, Session.owner_id.in_(labelled))
     if request.awaited:
         joins = sa.exists().where(
-            Member.session_id == Session.id, Member.slot == request.awaited, _NOT_JOINED
+            Member.session_id == Session.id,
+            Member.slot == request.awaited,
+            sessions.NOT_JOINED,
         )
         answers = sa.exists().where(
-            _IS_OPEN, Task.slot == request.awaited, ~_IS_ANSWERED
+            sessions.HAS_OPEN_ATTEMPT,
+            Task.slot == request.awaited,
+            ~sessions.IS_ANSWERED,
         )
         yield sa.or_(
             sa.and_(Session.state == SessionState.RECRUITING.value, joins),
@@ -272,23 +237,32 @@ class Choice(Form):
     n_clusters: int = Field(ge=1, description="The number of clusters of the run.")
 
 
-def status_of(
-    session: Session, session_id: str, members: Iterable[Member], awaited: set[str]
-) -> SessionStatus:
+def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionStatus:
     """Return the public state of a session, under the id that the caller uses."""
+    awaited = sessions.find_awaited(db, [session]).get(session.id, [])
     terms = read_terms(session.terms)
     runs = terms.evaluation
+    of_slot = "state", "reason", "read_at", "joined_at", "n_rows", "stopped"
     return SessionStatus(
         **_columns(session, "title", "state", "reason", "detail", "round", "attempt"),
         **_columns(session, "stage", "stage_index", "n_stages"),
         **_columns(session, "deadline", "created_at"),
-        id=session_id,
+        id=sessions.public_id(caller, session),
         protocol=terms.protocol.name,
         progress={
             **(session.progress or {}),
             **run_progress(session.stage, len(runs.n_clusters) if runs else 1),
         },
-        slots=[_slot(member, awaited) for member in members],
+        slots=[
+            SlotStatus(
+                **_columns(member, *of_slot),
+                name=member.slot,
+                row=member.row_group,
+                column=member.column_group,
+                awaited=member.slot in awaited,
+            )
+            for member in sessions.members_of(db, session.id)
+        ],
         waiting_since=session.changed_at,
         risks=list(terms.risks),
         terms_digest=digest(session.terms),
@@ -314,18 +288,6 @@ def _runs(session: Session, terms: Terms) -> list[RunLine]:
         )
         for number, (k, figures) in enumerate(zip(runs, session.figures, strict=True))
     ]
-
-
-def _slot(member: Member, awaited: set[str]) -> SlotStatus:
-    return SlotStatus(
-        **_columns(
-            member, "state", "reason", "read_at", "joined_at", "n_rows", "stopped"
-        ),
-        name=member.slot,
-        row=member.row_group,
-        column=member.column_group,
-        awaited=member.slot in awaited,
-    )
 
 
 def _columns(row: Session | Member, *names: str) -> dict[str, Any]:
@@ -519,12 +481,6 @@ def _change(
         return _read_status(db, caller, change(db, caller, session_id, value))
 
     return service.database.transact(work)
-
-
-def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionStatus:
-    members = sessions.members_of(db, session.id)
-    awaited = sessions.find_awaited(db, session)
-    return status_of(session, sessions.public_id(caller, session), members, awaited)
 
 
 @results_router.get(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
@@ -164,14 +164,41 @@ def _open_slots(
     return set(db.scalars(query))
 
 
-def find_awaited(db: Transaction, session: Session) -> set[str]:
-    """Return the slots for which the session is waiting."""
-    if session.state == SessionState.RECRUITING:
-        members = members_of(db, session.id)
-        return {m.slot for m in members if m.state != SlotState.JOINED}
-    if session.state == SessionState.COLLECTING:
-        return _open_slots(db, Task, session) - _open_slots(db, Contribution, session)
-    return set()
+def find_awaited(db: Transaction, sessions: Iterable[Session]) -> dict[str, list[str]]:
+    """Return the slots for which sessions wait, by the sessions' ids."""
+    ids: dict[str, list[str]] = {}
+    for session in sessions:
+        ids.setdefault(session.state, []).append(session.id)
+    slots: dict[str, list[str]] = {}
+    for state, query in _AWAITED.items():
+        if state in ids:
+            for session_id, slot in db.execute(query, {"session_ids": ids[state]}):
+                slots.setdefault(session_id, []).append(slot)
+    return slots
+
+
+NOT_JOINED = Member.state != SlotState.JOINED.value
+HAS_OPEN_ATTEMPT = sa.and_(
+    Task.session_id == Session.id,
+    Task.round == Session.round,
+    Task.attempt == Session.attempt,
+)
+IS_ANSWERED = sa.exists().where(
+    Contribution.session_id == Task.session_id,
+    Contribution.round == Task.round,
+    Contribution.attempt == Task.attempt,
+    Contribution.slot == Task.slot,
+)
+_OF_SESSIONS: sa.BindParameter[Any] = sa.bindparam("session_ids", expanding=True)
+_AWAITED = {
+    SessionState.RECRUITING.value: sa.select(Member.session_id, Member.slot)
+    .where(Member.session_id.in_(_OF_SESSIONS), NOT_JOINED)
+    .order_by(Member.row_group, Member.column_group),
+    SessionState.COLLECTING.value: sa.select(Task.session_id, Task.slot)
+    .join(Session, HAS_OPEN_ATTEMPT)
+    .where(Session.id.in_(_OF_SESSIONS), ~IS_ANSWERED)
+    .order_by(Task.slot),
+}
 
 
 def visible(

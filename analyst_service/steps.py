@@ -202,7 +202,7 @@ def close_rounds(db: Transaction) -> None:
 def _describe_wait(db: Transaction, session: Session) -> str:
     """Return the reason why a session expired: the round, and the missing parties."""
     purpose = f"in round {session.round}" if session.round else "for parties to join"
-    awaited = find_awaited(db, session)
+    awaited = find_awaited(db, [session]).get(session.id, [])
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     missing = f" Missing: {', '.join(names[:20])}{more}." if names else ""

@@ -121,12 +121,6 @@ class Notifier:
         for waiter in waiters:
             waiter.notify()
 
-    def notify_all(self) -> None:
-        """Tell the driver and all requests that wait."""
-        self.notify_driver()
-        for session in self.waited_for:
-            self.notify_session(session)
-
     @property
     def waited_for(self) -> frozenset[str]:
         """Return the sessions for which requests wait."""

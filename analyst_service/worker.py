@@ -243,22 +243,16 @@ class Process:
         self._channel.close()
 
     def _listen(self) -> None:
-        while (outcome := self._next_outcome()) is not None:
-            self._settle().set_result(outcome)
+        with suppress(EOFError, OSError):  # OSError if it died within a message
+            while True:
+                outcome: Outcome = self._channel.recv()
+                self._settle().set_result(outcome)
         self._child.join(_REAP_SECONDS)
         with self._lock:
             self._is_over, self._cause = True, _how_ended(self._child.exitcode)
             is_pending = self._pending is not None
         if is_pending:
             self._settle().set_exception(WorkerDied(self._cause))
-
-    def _next_outcome(self) -> Outcome | None:
-        """Return the next outcome, or None if the process is dead."""
-        try:
-            outcome: Outcome = self._channel.recv()
-        except (EOFError, OSError):  # OSError if it died within a message
-            return None
-        return outcome
 
     def _settle(self) -> Future[Outcome]:
         """Return the future of the finished step."""
