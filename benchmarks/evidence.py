@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import evidence_fidelity, evidence_page, evidence_pictures
 from benchmarks.beside import __main__ as beside
-from benchmarks.papers.cells import Row, read, rows, write
+from benchmarks.papers.cells import Row, here, read, rows, write
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "evidence.md"
@@ -132,7 +132,7 @@ def measure(parts: Sequence[str]) -> None:
             keep(part, future.result())
             print(f"{part}: {len(future.result())} cells", flush=True)
     if "fidelity" in parts:
-        sets = evidence_fidelity.here(evidence_fidelity.SETS)
+        sets = list(here(evidence_fidelity.SETS))
         for row in evidence_fidelity.measure_all(sets, N_SPLITS, N_ROWS):
             print(evidence_fidelity.shown(row), flush=True)
             keep("fidelity", [evidence_fidelity.line_of(row)])

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.datasets import SOURCES, MissingDataError, load, sample
+from benchmarks.datasets import SOURCES, sample
+from benchmarks.papers.cells import here
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.common.suitability import Method
@@ -104,18 +105,6 @@ def cases(sets: Sequence[str]) -> list[Case]:
         for each in sets
         if (each in COUNTS if way.data == "counts" else each not in ONLY_COUNTS)
     ]
-
-
-def here(sets: Sequence[str]) -> list[str]:
-    """Return the names of the sets that are on this machine."""
-    found = []
-    for name in sets:
-        try:
-            load(name)
-        except MissingDataError:
-            continue
-        found.append(name)
-    return found
 
 
 def way_of(protocol: str, name: str, partitioning: str) -> Method:
@@ -245,7 +234,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=600)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     given = parser.parse_args()
-    for row in measure_all(here(given.sets), given.seeds, given.rows):
+    for row in measure_all(list(here(given.sets)), given.seeds, given.rows):
         print(shown(row), flush=True)
 
 

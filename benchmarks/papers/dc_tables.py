@@ -27,6 +27,7 @@ from sklearn.datasets import make_blobs, make_circles
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load
+from benchmarks.papers.baselines import DC_SETS, METRICS
 from benchmarks.papers.cells import (
     Cause,
     Cell,
@@ -43,8 +44,6 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.terms.terms import Layout
 
-METRICS = ("ARI", "NMI", "ACC")
-SETS = ("iris", "rice", "pendigits", "heart", "banknote", "phoneme")
 TABLES = {"kmeans": "Table 4", "spectral": "Table 6"}
 CONTEXT_TRIALS = 1
 cell = printed("dc")
@@ -202,10 +201,10 @@ def measure(trials: int) -> Iterator[Cell]:
     yield from made_data(trials)
     for algorithm in TABLES:
         measured: dict[str, dict[str, Matrix]] = {}
-        for name in here(SETS):
+        for name in here(DC_SETS):
             measured[name] = open_data(algorithm, name, trials)
             yield from _cells_of(algorithm, name, measured[name])
-        if len(measured) == len(SETS):
+        if len(measured) == len(DC_SETS):
             yield from _averages(algorithm, measured)
 
 

@@ -35,7 +35,7 @@ from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import load, sample
-from benchmarks.papers.baselines import fuzzy_cmeans, nearest
+from benchmarks.papers.baselines import LLF_SETS, fuzzy_cmeans, nearest
 from benchmarks.papers.cells import (
     Cause,
     Cell,
@@ -58,10 +58,6 @@ GAMMAS = (0.25, 0.5, 0.75, 1.0)
 N_CLIENTS, N_ROUNDS, LAMBDA = 20, 30, 2.0
 N_POOLED = 10  # draws of pooled runs, which take little
 FIGURES = ("displacement", "ARI pooled", "ARI truth", "XB")
-SETS = (
-    *("xclara", "s1_deric", "s2_deric", "pendigits"),
-    *("waveform", "phoneme", "rice", "statlog"),
-)
 Deal = Callable[[Labels, np.random.Generator], Sequence[Labels]]
 
 cell = printed("llf")
@@ -148,7 +144,7 @@ def federated(
 
 def sessions(table: str, start: str, draws: int, deal: Deal = iid) -> Iterator[Cell]:
     """Yield the cells of a table; of Table IV those of all clients."""
-    for name in here(SETS):
+    for name in here(LLF_SETS):
         for gamma in GAMMAS:
             if table == "Table IV" and gamma < 1:
                 continue
@@ -196,7 +192,7 @@ def starts(draws: int = N_POOLED) -> Iterator[Cell]:
         for start, runs in found.items():
             for figure, values in zip(FIGURES[2:], np.transpose(runs), strict=True):
                 yield cell("Table III", name, f"start: {start}, {figure}", values)
-    for name in here(SETS):
+    for name in here(LLF_SETS):
         Z = unit_cube(load(name)[0])
         k = len(np.unique(load(name)[1]))
         runs = [_two_starts(Z, k, seed) for seed in range(draws)]

@@ -28,7 +28,6 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 from unittest import mock
 
@@ -175,21 +174,14 @@ def _few_rows(way: Way, known: Known) -> str:
 # Choice of k
 
 
+@mock.patch.multiple(
+    quality_runs,
+    gaps=lambda *_, **__: [],
+    stability=lambda *_, **__: None,
+    prediction_strength=lambda *_, **__: None,
+)
 def choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
     """Print which k each way picks; return whether as many are right as pooled, less 1."""
-    nothing: dict[str, Any] = {
-        "gaps": [],
-        "stability": None,
-        "prediction_strength": None,
-    }
-    with ExitStack() as left_out:
-        for name, value in nothing.items():
-            patch = mock.patch.object(quality_runs, name, return_value=value)
-            left_out.enter_context(patch)
-        return _choose(ways, sets, seeds)
-
-
-def _choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
     indices = {"silhouette": silhouette_score, "Caliński": calinski_harabasz_score}
     names = [*indices, *(f"{way.protocol}, {way.split}" for way in ways)]
     picks = [*map(_pooled_pick, indices.values()), *map(_session_pick, ways)]

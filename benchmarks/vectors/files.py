@@ -6,15 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from benchmarks.vectors import (
-    envelopes,
-    intersection,
-    linkage,
-    records,
-    roster,
-    sums,
-    transcripts,
-)
+from benchmarks.vectors import envelopes, records, roster, sums, transcripts
 from benchmarks.vectors.form import VECTORS, Layer
 from benchmarks.vectors.product import restate_layer
 
@@ -26,8 +18,8 @@ BUILDERS: Final[dict[str, Callable[[], Layer]]] = {
     "sums": sums.build_layer,
     "envelopes": envelopes.build_layer,
     "alignment": partial(restate_layer, "alignment"),
-    "intersection": intersection.build_layer,
-    "linkage": linkage.build_layer,
+    "intersection": partial(restate_layer, "intersection"),
+    "linkage": partial(restate_layer, "linkage"),
 }
 
 __all__ = ["BUILDERS", "VECTORS"]

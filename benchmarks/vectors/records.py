@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 
 from benchmarks.vectors.form import Layer, VectorCase
-from benchmarks.vectors.product import as_base64, build_case
+from benchmarks.vectors.product import as_base64, build_case, restate
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
@@ -26,89 +26,11 @@ def build_layer() -> Layer:
     return Layer(
         layer="records",
         about="Section 3: bytes of records, and packets of a session of two parties.",
-        cases=[*_records(), *_refused_records(), *_packets()],
+        cases=[
+            *restate("records", "read-record", "write-record"),
+            *_packets(),
+        ],
     )
-
-
-def _array(dtype: str, shape: list[int], data: Any) -> dict[str, Any]:
-    return {"dtype": dtype, "shape": shape, "data": data}
-
-
-def _contents() -> dict[str, dict[str, Any]]:
-    """Return JSON forms of records by what they are about."""
-    words = np.array([2**64 - 1, 5, 2**59], "<u8").tobytes()
-    numbers: dict[str, Any] = {"one": 1.0, "small": 1e-7, "minus": -0.0, "large": 1e22}
-    return {
-        "no array": {
-            "header": {"kind": "greet", "version": 1, "values": {}},
-            "arrays": {},
-        },
-        "values: text beyond ASCII, numbers, nothing": {
-            "header": {
-                "kind": "x",
-                "version": 1,
-                "values": {"name": "Größe \u2028", "numbers": numbers, "none": None},
-            },
-            "arrays": {},
-        },
-        "arrays: by item size, then by name": {
-            "header": {"kind": "x", "version": 1, "values": {}},
-            "arrays": {
-                "z": _array("F64", [7], _FLOATS),
-                "words": _array("U64", [3], as_base64(words)),
-                "bytes": _array("U8", [2], as_base64(b"\x00\xff")),
-                "counts": _array("I64", [2, 1], [-1, 2**62]),
-                "a.1": _array("F64", [0, 3], []),
-            },
-        },
-    }
-
-
-def _records() -> list[VectorCase]:
-    found = []
-    for name, form in _contents().items():
-        written = build_case(name, "3", "write-record", form)
-        found.append(build_case(name, "3", "read-record", written.output or {}))
-        if form["header"]["values"] == {}:
-            found.append(written)
-    return found
-
-
-def _refused_records() -> list[VectorCase]:
-    good = codec.encode({"kind": "x"}, {"x": np.arange(2.0), "y": np.arange(2.0)})
-    length = int.from_bytes(good[:8], "little")
-    head, data = good[8 : 8 + length], good[8 + length :]
-
-    def changed(old: bytes, new: bytes) -> bytes:
-        """Return the bytes with the header changed, and its length with it."""
-        text = head.replace(old, new)
-        return len(text).to_bytes(8, "little") + text + data
-
-    arrays = {
-        "a dtype outside the list": changed(b'"F64"', b'"F16"'),
-        "a name with a capital": changed(b'"y":', b'"Y":'),
-    }
-    bad = {
-        "shorter than a length": good[:7],
-        "ends within its header": good[:20],
-        "bytes behind the last array": good + b"\x00",
-        "an array shorter than its shape": good[:-1],
-        "a gap between arrays": changed(b"[16,32]", b"[24,40]") + bytes(8),
-        "two arrays over each other": changed(b"[16,32]", b"[0,16]"),
-        "a name that stands twice": changed(b'"y":', b'"x":'),
-        "a header with a number that is not finite": changed(
-            rb"\"kind\":\"x\"", rb"\"kind\":1e999"
-        ),
-        "metadata of somebody else": changed(b'"coterie"', b'"another"'),
-        "a header said to be over 64 KiB": (2**16 + 8).to_bytes(8, "little") + head,
-    }
-    return [
-        build_case(
-            *(name, "3", "read-record", {"bytes": as_base64(each)}), fails=problem
-        )
-        for changes, problem in ((bad, "malformed"), (arrays, "invalid-array"))
-        for name, each in changes.items()
-    ]
 
 
 def _packets() -> list[VectorCase]:
