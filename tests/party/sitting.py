@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import httpx
 import sqlalchemy as sa
+from support.in_process import Api, ByHand
 
 from analyst_service.blobs import FileBlobStore
 from analyst_service.models import Contribution
@@ -24,9 +25,6 @@ from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import connect
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
 
 SESSION = "s-sitting"
 """One name for all sittings: equal parties draw equal numbers."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from support.analyst_process import ACCEPTING
+from support.in_process import Api
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -32,9 +33,6 @@ from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.session import CoordinatedSession, StoredSession, opened_in
 from party_sdk.home.identities import OwnIdentity
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 PARTS = simulation.split(np.eye(24)[:, :3], Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names

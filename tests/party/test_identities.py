@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from support.analyst_process import ACCEPTING
+from support.in_process import Api, ByHand
 from support.terminal import coterie
 
+from analyst_service import members
+from analyst_service.credentials import list_tokens
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     AgreementMismatch,
     GuardRefused,
     InvalidParameters,
+    InvitationExpired,
     KeyNotAuthentic,
     NotReady,
     RiskNotAccepted,
+    Unavailable,
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
@@ -33,26 +39,12 @@ from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Layout, SessionRequest
 from coterie import Party, Policy
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.party.asker import Asker
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.rounds import SessionWatch
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import httpx
-
-from analyst_service import members
-from analyst_service.credentials import list_tokens
-from clustering_protocols.common.errors import InvitationExpired, Unavailable
-from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
-from party_sdk.analyst_client.invitations import Invitation
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
 
 ROWS = np.random.default_rng(0).normal(size=(36, 3))
 PARTS = simulation.split(ROWS, Layout.lattice(3), seed=1)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import httpx
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from support import raw_packets
 from support.drawn_terms import drawn
+from support.in_process import Api, ByHand
 
 from analyst_service import contribution_endpoints as tasks
 from clustering_protocols import simulation
@@ -43,11 +45,6 @@ from coterie import Party, Policy, Result
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from support.in_process import Api, ByHand
 
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 Tamper = Callable[[httpx.Request, httpx.Response], httpx.Response]

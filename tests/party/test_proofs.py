@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import httpx
 import numpy as np
 import pytest
 from support.analyst_process import ACCEPTING, House
+from support.in_process import Api
 from support.terminal import coterie
 
 from clustering_protocols import simulation
@@ -32,9 +32,6 @@ from clustering_protocols.wire.http_headers import receipt_headers, receipt_in
 from coterie import Party
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.home.identities import OwnIdentity
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
+from support.in_process import Api
 from support.terminal import Terminal, accepting, opened, read
 
 from clustering_protocols.common.errors import GuardRefused
@@ -34,9 +34,6 @@ from party_sdk.tables.mapping import (
     read_mapping,
     write_mapping,
 )
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 

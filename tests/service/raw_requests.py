@@ -7,10 +7,9 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from support.in_process import Api
+from support.in_process import Api
 
 SILENCE = None  # instead of a piece: nothing comes any more
 

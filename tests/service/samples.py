@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
 
 import httpx
 import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
+from support.in_process import Api
 
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.terms.terms import Layout
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 StartApi = Callable[..., "AbstractContextManager[Api]"]
 

@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import httpx
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
+from support.in_process import Api, ByHand
 
 from analyst_service import contribution_endpoints as endpoints
 from analyst_service.blobs import FileDraft
@@ -40,10 +41,6 @@ from clustering_protocols.wire.http_headers import (
 )
 from party_sdk.analyst_client import requests
 from tests.service.samples import PARTS, A, B
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
-
 
 T = TypeVar("T")
 

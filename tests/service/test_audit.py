@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 from support.analyst_process import ACCEPTING
+from support.in_process import Api, ByHand
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -31,10 +32,6 @@ from coterie import Party
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.party.party_session import PartySession
 from tests.service.samples import StartApi, X
-
-if TYPE_CHECKING:
-    from support.in_process import Api
-
 
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from support.analyst_process import wait_for
 from support.databases import BOTH_DATABASES, Databases
-from support.in_process import in_process
+from support.in_process import Api, in_process
 
 from analyst_service.credentials import Role
 from analyst_service.members import TOKEN_SECONDS
@@ -24,9 +24,6 @@ from party_sdk.analyst_client.requests import contribution_headers
 from party_sdk.cli import main
 from tests.service.raw_requests import start
 from tests.service.samples import PARTS, A, B, StartApi, problem_of
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 
 class Cast:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
 from unittest.mock import Mock
 
 import numpy as np
@@ -16,9 +15,6 @@ import pytest
 
 from analyst_service.blobs import FileBlobStore, FileDraft, map_file, trim_pages
 from clustering_protocols.common.errors import StorageFull
-
-if TYPE_CHECKING:
-    pass
 
 DIGEST = sha256(b"x").hexdigest()
 

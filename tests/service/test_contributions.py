@@ -14,13 +14,14 @@ from functools import partial
 from hashlib import sha256
 from itertools import product
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 from support import raw_packets
 from support.databases import each_on_a_database
+from support.in_process import Api, ByHand
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -30,9 +31,6 @@ from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.wire.answers import Receipt
 from party_sdk.analyst_client.requests import bearer, contribution_headers
 from tests.service.samples import PARTS, A, B, problem_of
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,14 @@ import json
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import Analyst, Crowd
-from support.in_process import in_process
+from support.in_process import Api, in_process
 
 from analyst_service.credentials import Role
 from analyst_service.models import Base, Credential, Invitation
@@ -29,9 +29,6 @@ from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import invitations
 from party_sdk.party.party_session import PartySession
 from tests.service.samples import PARTS, A
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 

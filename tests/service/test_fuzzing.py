@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -20,6 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from support.databases import each_on_a_database
+from support.in_process import Api, ByHand
 from support.repeats import thorough
 
 from analyst_service.app import create_app
@@ -30,9 +31,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from party_sdk.analyst_client.requests import contribution_headers
 from tests.service.samples import PARTS, A
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
 
 CHECKS = [
     not_a_server_error,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
+from support.in_process import Api
 
 from analyst_service.credentials import Role
 from analyst_service.models import Credential, Member, Principal, Session, table
@@ -21,11 +23,6 @@ from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.cli.session.commands import delete, list_sessions
 from party_sdk.coordinator.coordinator import Coordinator
 from tests.service.samples import PARTS, A, B
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from support.in_process import Api
 
 OWNERS, EACH = 40, 20
 

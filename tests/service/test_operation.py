@@ -16,7 +16,7 @@ from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import psycopg
@@ -25,7 +25,7 @@ import sqlalchemy as sa
 from opentelemetry import _logs, metrics, trace
 from support.analyst_process import Analyst
 from support.databases import limited
-from support.in_process import HandClock
+from support.in_process import Api, HandClock
 
 from analyst_service.credentials import revoke, rotate_key
 from analyst_service.database import Database, ServerClock, SystemClock
@@ -37,9 +37,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from tests.service.raw_requests import SILENCE, start
 from tests.service.samples import PARTS, A, B, StartApi, figures, problem_of
-
-if TYPE_CHECKING:
-    from support.in_process import Api, HandClock
 
 
 def test_the_administrators_page_has_every_setting_and_no_other() -> None:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
 from click.testing import Result
 from support.analyst_process import free_port
+from support.in_process import Api
 from support.tls import certificate
 
 from analyst_service import worker
@@ -29,9 +30,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli.terminal.output import progress_line
 from tests.service.samples import PARTS, A, StartApi, figures, problem_of
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 Run = Callable[..., Result]
 

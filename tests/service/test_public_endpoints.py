@@ -6,11 +6,11 @@ import base64
 import json
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
-from support.in_process import InProcess
+from support.in_process import Api, InProcess
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from analyst_service.app import create_app
@@ -20,10 +20,6 @@ from benchmarks import openapi
 from clustering_protocols import catalogue
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine.message_tables import build_message_table
-
-if TYPE_CHECKING:
-    from support.in_process import Api
-
 
 PROBLEM = "application/problem+json"
 

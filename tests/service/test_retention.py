@@ -7,12 +7,12 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
-from support.in_process import Api
+from support.in_process import Api, ByHand
 from support.repeats import thorough
 
 from analyst_service import worker
@@ -34,10 +34,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
 from tests.service.samples import PARTS, A, B, StartApi, X
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
-
 
 OTHERS = simulation.split(X[:20], Layout.lattice(2), seed=1)
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
@@ -16,6 +16,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import wait_for
+from support.in_process import Api, ByHand
 
 from analyst_service import models
 from analyst_service.credentials import Role
@@ -38,10 +39,6 @@ from clustering_protocols.wire.states import (
     StopReason,
 )
 from tests.service.samples import problem_of
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
-
 
 LAYOUT = Layout.lattice(2, 2)
 X = np.random.default_rng(0).normal(size=(40, 6))

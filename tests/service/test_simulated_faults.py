@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -31,6 +31,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from support.in_process import Api, ByHand
 from support.repeats import some, thorough
 
 from analyst_service.credentials import rotate_key
@@ -42,9 +43,6 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.identities import Institution
 from tests.service.samples import PARTS
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
 
 StartApi = Callable[[Path], "AbstractContextManager[Api]"]
 Place = tuple[str, str, int, int]

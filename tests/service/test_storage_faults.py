@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from psycopg import connect as pg_connect, errors as pg
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Transaction
+from support.in_process import Api, ByHand
 
 from analyst_service.blobs import FileDraft
 from analyst_service.database import _REPEATS, Database
@@ -26,9 +27,6 @@ from analyst_service.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from tests.service.samples import PARTS, A, B, StartApi
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
 
 pytestmark = pytest.mark.usefixtures("in_blobs")
 

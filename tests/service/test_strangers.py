@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from click.testing import Result
 from pydantic import ValidationError
 from support.analyst_process import wait_for
+from support.in_process import Api
 
 from analyst_service import contribution_endpoints as endpoints, middleware, requests
 from analyst_service.blobs import FileBlobStore
@@ -29,10 +30,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec
 from tests.service.raw_requests import SILENCE, Exchange, ask, start
 from tests.service.samples import PARTS, A, B, StartApi
-
-if TYPE_CHECKING:
-    from support.in_process import Api
-
 
 STRANGE = (
     ("POST", "/v1/join"),

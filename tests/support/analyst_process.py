@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, Any, Self
 
 import httpx
 
@@ -33,10 +33,8 @@ from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.party.asker import Asker
 from support.databases import write_current_file
+from support.in_process import Api
 from support.warm import Warm, stock
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 COTERIE = str(Path(sys.executable).parent / "coterie")
 ACCEPTING = Policy(

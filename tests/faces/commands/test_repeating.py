@@ -7,13 +7,13 @@ import stat
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from support.analyst_process import House
-from support.in_process import in_process
+from support.in_process import Api, in_process
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidParameters, NotReady, SessionOver
@@ -28,9 +28,6 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli.session.create import create
 from party_sdk.coordinator.letters import letter, write_letters
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)

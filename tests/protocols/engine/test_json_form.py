@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
+from support.in_process import Api, ByHand
 
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -18,9 +19,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec, json_form
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.requests import content_digest
-
-if TYPE_CHECKING:
-    from support.in_process import Api, ByHand
 
 pytestmark = pytest.mark.every_python
 

@@ -10,12 +10,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from support.in_process import InProcess
+from support.in_process import Api, InProcess
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
@@ -23,9 +23,6 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records import json_form
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.terms import Layout
-
-if TYPE_CHECKING:
-    from support.in_process import Api
 
 PARAMS = DataCollaboration(n_clusters=3, scaling="center", dimensions="all_but_one")
 LAYOUT = Layout.lattice(2, 1)
