@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.examples import begun
-from support.lies import alter, signed
+from support.lies import alter, signed, written
 
 from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.common.errors import (
@@ -54,6 +54,41 @@ def told(session: simulation.Session, slot: str, **changes: Any) -> dict[str, by
 
 
 # Lines
+
+
+LIES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "another kind": ({"asks": "confirm"}, {}, "told of another task"),
+    "without this party": ({"left_out": [A]}, {}, "told of another task"),
+    "another round": ({}, {"round": 9}, "told of another round"),
+    "another attempt": ({}, {"attempt": 2}, "told of another round"),
+    "another content": ({"told": ["0" * 64]}, {}, "told something else"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_task_is_the_one_that_everybody_was_told(lie: str) -> None:
+    changes, place, why = LIES[lie]
+    session = dummies()
+    session.turn()
+    packet = packets.read(told(session, A, **changes)[A])
+    task = written(packet, address=packet.address.model_copy(update=place))
+    with pytest.raises(TaskRefused, match=why):
+        session.turn(told={A: task})
+
+
+def test_a_field_that_all_share_is_nobodys_own() -> None:
+    session = dummies(n_clusters=3)
+    session.until(messages.Confirm)
+    task = packets.read(session.open.tasks[A])
+    with pytest.raises(TaskRefused, match="fields of its own"):
+        session.answer(A, packets.encode(replace(task, own=("total",))))
+    while not session.is_over:
+        session.turn()
+    result = packets.read(session.final_step.results[A])
+    lie = packets.encode(replace(result, own=("labels",)))
+    known = (session.journals[A], session.memories[A])
+    with pytest.raises(TaskRefused, match="fields of its own"):
+        session.party(A).conclude(*known, lie, session.data[A])
 
 
 def test_who_was_left_out_follows_when_it_is_asked_again() -> None:
