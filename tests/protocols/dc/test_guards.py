@@ -10,14 +10,16 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.errors import (
+    CoterieError,
     GuardRefused,
     InvalidArray,
     ProtocolFailed,
 )
+from clustering_protocols.contract import PeerMessage
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration, messages, party
-from clustering_protocols.protocols.dc.anchors import AnchorRows
+from clustering_protocols.protocols.dc.anchors import AnchorRows, AnchorsParty
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session, number_rows
 from clustering_protocols.terms.terms import Layout, Slot
@@ -75,17 +77,26 @@ def test_more_columns_than_features_are_refused(width: int) -> None:
         advance(running, given(running, width))
 
 
-def test_a_transformer_that_adds_columns_is_refused_at_home() -> None:
-    running = at_the_upload()
-    own = PolynomialFeatures(2).fit(np.zeros((1, FEATURES)))
+@pytest.mark.parametrize(
+    ("params", "own", "why"),
+    [
+        ({}, PolynomialFeatures(2), "makes 10 dimensions of 3 features"),
+        ({"predictor": True}, PolynomialFeatures(1), "needs a linear reduction"),
+    ],
+)
+def test_a_transformer_that_the_terms_do_not_fit_is_refused_at_home(
+    params: Any, own: Any, why: str
+) -> None:
+    running = at_the_upload(**params)
+    features = own.set_params(include_bias=own.degree > 1).fit(np.zeros((1, FEATURES)))
     party = engine.PartyEngine(
         agreement=running.agreement,
         slot=FIRST,
         entropy=running.entropies[FIRST],
-        choices={"transformer": own, "allow_full_width": True},
+        choices={"transformer": features, "allow_full_width": True},
     )
     known = (running.journals[FIRST], running.memories[FIRST])
-    with pytest.raises(GuardRefused, match="makes 10 dimensions of 3 features"):
+    with pytest.raises(GuardRefused, match=why):
         party.reply(*known, running.open.tasks[FIRST], DATA[FIRST])
 
 
@@ -142,6 +153,37 @@ def test_labels_of_nearest_centroids_pass_also_at_ties() -> None:
 def test_a_label_of_a_centroid_further_off_is_refused(row: float, label: int) -> None:
     with pytest.raises(ProtocolFailed, match="not those of the nearest"):
         party._check_nearest(model([2.0, row], [1, label]))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "label", "error"),
+    [(ROWS, 1, ProtocolFailed), (9, 0, InvalidArray)],
+)
+def test_a_result_is_checked_before_it_comes_out(
+    n_rows: int, label: int, error: type[Exception]
+) -> None:
+    running = at_the_upload()
+    running.turn()
+    result = model([0.5] * n_rows, [label] * n_rows)
+    with pytest.raises(error):
+        party.Projector().conclude(running.context(FIRST), result, None)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (np.zeros((9, FEATURES)), "r"),
+        (np.zeros((60, 9)), "m"),
+        (np.full((60, FEATURES), 1e200), "An anchor"),
+    ],
+)
+def test_anchors_of_another_shape_or_size_are_refused(
+    rows: FloatArray, why: str
+) -> None:
+    running = at_the_upload(anchor=Anchor(kind="smote", n_rows=60))
+    sent = PeerMessage(peer=FIRST, content=AnchorRows(rows=rows))
+    with pytest.raises(CoterieError, match=why):
+        AnchorsParty().receive(running.context(SECOND), [sent])
 
 
 @pytest.mark.parametrize("called", ["abc", "cba"])

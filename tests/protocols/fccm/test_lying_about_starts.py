@@ -12,20 +12,21 @@ import pytest
 from support.coclusters import Session, blocks
 from support.lies import alter, tell
 
-from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
 from clustering_protocols.contract import Ask
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     analyst,
+    maths,
     messages,
     site_state,
 )
 
 GROUPS = (10, 8, 6)
 X = blocks(60, 24, groups=3)
-EMPTY = np.empty(0, dtype=np.uint64)
+EMPTY, TOTAL = np.empty(0, dtype=np.uint64), np.ones(3, dtype=np.uint64)
 
 
 def made(**more: Any) -> CoClustering:
@@ -95,6 +96,37 @@ def test_every_site_refuses_starts_that_are_not_running(lie: str) -> None:
     s = some_rest()
     tell(s, lambda task: {"lanes": name(task.lanes)})
     all_refuse(s, match)
+
+
+@pytest.mark.parametrize(
+    "lie", [{"number": 2}, {"lanes": [0]}, {"overflowed": [0]}, {"total": TOTAL}]
+)
+def test_the_first_sums_are_of_every_start_and_follow_no_total(lie: Any) -> None:
+    s = at(1)
+    tell(s, lambda _: lie)
+    all_refuse(s, "out of order")
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [lambda _: {"overflowed": [1, 3]}, lambda t: {"total": t.total[:-1]}],
+    ids=["beside an overflow", "in part"],
+)
+def test_a_total_comes_whole_or_not_at_all(lie: Callable[[Any], Any]) -> None:
+    s = at(4)
+    tell(s, lie)
+    with pytest.raises(InvalidArray, match="before"):
+        s.answer("r1c1")
+
+
+def test_a_total_below_the_share_of_a_site_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sites that send false numbers tag them as well as true ones."""
+    s, honest = at(2), maths.aggregation
+    monkeypatch.setattr(maths, "aggregation", lambda R, W: -honest(R, W))
+    s.turn()
+    all_refuse(s, "less than this site's share")
 
 
 @pytest.mark.parametrize("number", [3, 5])
