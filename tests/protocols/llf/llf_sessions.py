@@ -76,6 +76,19 @@ def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
     return words + steps.reshape(words.shape)
 
 
+FIRST = np.array([1.0, 0.0, 0.0])
+FALSE: dict[str, tuple[Any, str]] = {
+    "more rows than joined": (lambda S, n: (S, n + 1), "counts more rows"),
+    "fewer rows than joined": (lambda S, n: (S, n - FIRST), "do not add up"),
+    "fewer rows than a party has": (
+        lambda S, n: (S, n.sum() * FIRST),
+        "fewer rows of a cluster than",
+    ),
+    "rows elsewhere": (lambda S, n: (S * (1 + 1 / (1 + n[0])), n), "of other rows"),
+}
+"""What parties send instead of sums and counts of three clusters, and what others say."""
+
+
 def columns_session(
     algorithm: Any, update: int = 3, bound: float | None = None, **more: Any
 ) -> Session:

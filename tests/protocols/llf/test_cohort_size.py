@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.examples import refuse_first_tasks
-from support.tables import cut
+from support.tables import cut, within
 
 from clustering_protocols import result_warnings
-from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
@@ -74,6 +74,20 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     data = cut(table(45), layout, [15] * 3)
     params = Llf(n_clusters=2, algorithm="fuzzy_cmeans")
     refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
+
+
+@pytest.mark.threat(99)
+@pytest.mark.parametrize("n_init", [1, 2])
+def test_columns_of_few_values_are_refused_where_rows_are_first_used(
+    n_init: int,
+) -> None:
+    layout = Layout.lattice(3)
+    data = cut(np.rint(table(300)), layout, [100] * 3)
+    given: dict[str, Any] = {"n_init": n_init, "init": "bounds", "max_iter": 3}
+    params = Llf(n_clusters=2, algorithm="fuzzy_cmeans", scaling="none", **given)
+    said = within(-9.0, 9.0, data, layout)
+    with pytest.raises(GuardRefused, match="2 columns repeat their values"):
+        Session(params, layout, data, SEED, dictionary=said).to_the_end()
 
 
 def test_rounds_that_fit_are_said_before_anybody_joins() -> None:

@@ -9,9 +9,9 @@ import pytest
 from scipy.spatial.distance import cdist
 from support.tables import cut, within
 
-from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.engine import packets
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, maths, messages
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import (
     LaneStarts,
@@ -21,7 +21,7 @@ from clustering_protocols.shared_stages.starts.messages import (
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.llf_sessions import SEED, blobs, numbers_of, rows
+from tests.protocols.llf.llf_sessions import FALSE, SEED, blobs, numbers_of, rows
 
 LAYOUT = Layout.lattice(3)
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
@@ -151,3 +151,19 @@ def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> N
                 s.answer("r1c1")
         else:
             s.answer("r1c1")
+
+
+@pytest.mark.parametrize("lie", sorted(FALSE.keys() - {"fewer rows than a party has"}))
+def test_false_sums_of_starts_end_the_session(
+    lie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (change, why), honest = FALSE[lie], maths.Encoding.encode
+    s = racing(n_clusters=3, n_init=2)
+    s.until(AddUp)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            maths.Encoding, "encode", lambda self, S, n: honest(self, *change(S, n))
+        )
+        s.turn()
+    with pytest.raises(ProtocolFailed, match=why):
+        s.turn()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -453,17 +454,22 @@ def test_split_columns_let_out_sizes_of_large_clusters_alone() -> None:
 # What is refused
 
 
-@pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
-@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize(
+    ("init", "columns", "n_init"),
+    [
+        *product(["careful", "random_party", "bounds", "given"], [False, True], [1]),
+        ("bounds", False, 3),
+    ],
+)
 def test_a_value_outside_its_range_stops_its_party_alone(
-    init: Any, *, columns: bool
+    init: Any, *, columns: bool, n_init: int
 ) -> None:
     if columns and init == "random_party":
         init = "random_rows"
     X = blobs(90, 3, 3).clip(-10, 10)
     X[40, 1] = 10.5
     more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
-    params = Llf(n_clusters=3, scaling="minmax", init=init, **more)
+    params = Llf(n_clusters=3, scaling="minmax", init=init, n_init=n_init, **more)
     layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
     data = by_columns(X, [1] * 3) if columns else cut(X, layout, [30] * 3)
     said = within(-10.0, 10.0, data, layout)

@@ -19,12 +19,13 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
 )
 from clustering_protocols.engine import packets
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, maths, messages
+from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
-from tests.protocols.llf.llf_sessions import START, plus, rows, session
+from tests.protocols.llf.llf_sessions import FALSE, START, plus, rows, session
 
 
 def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
@@ -234,6 +235,15 @@ LIES: dict[str, Any] = {
 }
 
 
+WHY = {
+    "two members": "too few for a masked sum",
+    "members out of order": "members that are none",
+    "an update skipped": "asks again",
+    "the number of a later update": "of an update is missing",
+    "no totals": "out of order",
+}
+
+
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
 @pytest.mark.quick(9)
@@ -241,8 +251,48 @@ def test_a_lie_to_one_party_ends_the_session(lie: str, slot: str) -> None:
     s = session(quorum=None)
     s.until(messages.Update, 3)
     told = {slot: altered(s, slot, LIES[lie])}
-    with pytest.raises((ProtocolFailed, GuardRefused, InvalidArray)):
+    with pytest.raises(
+        (ProtocolFailed, GuardRefused, InvalidArray), match=WHY.get(lie)
+    ):
         s.to_the_end(told=told)
+
+
+def test_fewer_members_than_the_quorum_are_refused() -> None:
+    s = session(quorum=4)
+    s.until(messages.Update, 3)
+    lie = altered(s, "r2c1", lambda t: {"members": t.members[:3]})
+    with pytest.raises(ProtocolFailed, match="fewer members than the quorum"):
+        s.answer("r2c1", lie)
+
+
+@pytest.mark.parametrize("lie", FALSE)
+@pytest.mark.parametrize("task", [messages.Update, messages.Close])
+def test_false_numbers_of_parties_end_the_session(
+    lie: str, task: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are tagged as well as true ones."""
+    (change, why), honest = FALSE[lie], maths.Encoding.encode
+    s = session(quorum=None)
+    s.until(messages.Update, 3)
+    s.until(task)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            maths.Encoding, "encode", lambda self, S, n: honest(self, *change(S, n))
+        )
+        s.turn()
+    with pytest.raises(ProtocolFailed, match=why):
+        s.turn()
+
+
+def test_a_result_moves_no_centroid_on() -> None:
+    s = session(quorum=None)
+    while not s.is_over:
+        s.turn()
+    packet = packets.read(s.final_step.results["r2c1"])
+    result = packet.read([messages.FinalTotals])
+    told = result.model_copy(update={"updates": np.array([[99, 1, 1]])})
+    with pytest.raises(ProtocolFailed, match="updates after the last"):
+        RowsParty().conclude(s.context("r2c1"), told, s.data["r2c1"])
 
 
 def test_a_total_that_came_before_is_passed_over() -> None:

@@ -17,6 +17,7 @@ from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
     OverlapTooSmall,
+    ProtocolFailed,
     RowsNotAligned,
 )
 from clustering_protocols.engine import packets
@@ -220,6 +221,25 @@ def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
         GuardRefused, match="Fewer rows are common than the terms ask for, which is 10"
     ):
         session.answer("r1c1", altered(session, "r1c1", few))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"r1c1": 0}, "cannot be"),
+        ({"r1c1": 99}, "cannot be"),
+        ({"r9c9": 40}, "cannot be"),
+        ({"r1c1": 39, "r1c2": 39}, "than it selects"),
+        ({"r1c2": 39}, "than it selects"),
+    ],
+)
+def test_numbers_of_rows_are_those_of_the_rows_selected(
+    changes: dict[str, int], why: str
+) -> None:
+    session = at(intersection.Select)
+    lie = altered(session, "r1c1", lambda asked: {"n_rows": asked.n_rows | changes})
+    with pytest.raises(ProtocolFailed, match=f"numbers of rows .*{why}"):
+        session.answer("r1c1", lie)
 
 
 def test_the_operator_reads_how_many_rows_take_part() -> None:

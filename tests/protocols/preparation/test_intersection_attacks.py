@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import guesses
+from support.lies import alter
 from support.tables import blobs, names, overlapping, parties
 
 from clustering_protocols import engine
@@ -23,7 +24,9 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.shared_stages.alignment import intersection
+from clustering_protocols.shared_stages.alignment import intersection, linkage
+from clustering_protocols.shared_stages.alignment.digests import Digests
+from clustering_protocols.shared_stages.alignment.linkage import LinkageParty
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 
@@ -85,8 +88,53 @@ def test_a_leader_evaluates_once_in_a_session() -> None:
         running.answer(FIRST, task)
 
 
+def test_rows_are_selected_once_in_a_session() -> None:
+    running = session()
+    running.until(intersection.Select)
+    asked = packets.read(running.open.tasks[FIRST]).read([intersection.Select])
+    running.turn()
+    party = intersection.IntersectionParty(Alignment(method="ecdh"))
+    with pytest.raises(ProtocolFailed, match="a second time"):
+        party.reply(running.context(FIRST), asked, running.data[FIRST])
+
+
+def test_a_leader_sends_a_token_for_each_of_its_ids() -> None:
+    running = session()
+    running.until(intersection.Blind)
+    made = {slot: running.answer(slot).contribution for slot in running.open.tasks}
+    made[FIRST] = alter(
+        running.agreement, made[FIRST], lambda count: {"tokens": count.tokens[:-1]}
+    )
+    with pytest.raises(InvalidArray, match="tokens, not"):
+        running.advance(made)
+
+
+@pytest.mark.parametrize("ways", [intersection.IntersectionParty, LinkageParty])
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (linkage.MaskedKeys(points=np.zeros((1, 2, 32), np.uint8), n_masks=1), None),
+        (Digests(rows="other", columns=""), "holds other rows"),
+    ],
+    ids=["keys", "digests"],
+)
+def test_of_selected_rows_a_leader_sends_equal_digests_alone(
+    ways: Any, content: Any, error: str | None
+) -> None:
+    running = session()
+    running.until(intersection.Select)
+    running.turn()
+    sent = [PeerMessage(peer=FIRST, content=content)]
+    expected = error or "digests of the common rows"
+    with pytest.raises((EnvelopeRefused, ProtocolFailed), match=expected):
+        ways(Alignment(method="ecdh")).receive(running.context(SECOND), sent)
+
+
 def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
     view = session().context(FIRST)
+    narrow = (PeerMessage(peer=s, content=blinded(2, 31)) for s in (SECOND, THIRD))
+    with pytest.raises(InvalidArray):
+        receive(view, *narrow)
     for senders in ((SECOND,), (SECOND, "r9c9"), (SECOND, FIRST)):
         sent = [PeerMessage(peer=slot, content=blinded(2)) for slot in senders]
         with pytest.raises(EnvelopeRefused):

@@ -46,6 +46,7 @@ def test_keys_have_one_spelling_and_columns_one_order() -> None:
         {"method": "ecdh", "match_keys": ["a | upper"]},
         {"method": "ecdh", "match_keys": ["a + "]},
         {"method": "ecdh", "match_keys": ["a + a"]},
+        {"method": "ecdh", "match_keys": [" + ".join("abcdefghijklmnopq")]},
         {"method": "ecdh", "match_keys": ["a", " a"]},
         {"method": "ecdh", "match_keys": ["a"], "id_patterns": ["99"]},
         {"method": "ecdh", "match_keys": ["a | first:0"]},
