@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from support.analyst_process import ACCEPTING
-from support.in_process import Api, ByHand
+from support.in_process import Api
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
