@@ -1,7 +1,5 @@
 """Fuzzy c-means over few rows: who may continue, and what a party computes if it may."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -76,7 +74,6 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
 
 
-@pytest.mark.threat(99)
 @pytest.mark.parametrize("n_init", [1, 2])
 def test_columns_of_few_values_are_refused_where_rows_are_first_used(
     n_init: int,
