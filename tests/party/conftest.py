@@ -1,7 +1,5 @@
 """Homes beside an analyst in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

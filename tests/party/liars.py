@@ -4,8 +4,6 @@ Each takes the patch and returns a list to which it adds what it lied about: a t
 that there was a lie at all. Parties run what they always run: they import none of this.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace

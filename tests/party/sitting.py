@@ -1,7 +1,5 @@
 """All parties of a session in this process: the SDK as it is, a thread each."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A server of a few lines, for as long as a test needs it."""
 
-from __future__ import annotations
-
 import ssl
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What an answer may take: anyone who answers fills no memory, and holds up nobody."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

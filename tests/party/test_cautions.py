@@ -1,7 +1,5 @@
 """What means little is said: coinciding or small clusters, narrow parties, noise, sites."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The coordinator reads what the runs are like, and says which counts; parties compare."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

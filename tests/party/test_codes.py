@@ -1,7 +1,5 @@
 """Codes among numbers, titles above tables, totals and second headers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

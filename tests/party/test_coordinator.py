@@ -1,7 +1,5 @@
 """A coordinator that holds what the analyst says against what it signed itself."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Public data sets by name, and tables dealt out as institutions hold them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

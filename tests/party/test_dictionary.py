@@ -1,7 +1,5 @@
 """A dictionary in the terms: columns are found by name, and checked before joining."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

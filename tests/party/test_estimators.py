@@ -1,7 +1,5 @@
 """Simulated sessions as estimators: what a user of scikit-learn does with them."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

@@ -1,7 +1,5 @@
 """Fields that show in rows up to a motion are named before anybody joins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables in, labels out."""
 
-from __future__ import annotations
-
 import json
 import resource
 from collections.abc import Callable, Iterator

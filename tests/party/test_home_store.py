@@ -1,7 +1,5 @@
 """The database of a home: crashes, full disks, other processes, other releases."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Tables that would take a machine: each is refused in a sentence, and nothing dies."""
 
-from __future__ import annotations
-
 import resource
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whom a party knows, and with whom it sits down."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What is told of a contribution before it leaves, as tables where it can be read."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from clustering_protocols.engine import packets

@@ -1,7 +1,5 @@
 """A file is read by a process that may die, lie or be left alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

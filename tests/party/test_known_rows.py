@@ -1,7 +1,5 @@
 """Whether a home knows rows again: by ids, or by what occurs once in their columns."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path

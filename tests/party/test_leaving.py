@@ -1,7 +1,5 @@
 """Saying no: a contribution that the operator refuses, and a session that is left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How many rows are linked is asked about before they are used, and read in the report."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """Co-occurrences in long form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

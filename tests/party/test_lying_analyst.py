@@ -5,8 +5,6 @@ uploaded is what an honest session uploads until there. A party that has stopped
 nothing when it is run again, and says why.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

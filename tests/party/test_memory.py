@@ -1,7 +1,5 @@
 """What a party and a coordinator keep: private, whole, and told apart from others'."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

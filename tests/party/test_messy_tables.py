@@ -1,7 +1,5 @@
 """Every file of tests/party/messy, and some made here, either fits or is told the line."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

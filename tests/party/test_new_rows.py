@@ -1,7 +1,5 @@
 """New rows of a kept session: labels, distances, ranges, against scikit-learn."""
 
-from __future__ import annotations
-
 import os
 import signal
 from hashlib import sha256

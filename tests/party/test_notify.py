@@ -1,7 +1,5 @@
 """Mail to parties and coordinators, and an analyst that knows neither."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

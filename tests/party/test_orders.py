@@ -1,7 +1,5 @@
 """Orders of the desk: run in the background, asked in the home, killed anywhere."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Who brings a column in another unit is asked alone, in a session and for new rows."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any

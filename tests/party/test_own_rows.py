@@ -1,7 +1,5 @@
 """A result beside the party's own table, in its kind of frame."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A party that looks after itself: its policy, and an analyst that is not honest."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

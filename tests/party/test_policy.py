@@ -1,7 +1,5 @@
 """What a party agrees to: other parties' numbers of ids, and what people may lose."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A preparation in the terms: which ones open a session, and own rows in its units."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Profiles of real parties: over HTTP, in files, by commands, once of like rows."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

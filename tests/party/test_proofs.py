@@ -1,7 +1,5 @@
 """What analyst and parties sign convinces somebody who was not there, and nothing else."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,5 @@
 """Marks of rows: equal for equal rows, of no use without the key."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

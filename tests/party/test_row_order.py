@@ -1,7 +1,5 @@
 """Parties of a row group bring their tables in any order, and get their own labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a home keeps of the rows that it showed: in either order, over sessions, again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

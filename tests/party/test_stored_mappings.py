@@ -1,7 +1,5 @@
 """A mapping is kept with its session: said once, changed only where somebody agrees."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager

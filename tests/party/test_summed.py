@@ -1,7 +1,5 @@
 """What a home keeps of the sums of all its sessions, and what follows from them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

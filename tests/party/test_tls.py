@@ -1,7 +1,5 @@
 """To whom a client speaks: nobody whose certificate is not trusted gets a byte."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler

@@ -1,7 +1,5 @@
 """Sending: when to try again, what a refusal becomes, and what is never sent."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Drivers in processes of their own; these import no more than they need to start."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

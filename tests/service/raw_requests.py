@@ -1,7 +1,5 @@
 """Requests straight into the app, whose bodies a test counts, or never sends."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

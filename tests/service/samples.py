@@ -1,7 +1,5 @@
 """The session of most tests of the service, and what its answers say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 

@@ -1,7 +1,5 @@
 """Commands of an administrator: settings, secrets in files, who did what."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

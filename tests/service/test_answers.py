@@ -1,7 +1,5 @@
 """Answers: what comes together is done together, and one may wait for the next task."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """The audit at the analyst, the ledger at a party, and what each proves of the other."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence

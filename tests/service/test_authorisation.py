@@ -1,7 +1,5 @@
 """Who may do what: credentials, revocation and quotas."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Backups: whole or not at all, of either database, and only into an empty analyst."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The contract of the blob store, on files."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

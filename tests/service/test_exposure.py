@@ -1,7 +1,5 @@
 """Every operation, verb, role and field: nothing more is open than is listed here."""
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

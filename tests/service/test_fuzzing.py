@@ -1,7 +1,5 @@
 """Requests made from the OpenAPI document: no failure, nothing that it does not tell."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any

@@ -1,7 +1,5 @@
 """One key and one store of arrays for each database: adopted once, then held to."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Lists: the session that somebody looks for is on the first page, for each reader."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Migrations: from nothing, back to nothing, and without drift."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path

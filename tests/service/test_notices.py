@@ -1,7 +1,5 @@
 """Who is told what and when by mail, and what an address cannot make the analyst do."""
 
-from __future__ import annotations
-
 import secrets
 import ssl
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Blobs in an object store: what is durable, what is a copy, and what goes wrong."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """An analyst in operation: limits, connections, clocks, readiness and its log."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """What is wrong at night is said: in a line of the log with its cause, and to parties."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

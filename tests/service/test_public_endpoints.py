@@ -1,7 +1,5 @@
 """What anybody may read: the document of the API, and the page at ``/``."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """What is removed when, and what signed terms say about it."""
 
-from __future__ import annotations
-
 import os
 from hashlib import sha256
 from itertools import chain

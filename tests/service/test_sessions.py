@@ -1,7 +1,5 @@
 """Sessions: from invitation to end, and parties that stop for good."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

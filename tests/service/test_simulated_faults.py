@@ -9,8 +9,6 @@ send the same bytes: what the service says to a byte that was changed decides wh
 be drawn next.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable

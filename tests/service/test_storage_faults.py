@@ -1,7 +1,5 @@
 """When database or disk fail: a 2xx is true, and what failed may be sent again."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """Who shows no credential costs little, and takes no place from who does."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

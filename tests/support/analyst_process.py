@@ -1,7 +1,5 @@
 """A real analyst in a process of its own; coordinator and parties around any analyst."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal

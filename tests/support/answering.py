@@ -3,8 +3,6 @@
 As a program: ``python answering.py ANSWER COMMAND`` runs COMMAND in bash.
 """
 
-from __future__ import annotations
-
 import os
 import pty
 import sys

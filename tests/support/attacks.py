@@ -1,7 +1,5 @@
 """Attacks by an analyst who keeps everything, and how noise is told from numbers."""
 
-from __future__ import annotations
-
 import warnings
 import zlib
 from dataclasses import dataclass

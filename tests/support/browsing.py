@@ -1,7 +1,5 @@
 """What a page says, read as another parser reads it."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import httpx

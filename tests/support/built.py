@@ -1,7 +1,5 @@
 """Compiles the kernels of a checkout before anything imports them."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

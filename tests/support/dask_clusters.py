@@ -1,7 +1,5 @@
 """Dask clusters for tests: in this process, or in processes that can be ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -5,8 +5,6 @@ To make and drop a database costs PostgreSQL a hundred times what it costs to de
 rows of a test, so that those with our tables are lent again.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A desk as a process or within this one, and what a party brings to it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

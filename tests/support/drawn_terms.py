@@ -1,7 +1,5 @@
 """Terms as an analyst draws them up, without one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from clustering_protocols.catalogue import name_of

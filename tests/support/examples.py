@@ -1,7 +1,5 @@
 """Examples of protocols, dealt out to parties."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """What an analyst who guesses ids could look for in what it holds."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

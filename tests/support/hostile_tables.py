@@ -1,7 +1,5 @@
 """Small files that a reader of tables may make far too much of."""
 
-from __future__ import annotations
-
 import gzip
 import zipfile
 from collections.abc import Callable

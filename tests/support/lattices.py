@@ -1,7 +1,5 @@
 """Short bases of lattices, as attacks look for them."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Closes a run with what it has left out: a plugin of pytest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 A liar is consistent: what it tells a party of what everybody was told fits the lie.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

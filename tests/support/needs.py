@@ -1,7 +1,5 @@
 """What some tests need beside Python. Where it is missing they are left out."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import NoReturn

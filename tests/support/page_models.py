@@ -1,7 +1,5 @@
 """Models of pages to draw: a session of three hospitals that never was, an empty one."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sessions up to where every party knows the pooled moments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from clustering_protocols.engine.signatures import OPENING

@@ -1,7 +1,5 @@
 """Wheels of protocols by other authors, built and installed without a network."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Packets with their content laid open, whatever they say: to write what no side would."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Collected are arrays of records and envelopes, and what masks and shares become 
 are added up. What a role computes of it is no further number.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """How much a test repeats: a few times on every change, often on command."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from itertools import cycle, product

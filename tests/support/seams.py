@@ -8,8 +8,6 @@ and a test that never entered one of its own fails.
 ``--seams FILE`` appends ``function<TAB>test`` for all of them, to compare two revisions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A supervisor in this process or in one of its own, and orders for it."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

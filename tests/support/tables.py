@@ -3,8 +3,6 @@
 Dictionaries of tables that hold nothing but numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np

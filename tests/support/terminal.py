@@ -1,7 +1,5 @@
 """Commands run within the test's process, as an operator types them."""
 
-from __future__ import annotations
-
 import csv
 import json
 import sys

@@ -15,8 +15,6 @@ Times of a processor, unlike those of a clock, can be compared on a machine that
 other things too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """A certificate of our own, and an analyst that shows it."""
 
-from __future__ import annotations
-
 import datetime as dt
 import ipaddress
 import ssl

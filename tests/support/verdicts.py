@@ -5,8 +5,6 @@ with the verdict, so that it fails both when an attack stops working and when a 
 fault is not recorded: change the verdict together with the code.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

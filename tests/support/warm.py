@@ -12,8 +12,6 @@ That programs start, and what they import, is not shown here: see tests/system/p
 Run as a program, this hands its files and words to the stock: for shells.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -1,7 +1,5 @@
 """The worker processes of an analyst that runs from the stock come from there too."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Advice: what fits, why the rest does not, and a command that works."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shlex

@@ -1,7 +1,5 @@
 """The command line: help, exit codes, JSON, and what an operator sees."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

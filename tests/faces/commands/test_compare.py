@@ -1,7 +1,5 @@
 """`coterie compare`, and `coterie simulate` over several numbers of clusters."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a party's people read and accept before they join."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Dictionaries that people write: as rows, by options, through a spreadsheet."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

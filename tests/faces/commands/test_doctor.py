@@ -1,7 +1,5 @@
 """What stands between a machine and an analyst, and what to do about it."""
 
-from __future__ import annotations
-
 import shutil
 from collections import namedtuple
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A result for other programs: read back by pandas, pyreadstat and calamine."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

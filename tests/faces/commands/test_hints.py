@@ -1,7 +1,5 @@
 """Names that are nearly right, and places that are counted from 1."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The list of a home's sessions: where each stands, and a next command that works."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`coterie protocols` says what there is and what each takes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A rehearsal: what would be sent, read before anybody joins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

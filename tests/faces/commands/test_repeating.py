@@ -1,7 +1,5 @@
 """A coordinator hands over invitations as files, waits longer, and asks again."""
 
-from __future__ import annotations
-
 import re
 import stat
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What `party terms`, `party report`, and `session report` say."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

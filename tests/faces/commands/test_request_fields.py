@@ -1,7 +1,5 @@
 """Each option of `coterie session create` that fills the request asks for one field."""
 
-from __future__ import annotations
-
 from clustering_protocols.terms import captions
 from clustering_protocols.terms.request_fields import request_fields
 

@@ -1,7 +1,5 @@
 """`coterie table` and `coterie schema`, guards with their switches, and files written."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

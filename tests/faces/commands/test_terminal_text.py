@@ -1,7 +1,5 @@
 """Texts of others reach no terminal as something that it obeys."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """`coterie try`: an ordinary table gives labels and a report without a question."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

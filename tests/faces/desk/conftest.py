@@ -1,7 +1,5 @@
 """Desks in this process, with and without an analyst."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A session as it is planned in the form of a desk, and what its pages say."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A coordinator at the desk, form by form, beside a real analyst."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every form of the desk is answered at an address that can be asked for again."""
 
-from __future__ import annotations
-
 from urllib.parse import urlencode
 
 import httpx

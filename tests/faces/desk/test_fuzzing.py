@@ -3,8 +3,6 @@
 They are what its own links and forms ask, and in most cases up to three things odd.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Who may look at the desk: one visitor, from this machine, by a link that opens once."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock

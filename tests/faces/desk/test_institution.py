@@ -1,7 +1,5 @@
 """The desk asks for the institution's name once, and hands out its card."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The link of the desk on a machine that others work at too."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

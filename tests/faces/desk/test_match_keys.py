@@ -1,7 +1,5 @@
 """Match keys at the desk: proposed and changed by a coordinator, previewed by a party."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

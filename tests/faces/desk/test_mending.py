@@ -1,7 +1,5 @@
 """A table is mended at the desk: before any invitation, and in a session."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """New rows at the desk: chosen, summed up and taken away as a file; nothing is kept."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """A party's way at the desk, form by form, beside a real analyst and the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode

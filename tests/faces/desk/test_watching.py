@@ -1,7 +1,5 @@
 """One session at its coordinator's desk: watched, changed, filed and repeated."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from pathlib import Path
 from unittest.mock import Mock

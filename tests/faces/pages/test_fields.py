@@ -1,7 +1,5 @@
 """Forms follow the schema of a protocol's parameters, and take what it takes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

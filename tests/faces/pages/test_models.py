@@ -1,7 +1,5 @@
 """Models of pages: they are JSON, and are drawn up from the terms themselves."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Times that people write."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

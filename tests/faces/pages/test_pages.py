@@ -1,7 +1,5 @@
 """Pages: whole, quiet, and harmless anyone who wrote what is in them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

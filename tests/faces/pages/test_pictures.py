@@ -1,7 +1,5 @@
 """What pictures draw, against numbers that others compute."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Figures come with a sentence each: what one says, and which value is the better."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import pytest

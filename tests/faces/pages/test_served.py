@@ -1,7 +1,5 @@
 """What pages load: nothing that is not here, and nothing that was changed."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Obstacles of people who typed commands."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

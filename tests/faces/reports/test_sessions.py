@@ -3,8 +3,6 @@
 After recordlinkage#162, splink#2281, linopy#239, dataframe-api#12 and cgc#90.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

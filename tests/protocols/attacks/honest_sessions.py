@@ -4,8 +4,6 @@ No message is altered: an attacker chooses terms or tables, or keeps what its ow
 software reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ terms read. The operator's file never changes; the coordinator reorders fields, 
 one of which a code is dropped.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

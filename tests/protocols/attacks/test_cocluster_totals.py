@@ -7,8 +7,6 @@ With nearly crisp weights W is one item, and a total is that item's column. So a
 of few items is refused, unless its terms name it and each site accepts it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Formulas of the coordinator's dictionary in the CSV files of a party."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

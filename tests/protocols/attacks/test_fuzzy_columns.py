@@ -7,8 +7,6 @@ gives all of it in closed form. The attacker's own columns fix the factors and t
 So the terms name it, and each party has to accept it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ No home counts them over sessions: after six of them one curious party has more 
 than unknowns, and solves for all rows of others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product

@@ -5,8 +5,6 @@ field as no value, and rows without it are dropped: the rows of all others cance
 difference of two totals, and one curious member reads the person's row.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ recognises rows by ids, by all their cells, or by one column of many values unde
 same name: not a questionnaire of which a second session reads one field more.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """How many people are common: the number in steps, and which rows nobody learns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

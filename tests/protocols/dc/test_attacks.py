@@ -1,7 +1,5 @@
 """Our own attacks on `dc`: they succeed where we say so, and fail where we say so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

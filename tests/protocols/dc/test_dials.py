@@ -1,7 +1,5 @@
 """The dial `dimensions` of `dc`: exact distances, what it costs, who is asked."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What `dc` refuses: what would be sent as it is, a second upload, too many columns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

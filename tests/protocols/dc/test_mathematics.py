@@ -1,7 +1,5 @@
 """The mathematics of `dc` beside numpy, scipy and the paper's own formulas."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """The rest of dc: new rows, coordinates, empty cells, choices of a party, many rows."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager

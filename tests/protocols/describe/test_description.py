@@ -1,7 +1,5 @@
 """What a description says, against pandas on pooled rows; what it releases, and to whom."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

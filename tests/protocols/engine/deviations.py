@@ -5,8 +5,6 @@ then: of another time, without what belongs to it, with other content, or under 
 name. What the party knew before is what it knew in the honest session.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -4,8 +4,6 @@ It keeps the keys and the memory of an honest one, and has drawn what an honest 
 only what leaves it is something else.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

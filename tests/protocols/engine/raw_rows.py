@@ -1,7 +1,5 @@
 """Rows of a party, and sums of two of them, looked for in messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any

@@ -1,7 +1,5 @@
 """What parties seal for each other, read before it is sealed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple

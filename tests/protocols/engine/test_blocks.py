@@ -1,7 +1,5 @@
 """Kernels and rows in blocks: the same bits however they are cut, and whoever works."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator

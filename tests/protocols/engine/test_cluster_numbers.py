@@ -1,7 +1,5 @@
 """Clusters are numbered by told size, ties by the told centroid; partitions stay."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

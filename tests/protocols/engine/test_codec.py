@@ -1,7 +1,5 @@
 """The codec: what it writes, what it reads without copying, what it refuses."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

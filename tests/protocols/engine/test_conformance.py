@@ -1,7 +1,5 @@
 """What every protocol of the catalogue must hold, whatever it computes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from functools import cache

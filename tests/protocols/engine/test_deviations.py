@@ -4,8 +4,6 @@ Every protocol of the catalogue gets deviations drawn from seeds: an honest sess
 one message in it that is another one. A failure says how to repeat it.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ other rounds under the number of the open one, left out, asked again, or results
 out before their time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -6,8 +6,6 @@ else. The session ends with an error of the catalogue, or continues; no role fai
 another way, and what the others send stays as it was. A failure says how to repeat it.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import secrets

@@ -1,7 +1,5 @@
 """One field that makes up nearly the whole distance: its party asks before rows leave."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

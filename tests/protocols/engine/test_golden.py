@@ -1,7 +1,5 @@
 """What every session of the examples sends is what was kept of it; see tests/README.md."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """Arrays as JSON: the same content, the same digest, and nothing else accepted."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernels in C: the bits of the same functions in numpy, and what they refuse."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

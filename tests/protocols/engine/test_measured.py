@@ -6,8 +6,6 @@ split or rows are sent, else of all rows together. Who reads more than half as m
 there are unknown ones is declared a reader of rows, with a risk code of the worst level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final, NamedTuple

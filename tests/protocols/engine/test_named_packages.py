@@ -1,7 +1,5 @@
 """Packages with protocols that cannot be used, and what is said of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

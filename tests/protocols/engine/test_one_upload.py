@@ -1,7 +1,5 @@
 """The example of docs/protocol-package.md: seven files make a protocol that runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Terms that give one reader two kinds that open each other are opened by nobody."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any

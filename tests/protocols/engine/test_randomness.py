@@ -1,7 +1,5 @@
 """Chance: known answers by independent ways, and the distributions that are promised."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Records: declared, checked when built and when read, silent about their numbers."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """Terms that a protocol cannot follow open no session, and the refusal says why."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

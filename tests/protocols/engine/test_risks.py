@@ -1,7 +1,5 @@
 """Risks: one sentence each, three levels, and defaults that avoid what they can."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin

@@ -1,7 +1,5 @@
 """Steps of what is told are round numbers: 1, 2 and 5 times powers of ten."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np

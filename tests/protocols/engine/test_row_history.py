@@ -1,7 +1,5 @@
 """Which rows follow from sums over clusters, anyone who chose the clusters."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st

@@ -1,7 +1,5 @@
 """A data dictionary is Table Schema, with what rows to cluster need of it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows that a stage selects: what later stages see of them, and what comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A simulated session, a round at a time: what its roles know, forget and are told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What protocols say about the size of a session, against the messages of one."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

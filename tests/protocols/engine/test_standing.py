@@ -1,7 +1,5 @@
 """What analyst and party keep between rounds, show each other, and refuse on arrival."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layouts, terms, agreements, the catalogue's word on them, and the list of problems."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """What everybody is told is one chain: nobody answers, or gets labels, on another."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -8,8 +8,6 @@ anew: ``COTERIE_WRITE_VECTORS=1 pytest tests/protocols/engine/test_vectors.py``.
 record refuses stands in ``test_records.py``.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Starts of `fccm` side by side: each goes as it would alone, and the best one counts."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any
 

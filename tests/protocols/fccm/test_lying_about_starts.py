@@ -1,7 +1,5 @@
 """Starts of `fccm` that are not those under way: an analyst, or a leader, gets nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache

@@ -1,7 +1,5 @@
 """`fccm` finds what fuzzy co-clustering of the pooled matrix finds."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise

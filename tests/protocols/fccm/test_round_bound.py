@@ -1,7 +1,5 @@
 """Sessions whose totals could be solved for the items of others, and who refuses them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

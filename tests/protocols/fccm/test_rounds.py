@@ -1,7 +1,5 @@
 """`fccm` round by round: what is refused, an analyst that lies, and what it can read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Rows, layouts and sessions that the tests of `llf` share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

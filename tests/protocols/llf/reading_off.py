@@ -1,7 +1,5 @@
 """What a curious party of `llf` over rows reads: two sums that differ by a row show it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ new centroid is a mean of all rows with weights that follow from the centroids b
 k·F equations a round in the n·F numbers of the others' rows.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import least_squares, linear_sum_assignment
 

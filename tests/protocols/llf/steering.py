@@ -1,7 +1,5 @@
 """A party of `llf` over rows that bends totals, and what it can solve for afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

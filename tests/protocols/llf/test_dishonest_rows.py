@@ -3,8 +3,6 @@
 It sends any share it likes, reads every total as all parties do, and takes its own off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

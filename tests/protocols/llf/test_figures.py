@@ -1,7 +1,5 @@
 """What `llf` says of its result is what scikit-learn says of the labels and pooled rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Our own attacks on `llf`: they succeed where we say so, and fail where we say so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Published means of two sessions, from which a coordinator would take a single row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any

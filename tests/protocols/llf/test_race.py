@@ -1,7 +1,5 @@
 """Starts that race: the best continues as if it had been given, and no other can."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

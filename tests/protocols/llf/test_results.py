@@ -1,7 +1,5 @@
 """`llf` finds what the pooled data give, however rows or columns are split."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product

@@ -1,7 +1,5 @@
 """`llf` round by round: parties that are away, and an analyst that lies."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 

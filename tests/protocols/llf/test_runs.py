@@ -1,7 +1,5 @@
 """Several numbers of clusters in one session: each run as if alone, and what it shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

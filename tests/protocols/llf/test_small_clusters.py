@@ -1,7 +1,5 @@
 """Clusters of few rows over split rows: they are found, and stay where they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`llf` over split columns: its default start, what a party measures and refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

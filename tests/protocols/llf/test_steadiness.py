@@ -1,7 +1,5 @@
 """What a party compares between totals over the same rows: slack is for rounding alone."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Components equal scikit-learn's; elongated clusters are found; lies are refused."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

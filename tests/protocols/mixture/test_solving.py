@@ -1,7 +1,5 @@
 """One curious party solves the totals of all updates for the rows of others, or cannot."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product

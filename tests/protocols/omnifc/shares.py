@@ -1,7 +1,5 @@
 """The coding of `omnifc` by its own kernels, one step at a time, for tests to look in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The field, the code over it, and distances that equal plain integers exactly."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Distances to landmarks: exact, of linear size, masked; the same algorithms on them."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

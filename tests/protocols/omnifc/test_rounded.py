@@ -5,8 +5,6 @@ do differences of rows. A motion turns the lattice: a short basis of it (Lenstra
 and Lovász) shows the axes. It takes some d + 30 rows; no row has to be known.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What shares and answers tell: counted exhaustively over small fields, and measured."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import combinations, product
 from typing import Any

@@ -1,7 +1,5 @@
 """`omnifc` as a session: exact, lossless, and refused in time."""
 
-from __future__ import annotations
-
 import tracemalloc
 from itertools import combinations
 from typing import Any

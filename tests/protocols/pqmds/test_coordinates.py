@@ -1,7 +1,5 @@
 """The dial `coordinates` of `pqmds`: distances kept, one factor, budget, what it shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Codes of one field alone: a party is asked, however many columns the field has."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`pqmds`: codebooks beside brute force and scikit-learn, codes, labels, refusals."""
 
-from __future__ import annotations
-
 from itertools import combinations, pairwise
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a party uploads under a budget: neighbouring tables, told apart within it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache

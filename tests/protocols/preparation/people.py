@@ -1,7 +1,5 @@
 """Made people at several parties: who is who, and cells that are spelt otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

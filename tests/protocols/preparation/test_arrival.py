@@ -1,7 +1,5 @@
 """Tables of a row group arrive: sorted by id at home, put back when there are labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

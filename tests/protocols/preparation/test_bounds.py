@@ -1,7 +1,5 @@
 """Between which values columns lie: the dictionary says it, and sessions read it there."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Fields with gaps, levels and dates become the columns of scikit-learn's pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

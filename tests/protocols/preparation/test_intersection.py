@@ -1,7 +1,5 @@
 """Rows aligned by private set intersection: who takes part, and what comes back."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Any

@@ -1,7 +1,5 @@
 """What an analyst, a member or both together try against an intersection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows linked by match keys: who is linked to whom, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How large the numbers of a party may be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Match keys: how they are written, what their steps make of cells, which are refused."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

@@ -1,7 +1,5 @@
 """Numbers, yes or no and levels cluster together, as well as by k-prototypes."""
 
-from __future__ import annotations
-
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 

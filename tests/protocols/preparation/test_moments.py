@@ -1,7 +1,5 @@
 """Pooled means and spreads by blind masked sums: what numpy finds, and nothing shown."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st

@@ -1,7 +1,5 @@
 """Steps of normalisation and patterns of ids, beside a plain statement of each."""
 
-from __future__ import annotations
-
 import unicodedata
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """A party whose numbers are in other units than those of the others is told so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine

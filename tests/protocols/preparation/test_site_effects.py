@@ -1,7 +1,5 @@
 """Site effects: taken out as ComBat takes them out of pooled rows, and who reads what."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Data sources, pooled statistics, group secrets, alignment: driven through sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Cells that stand for no value name nobody; frequent names, towns and days still do."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Programs of sums: what a party computes when, what it keeps, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Variables that are described: in profiles alone, in no distance of any protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Intervals and tests of described variables beside SciPy's, of the pooled rows."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Profiles of a session: what parties read, what leaves them, what nobody can read off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a profile says is what pandas says of the pooled rows."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Survival by cluster, against statsmodels on the pooled rows of a public study."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every command that README and docs show does what they say."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The code of a notebook runs in this process, cell after cell in one namespace: t
 what a kernel does with it, without the weight of one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

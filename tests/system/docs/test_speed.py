@@ -1,7 +1,5 @@
 """The benchmark of speed prints its table, in sizes whose figures mean nothing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Kernels for tests, in a module of their own: workers import them by name."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

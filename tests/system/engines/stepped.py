@@ -1,7 +1,5 @@
 """A session whose steps are taken as a worker process of the analyst takes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

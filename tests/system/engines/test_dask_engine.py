@@ -1,7 +1,5 @@
 """Blocks on Dask's workers: the same results in the same order, or a step for later."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """A worker, a scheduler or an analyst that is lost costs time, and no result."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Whole sessions: the analyst stores the same blobs, whichever engine works for it."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Dask is chosen by settings: said to be missing, and never reached without TLS."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

@@ -1,7 +1,5 @@
 """Dask's workers that an analyst starts for itself, on a machine that others share."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

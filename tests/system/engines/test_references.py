@@ -1,7 +1,5 @@
 """Rows are sent as the place where they lie, and shown again from there."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial
 from hashlib import sha256

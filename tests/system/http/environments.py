@@ -3,8 +3,6 @@
 Each library is a link to where it lies, so one takes no network and hardly any time.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import venv

@@ -5,8 +5,6 @@ there removes the file and dies. The product knows nothing of this: functions of
 wrapped here.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import signal

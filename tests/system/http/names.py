@@ -1,7 +1,5 @@
 """A name service (DNS over UDP) that a test tells what a name stands for."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

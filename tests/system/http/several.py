@@ -1,7 +1,5 @@
 """Several analysts over one database and one store, and ways to them."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

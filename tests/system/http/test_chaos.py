@@ -1,7 +1,5 @@
 """Three analysts over one PostgreSQL, killed again and again while sessions run."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Killed anywhere, nothing is lost: the labels are those of an undisturbed run."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What is shipped under docker/: the proxy's limits, run, and the compose file, read."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

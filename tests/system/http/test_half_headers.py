@@ -1,7 +1,5 @@
 """Half-sent headers at an analyst that no proxy stands in front of."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 import time

@@ -4,8 +4,6 @@ The newest Python that is here stands for the image's; the packages come from wh
 finds them. So it is the analyst's own lock that is tried: alone, with hashes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Rows of common people over real HTTP: labels, what is kept, and limits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

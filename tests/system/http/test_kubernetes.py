@@ -1,7 +1,5 @@
 """The manifests under docker/kubernetes/: what they name is what the service has."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

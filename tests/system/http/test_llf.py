@@ -1,7 +1,5 @@
 """`llf` over real HTTP: the labels of the simulation, and parties that go away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Two hundred parties in one session, each with a home and connections of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

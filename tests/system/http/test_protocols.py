@@ -1,7 +1,5 @@
 """Protocols over real HTTP: the bits of their simulations, and what each refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

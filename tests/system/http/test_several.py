@@ -1,7 +1,5 @@
 """Several analysts on several hosts: one PostgreSQL, one store, no shared disk."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

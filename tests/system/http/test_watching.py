@@ -1,7 +1,5 @@
 """Prometheus beside the analyst: the profile of the compose file, and the alerts."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -3,8 +3,6 @@
 One has what an analyst and a party need, one what ``pip install coterie`` brings.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ Containers are read-only but for their volumes and tmpfs. Each command of the fi
 here with these places as folders, while every path is noted that it writes to.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

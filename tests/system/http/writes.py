@@ -1,7 +1,5 @@
 """Where programs of ours write: each path that they open, make, move or remove there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Final
 

@@ -1,7 +1,5 @@
 """A party of clients/typescript, as a process of its own."""
 
-from __future__ import annotations
-
 import atexit
 import csv
 import re

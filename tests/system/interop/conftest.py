@@ -1,7 +1,5 @@
 """All of these tests need Node 20 and the client's packages."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.system.interop.client_process import require_client

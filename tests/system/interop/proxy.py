@@ -1,7 +1,5 @@
 """An analyst's address behind which somebody changes what it says, or cuts the line."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Sessions in which parties of clients/typescript meet those of the package."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path

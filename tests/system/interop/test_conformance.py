@@ -1,7 +1,5 @@
 """The client passes all vectors and recorded sessions, and refuses what it must."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

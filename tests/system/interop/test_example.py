@@ -1,7 +1,5 @@
 """The session of docs/integrator.md runs as it stands there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Ids and steps of match keys say the same in TypeScript as in Python."""
 
-from __future__ import annotations
-
 import json
 import sys
 import unicodedata

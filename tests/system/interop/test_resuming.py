@@ -1,7 +1,5 @@
 """A party in TypeScript continues after kill -9, and after a line that was cut."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable
 from pathlib import Path

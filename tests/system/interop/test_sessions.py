@@ -1,7 +1,5 @@
 """Parties in TypeScript get the labels that all parties in Python get, bit for bit."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable, Sequence

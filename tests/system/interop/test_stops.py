@@ -1,7 +1,5 @@
 """A party that stops for good says so, and the others read it, in both languages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A browser without a network, for pages that need none."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

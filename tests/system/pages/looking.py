@@ -4,8 +4,6 @@
 looked at: in three widths, light and dark.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

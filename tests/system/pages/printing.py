@@ -1,7 +1,5 @@
 """How many pages it takes to print what people print."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The analyst's description of its API in a real browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from playwright.sync_api import Browser

@@ -4,8 +4,6 @@ The pictures of the documentation are taken here, with
 ``COTERIE_WRITE_PICTURES=1 pytest tests/system/pages/test_browser.py``.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

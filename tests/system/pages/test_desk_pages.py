@@ -1,7 +1,5 @@
 """The desk in a real browser: by keys alone, and who gets its cookie."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

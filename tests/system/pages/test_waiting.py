@@ -1,7 +1,5 @@
 """A page that waits for a person says so in its title and, if allowed, aloud."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread

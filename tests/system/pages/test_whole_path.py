@@ -1,7 +1,5 @@
 """From a question to labels at four desks, without one typed command."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Run as a program, with a folder that holds ``session.json`` and a table for each slot.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor

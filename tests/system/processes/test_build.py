@@ -1,7 +1,5 @@
 """Two builds of one version are told apart: by ``--version``, ``doctor`` and the log."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What a shell offers on the tab key, asked for as shells ask."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every module of the packages can be imported, with no warning of Python's."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

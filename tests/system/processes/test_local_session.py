@@ -1,7 +1,5 @@
 """A real session in one process of Python: what it brings, and that nothing stays."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """What the process of a party has imported at the end of a session, by protocol."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What of the SDK a system without POSIX modules could import."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """A protocol in a package of its own goes through every side that names the package."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -4,8 +4,6 @@
 of the version that is under way; those of earlier releases are never written again.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tarfile

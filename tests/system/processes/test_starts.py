@@ -4,8 +4,6 @@ Each process prints its modules when it ends. A package that is not on the list 
 kind fails the test: anyone who adds one says here that every such start waits for it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A file of a user who imports `coterie` reads under `mypy --strict`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Children of Python import nothing from the folder in which a person works."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from pathlib import Path

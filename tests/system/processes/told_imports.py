@@ -5,8 +5,6 @@ the one that its words are. The product knows nothing of this. Worker processes 
 this file too, and write nothing.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -1,7 +1,5 @@
 """What counts as equal where rounding would decide."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Algorithms on condensed distances beside scikit-learn's, scipy's and brute force."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

@@ -1,7 +1,5 @@
 """k-means in whole numbers: scikit-learn's result, the same bits however it is cut."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Measures of agreement beside scikit-learn and beside every possible matching."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import permutations
 

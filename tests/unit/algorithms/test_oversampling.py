@@ -1,7 +1,5 @@
 """Starts by k-means‖: as good as k-means++'s, the same however rows are cut."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Means of small groups that stand for their rows: what they are, and that bits stay."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

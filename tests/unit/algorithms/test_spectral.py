@@ -1,7 +1,5 @@
 """Spectral clustering beside scikit-learn's, and of graphs of more parts than clusters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -12,8 +12,6 @@ stands for anything. ``north$ `` is the terminal north. Comments before a block 
     <!-- answers y, continues -->
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """What people are told who come with a change, or who cite: files and names are there."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

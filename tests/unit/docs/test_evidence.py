@@ -1,7 +1,5 @@
 """The evidence page shows what was measured, and a small part of it is measured again."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

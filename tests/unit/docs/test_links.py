@@ -1,7 +1,5 @@
 """Links between pages lead to files, and to headings, that are there."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

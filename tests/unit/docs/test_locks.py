@@ -1,7 +1,5 @@
 """Locks: what makes a wheel, what runs, what an analyst runs, what a developer needs."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/messages.md is what the program writes, and every message says what to do."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands and Python that README and docs show have the right form."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

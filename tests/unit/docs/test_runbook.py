@@ -1,7 +1,5 @@
 """docs/runbook.md: every symptom is what a program says."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The tables of who learns what follow from what protocols and releases declare."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import shown

@@ -1,7 +1,5 @@
 """The house may only get smaller: `benchmarks/size.toml` has the largest figures."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks import size

@@ -1,7 +1,5 @@
 """What each target runs, and the modules of which mutants are made."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

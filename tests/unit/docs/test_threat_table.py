@@ -3,8 +3,6 @@
 ``make generated`` writes the page.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 from collections.abc import Iterator

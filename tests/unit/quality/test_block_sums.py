@@ -1,7 +1,5 @@
 """Sums of labelled rows against numpy and SciPy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of partitions are scikit-learn's, and plain numpy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist

@@ -1,7 +1,5 @@
 """The exponent of fuzzy c-means that follows from the size of a table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits

@@ -1,7 +1,5 @@
 """Prediction strength, against its definition pair by pair and on sets whose k is known."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gap and stability against plain numpy and scikit-learn, and what they say of rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

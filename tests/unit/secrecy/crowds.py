@@ -1,7 +1,5 @@
 """Parties that share the secret of a column group, ready to add up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any

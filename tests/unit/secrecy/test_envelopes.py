@@ -1,7 +1,5 @@
 """Keys, marks, envelopes and the agreement: what is changed on the way is refused."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

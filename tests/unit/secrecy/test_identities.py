@@ -1,7 +1,5 @@
 """Institutions: their keys, and the cards by which others know them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

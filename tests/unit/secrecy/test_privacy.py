@@ -1,7 +1,5 @@
 """Noise for differential privacy: its distribution, its loss, and the sums of budgets."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The keyed function of ids: right values, and nothing else to be had."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

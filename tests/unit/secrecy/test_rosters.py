@@ -1,7 +1,5 @@
 """Who takes part: lines that are marked and signed, and what a party checks of them."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Masked sums: real numbers in a ring, streams that cancel, tags, and what a sum shows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

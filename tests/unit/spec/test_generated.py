@@ -1,7 +1,5 @@
 """The generated parts of spec/ are as the code makes them."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables of messages say what the code checks, for each message that travels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The pages hang together: sections and labels."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -1,7 +1,5 @@
 """Each vector is the product's; tests/system/interop holds the client against them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Compare golden records, or write them anew: ``make golden GOLDEN=--help``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -6,8 +6,6 @@ golden records lets them use what every x86-64 processor has, on one thread. Wha
 compiled here (C) keeps to IEEE's arithmetic and needs no such care.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,7 +1,5 @@
 """The sessions of which golden records are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

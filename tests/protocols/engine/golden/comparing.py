@@ -6,8 +6,6 @@ the transcript follows from other bits, and of words, sealed bytes and signature
 kind and size are compared, of the transcript's lines all but the digest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest

@@ -10,8 +10,6 @@ numbers and two weighted means, to 12 digits: it changes with every number and w
 their order. Sketches are equal if they differ by less than 1e-9 of the root mean square.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """The files of golden records: one of each protocol, one line for each record."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """A session of an example, played to its end, as what is kept of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
