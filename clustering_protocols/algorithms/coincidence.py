@@ -73,10 +73,9 @@ def n_alike(degrees: FloatArray, tie: float) -> int:
     """
     distinct: list[FloatArray] = []
     for column in degrees.T:
-        if not any(_equal(column, earlier_column, tie) for earlier_column in distinct):
+        if not any(
+            (np.abs(column - earlier) <= tie * np.maximum(column, earlier)).all()
+            for earlier in distinct
+        ):
             distinct.append(column)
     return int(degrees.shape[1]) - len(distinct)
-
-
-def _equal(a: FloatArray, b: FloatArray, tie: float) -> bool:
-    return bool((np.abs(a - b) <= tie * np.maximum(a, b)).all())

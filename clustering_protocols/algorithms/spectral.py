@@ -67,7 +67,10 @@ def embed_graph(
     A part is a connected component, or several; there are no more than n_components.
     """
     normalised, root_degree = _normalise(affinity)
-    part_vectors = _part_vectors(part, root_degree)
+    # D^1/2 1 on each part, normalised: of components, eigenvalue 1 exactly
+    of_part = part[:, None] == np.arange(part.max() + 1)
+    part_vectors = np.where(of_part, root_degree[:, None], 0.0)
+    part_vectors /= np.linalg.norm(part_vectors, axis=0)
     vectors = _leading_vectors(normalised, part_vectors, n_components, rng)
     vectors /= root_degree[:, None]
     # an eigenvector may point either way: its largest entry becomes positive
@@ -120,7 +123,10 @@ def _leading_vectors(
     if n_further == 0:
         return part_vectors
     if n <= 10 * n_components or n < 200:  # too small for an iteration to pay
-        return _dense(normalised, part_vectors, n_further)
+        # moves the part vectors to -1
+        deflated = normalised.toarray() - 2.0 * part_vectors @ part_vectors.T
+        vectors = np.linalg.eigh(deflated)[1][:, ::-1][:, :n_further]
+        return np.hstack([part_vectors, vectors])
 
     def multiply_deflated(vector: FloatArray) -> FloatArray:
         product: FloatArray = normalised @ vector
@@ -132,22 +138,3 @@ def _leading_vectors(
     values, vectors = eigsh(operator, k=n_further, which="LA", tol=_TOLERANCE, v0=start)
     order = np.argsort(values)[::-1]
     return np.hstack([part_vectors, vectors[:, order]])
-
-
-def _part_vectors(part: IntArray, root_degree: FloatArray) -> FloatArray:
-    """Return D^1/2 1 on each part, normalised: of components, eigenvalue 1 exactly."""
-    of_part = part[:, None] == np.arange(part.max() + 1)
-    vectors = np.where(of_part, root_degree[:, None], 0.0)
-    unit: FloatArray = vectors / np.linalg.norm(vectors, axis=0)
-    return unit
-
-
-def _dense(
-    normalised: sparse.csr_matrix, part_vectors: FloatArray, n_further: int
-) -> FloatArray:
-    """Return the same by a full decomposition, for small graphs."""
-    dense = (
-        normalised.toarray() - 2.0 * part_vectors @ part_vectors.T
-    )  # moves the known ones to -1
-    _, vectors = np.linalg.eigh(dense)
-    return np.hstack([part_vectors, vectors[:, ::-1][:, :n_further]])

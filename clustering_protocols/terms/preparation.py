@@ -552,7 +552,8 @@ class ColumnPlan:
         fillers[[fill.place for fill in self.fills]] = filled
         gaps = np.isnan(observed)
         values = np.where(gaps, fillers, observed)
-        if self._is_unchanged:
+        as_many = len(self.columns) == len(self._pieces) and not self._covariates
+        if as_many and not self.in_units.any():
             return values
         columns, design = np.zeros((len(observed), len(self.columns))), []
         for number, piece in enumerate(self._pieces):
@@ -562,11 +563,6 @@ class ColumnPlan:
             is_level = column == np.arange(1, len(field.levels))
             design.append(is_level.astype(float) if _is_nominal(field) else column)
         return np.hstack([columns, *design])
-
-    @cached_property
-    def _is_unchanged(self) -> bool:
-        as_many = len(self.columns) == len(self._pieces) and not self._covariates
-        return as_many and not self.in_units.any()
 
 
 def _is_nominal(field: Field) -> bool:

@@ -520,9 +520,9 @@ def _empty_starts(context: LlfContext) -> list[Record]:
     records: list[Record] = [messages.RacingStarts(centroids=none)]
     if context.memory.get(LaneStarts) is not None:
         records.append(LaneStarts(centroids=none))
-    proposals = context.memory.get(ProposedByAll)
-    if proposals is not None:
-        records.append(proposals.drop_clusters())
+    if (proposals := context.memory.get(ProposedByAll)) is not None:
+        sizes = proposals.sizes[:0]
+        records.append(ProposedByAll(centroids=proposals.centroids[:0], sizes=sizes))
     return records
 
 

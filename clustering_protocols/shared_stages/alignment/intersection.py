@@ -348,7 +348,11 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         """Return the answer to the task that is due."""
         if isinstance(task, Evaluate):
             return self._evaluate(context)
-        own = self._identify_rows(context, data)
+        if is_alone(context):  # its rows need no ids
+            numbers = np.arange(data.n_rows)
+            own = IdentifiedRows(list(map(str, numbers)), numbers)
+        else:
+            own = self.alignment.identify(data)
         if isinstance(task, Blind):
             return self._blind(context, own)
         if isinstance(task, Unblind):
@@ -381,12 +385,6 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if isinstance(content, EvaluatedIds):
             return [content]
         raise EnvelopeRefused("A leader sends answers.")
-
-    def _identify_rows(self, context: PartyContext, data: DataSource) -> IdentifiedRows:
-        if is_alone(context):  # its rows need no ids
-            numbers = np.arange(data.n_rows)
-            return IdentifiedRows(list(map(str, numbers)), numbers)
-        return self.alignment.identify(data)
 
     def _collect_blinded_ids(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]

@@ -42,10 +42,6 @@ class ProposedByAll(Candidates):
 
     kind = "proposed-by-all"
 
-    def drop_clusters(self) -> ProposedByAll:
-        """Return an empty record, which takes no room in memory."""
-        return ProposedByAll(centroids=self.centroids[:0], sizes=self.sizes[:0])
-
 
 class Settle(Record):
     """Task: the leader seals the start to all."""
