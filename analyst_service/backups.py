@@ -21,7 +21,13 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
 
-from analyst_service.blobs import FileBlobStore, map_file, sync_folder, write_synced
+from analyst_service.blobs import (
+    FileBlobStore,
+    WrongDigest,
+    map_file,
+    sync_folder,
+    write_synced,
+)
 from analyst_service.database import Database, SystemClock, migrate
 from analyst_service.identity import read_identity, write_identity
 from analyst_service.models import Installation
@@ -202,19 +208,12 @@ def _copy_blobs_and_key(
 def _copy_blob(content: Buffer, digest: str, store: FileBlobStore) -> None:
     if store.has(digest):
         return
-    draft = store.draft()
     try:
-        for piece in _slices(content):
-            draft.write(piece)
-        if draft.seal() != digest:
-            raise BackupFailed(
-                "A blob does not match its digest: a disk is failing, or the file was "
-                "changed."
-            )
-        draft.ready()
-        draft.keep()
-    finally:
-        draft.discard()
+        store.draft().keep_pieces(_slices(content), digest)
+    except WrongDigest:
+        raise BackupFailed(
+            "A blob does not match its digest: a disk is failing, or the file was changed."
+        ) from None
 
 
 def _read_description(folder: Path, database: Database) -> Description:

@@ -58,15 +58,7 @@ class FileBlobStore:
 
     def put(self, content: bytes) -> str:
         """Store bytes and return their digest. Durable when it returns."""
-        draft = self.draft()
-        try:
-            draft.write(content)
-            digest = draft.seal()
-            draft.ready()
-            draft.keep()
-        finally:
-            draft.discard()
-        return digest
+        return self.draft().keep_pieces([content])
 
     def map(self, digest: str) -> Buffer:
         """Return a blob without copying it; :class:`KeyError` if there is none."""
@@ -190,6 +182,10 @@ class FileBlobStore:
         self.draft().discard()
 
 
+class WrongDigest(Exception):
+    """Bytes do not match the digest under which they were to be stored."""
+
+
 class FileDraft:
     """A file under ``tmp`` until it is kept."""
 
@@ -239,6 +235,23 @@ class FileDraft:
         self.path.replace(target)
         sync_folder(target.parent)
         self.is_kept = True
+
+    def keep_pieces(self, pieces: Iterable[bytes], expected: str | None = None) -> str:
+        """Make pieces a blob and return its digest. Durable when it returns.
+
+        Raises WrongDigest if another digest is expected; then nothing is kept.
+        """
+        try:
+            for piece in pieces:
+                self.write(piece)
+            digest = self.seal()
+            if expected not in {None, digest}:
+                raise WrongDigest(expected)
+            self.ready()
+            self.keep()
+        finally:
+            self.discard()
+        return digest
 
     def discard(self) -> None:
         """Close and remove the draft, unless it became a blob."""

@@ -33,12 +33,10 @@ _ALWAYS: Mapping[Problem, Mapping[str, str]] = {
     Problem.UNAVAILABLE: {"Retry-After": "2"},
     Problem.NOT_READY: {"Retry-After": "1"},
 }
-_FRAMEWORK = (
-    Problem.NOT_FOUND,
-    Problem.MALFORMED,
-    Problem.TOO_LARGE,
-    Problem.TIMEOUT,
-)
+_BY_STATUS = {
+    problem.status: problem
+    for problem in (Problem.NOT_FOUND, Problem.TOO_LARGE, Problem.TIMEOUT)
+}
 
 
 class ProblemDocument(BaseModel):
@@ -116,8 +114,7 @@ def _http(_request: Request, error: Any) -> JSONResponse:
             "This address does not know that method.",
             headers=error.headers,
         )
-    by_status = {problem.status: problem for problem in _FRAMEWORK}
-    problem = by_status.get(error.status_code, Problem.MALFORMED)
+    problem = _BY_STATUS.get(error.status_code, Problem.MALFORMED)
     return problem_response(problem, f"{error.detail}.", headers=error.headers)
 
 

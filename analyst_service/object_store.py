@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs import FileBlobStore, FileDraft
+from analyst_service.blobs import FileBlobStore, FileDraft, WrongDigest
 from analyst_service.secret_files import credential_files, read_secret
 from clustering_protocols.common.errors import StorageFull, Unavailable
 
@@ -99,10 +99,10 @@ class ObjectBlobStore(FileBlobStore):
 
     def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
         """Return a range of a blob, which is cached under its own digest."""
-        if check is None or self.is_cached(digest):
+        if check is None or super().has(digest):
             self.file(digest)
             return super().part(digest, begin, size, None)
-        if not self.is_cached(check):
+        if not super().has(check):
             self._fetch_part(digest, begin, size, check)
         return super().map(check)
 
@@ -114,10 +114,6 @@ class ObjectBlobStore(FileBlobStore):
             return path
         self._cache(self._pieces(digest), digest)
         return path
-
-    def is_cached(self, digest: str) -> bool:
-        """Return whether a blob is in the cache."""
-        return self.path(digest).exists()
 
     def has(self, digest: str) -> bool:
         """Return whether the store itself, not only the cache, has a blob."""
@@ -228,16 +224,11 @@ class ObjectBlobStore(FileBlobStore):
 
     def _cache(self, pieces: Iterable[bytes], digest: str) -> None:
         """Store bytes in the cache, if they match a digest."""
-        draft = super().draft()
         try:
-            for piece in pieces:
-                draft.write(piece)
-            if draft.seal() != digest:
-                log.error("object store: an object does not match its digest")
-                raise Unavailable("A blob does not match its digest.")
-            draft.keep()
-        finally:
-            draft.discard()
+            super().draft().keep_pieces(pieces, digest)
+        except WrongDigest:
+            log.error("object store: an object does not match its digest")  # noqa: TRY400  the text says it
+            raise Unavailable("A blob does not match its digest.") from None
 
 
 class ObjectDraft(FileDraft):

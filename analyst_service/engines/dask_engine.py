@@ -21,7 +21,7 @@ from functools import partial
 from itertools import chain, islice
 from math import ceil
 from types import FunctionType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import dask
 from distributed import Client, Future, LocalCluster, Security
@@ -48,6 +48,7 @@ log = logging.getLogger(__name__)
 B = TypeVar("B")
 T = TypeVar("T")
 R = TypeVar("R")
+SentTask = tuple[Future, int]
 
 _BEAT_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 10.0  # a healthy scheduler answers within milliseconds
@@ -68,13 +69,6 @@ _SECRET_PREFIXES: Final = (
     "GOOGLE_",
 )  # fmt: skip
 _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
-
-
-class SentTask(NamedTuple):
-    """A submitted task."""
-
-    future: Future
-    n_blocks: int
 
 
 class Cluster:
@@ -109,13 +103,13 @@ class Cluster:
         return n_threads
 
     def submit(self, task: BlockTask) -> SentTask:
-        """Submit a task."""
+        """Submit a task; return its future, and the number of its blocks."""
         key = f"block-{secrets.token_hex(16)}"
         try:
             future = self._client.submit(work, task, key=key, pure=False)
         except (*_TROUBLE, RuntimeError):  # the client was closed
             raise self._give_up(_AWAY) from None
-        return SentTask(future, len(task.blocks))
+        return future, len(task.blocks)
 
     def result(self, sent: SentTask) -> BlockResults:
         """Return the results of a task, or raise the exception of its kernel.
@@ -125,16 +119,17 @@ class Cluster:
         Raises Unavailable if there are no workers, or no result in time.
         Raises RuntimeError if the task ends its workers, or their answer is no result.
         """
-        answer = self._wait_for(sent.future)
+        future, n_blocks = sent
+        answer = self._wait_for(future)
         if isinstance(answer, BlockFailure):
             raise answer.error
-        if not isinstance(answer, BlockResults) or len(answer.results) != sent.n_blocks:
+        if not isinstance(answer, BlockResults) or len(answer.results) != n_blocks:
             raise RuntimeError("a Dask worker's answer is no result")
         return answer
 
     def cancel(self, tasks: Iterable[SentTask]) -> None:
         """Cancel tasks."""
-        futures = [task.future for task in tasks]
+        futures = [future for future, _ in tasks]
         if futures and self.is_well:
             self._client.cancel(futures)
 

@@ -229,7 +229,13 @@ def work(task: BlockTask) -> BlockResults | BlockFailure:
     """Run a task, whose rows are read from this worker's own blob store."""
     try:
         _require_same(task.versions, versions(tuple(task.versions)))
-        return _run(task, _blobs())
+        blobs = _blobs()
+        # permanently, because a context manager would interfere with other threads' limits
+        threadpool_limits(1)
+        begin = time.thread_time()
+        kernel = resolve_references(task.kernel, blobs)
+        results = [kernel(resolve_references(block, blobs)) for block in task.blocks]
+        return BlockResults(results=results, seconds=time.thread_time() - begin)
     except Exception as error:  # noqa: BLE001  the analyst gets it, and Dask does not
         return BlockFailure(error=error)
 
@@ -251,12 +257,3 @@ def _require_same(expected: Versions, installed: Versions) -> None:
 def _blobs() -> FileBlobStore:
     """Return the blob store that this worker's environment names, not the task."""
     return Settings().blob_place.open()
-
-
-def _run(task: BlockTask, blobs: FileBlobStore) -> BlockResults:
-    # permanently, because a context manager would interfere with other threads' limits
-    threadpool_limits(1)
-    begin = time.thread_time()
-    kernel = resolve_references(task.kernel, blobs)
-    results = [kernel(resolve_references(block, blobs)) for block in task.blocks]
-    return BlockResults(results=results, seconds=time.thread_time() - begin)
