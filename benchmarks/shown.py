@@ -54,6 +54,14 @@ class Way(NamedTuple):
 
 
 _K: Final = {"n_clusters": 3}
+_FUZZY: Final = _K | {"algorithm": "fuzzy_cmeans"}
+_ALLOW: Final = {"small_cohorts": "allow"}
+_SIZES: Final = _K | {"publish": "sizes"}
+_PLACES: Final = _K | {"output": "coordinates"}
+_UNPOOLED: Final = {
+    "scaling": "none",
+    "anchor": {"kind": "uniform", "ranges": "declared"},
+}
 DEFAULTS: Final = (
     Way("dc", "", _K, ROWS_SPLIT),
     Way("llf", ", rows", _K, ROWS_SPLIT),
@@ -67,51 +75,16 @@ DEFAULTS: Final = (
     Way("cohort", "", {}, COLUMNS_SPLIT),
 )
 OTHERS: Final = (
-    Way(
-        "dc",
-        ", nothing pooled",
-        _K | {"scaling": "none", "anchor": {"kind": "uniform", "ranges": "declared"}},
-        ROWS_SPLIT,
-    ),
+    Way("dc", ", nothing pooled", _K | _UNPOOLED, ROWS_SPLIT),
     Way("dc", ", `dimensions` all", _K | {"dimensions": "all"}, ROWS_SPLIT),
-    Way(
-        "dc",
-        ", `coordinates` or `predictor`",
-        _K | {"output": "coordinates"},
-        ROWS_SPLIT,
-    ),
-    Way(
-        "dc",
-        ", `coordinates` over columns",
-        _K | {"output": "coordinates"},
-        COLUMNS_SPLIT,
-    ),
+    Way("dc", ", `coordinates` or `predictor`", _PLACES, ROWS_SPLIT),
+    Way("dc", ", `coordinates` over columns", _PLACES, COLUMNS_SPLIT),
     Way("dc", ", anchors from rows", _K | {"anchor": {"kind": "smote"}}, ROWS_SPLIT),
-    Way(
-        "llf",
-        ", rows, fuzzy, `small_cohorts` allow",
-        _K | {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"},
-        ROWS_SPLIT,
-    ),
-    Way(
-        "fccm",
-        ", `small_cohorts` allow",
-        _K | {"small_cohorts": "allow"},
-        COLUMNS_SPLIT,
-    ),
-    Way(
-        "llf",
-        ", rows, `publish` sizes or nothing",
-        _K | {"publish": "sizes"},
-        ROWS_SPLIT,
-    ),
-    Way("mixture", ", `publish` sizes", _K | {"publish": "sizes"}, ROWS_SPLIT),
-    Way(
-        "llf",
-        ", columns, fuzzy",
-        _K | {"algorithm": "fuzzy_cmeans"},
-        COLUMNS_SPLIT,
-    ),
+    Way("llf", ", rows, fuzzy, `small_cohorts` allow", _FUZZY | _ALLOW, ROWS_SPLIT),
+    Way("fccm", ", `small_cohorts` allow", _K | _ALLOW, COLUMNS_SPLIT),
+    Way("llf", ", rows, `publish` sizes or nothing", _SIZES, ROWS_SPLIT),
+    Way("mixture", ", `publish` sizes", _SIZES, ROWS_SPLIT),
+    Way("llf", ", columns, fuzzy", _FUZZY, COLUMNS_SPLIT),
     Way("omnifc", ", nothing pooled", _K | {"scaling": "unit_norm"}, ROWS_SPLIT),
     Way("pqmds", ", one coordinate", _K | {"coordinates": 1}, COLUMNS_SPLIT),
 )

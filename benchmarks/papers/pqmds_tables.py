@@ -21,7 +21,8 @@ features.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -137,24 +138,28 @@ def measure(draws: int) -> Iterator[Cell]:
     for name in here(["mnist"]):
         X, digits = load(name)
         X, digits = X[:N_ROWS] / 255, digits[:N_ROWS]
-        pooled = single_starts(X, digits, draws)
-        for place, metric in enumerate(("NMI", "ARI")):
-            yield cell("Table 2", name, f"central, {metric}", pooled[:, place])
+        yield from _scores("Table 2", "central", single_starts(X, digits, draws))
         for size, sub_dim in product(SIZES, SUB_DIMS):
             codes = encode(X, X.shape[1] // 2, parameters(size, sub_dim))
             for way in WAYS:
                 found = single_starts(getattr(codes, way), digits, draws)
-                for place, metric in enumerate(("NMI", "ARI")):
-                    yield cell(
-                        "Table 2",
-                        name,
-                        f"{way}, {size} centres of {sub_dim}, {metric}",
-                        found[:, place],
-                        cause=_cause(way, size, sub_dim, metric),
-                    )
+                quantity = f"{way}, {size} centres of {sub_dim}"
+                cause = partial(_cause, way, size, sub_dim)
+                yield from _scores("Table 2", quantity, found, cause)
         yield from _table_3(name, X, digits, draws)
         yield _session(name, X[:1000])
     yield from recovery()
+
+
+def _scores(
+    table: str,
+    quantity: str,
+    found: Matrix,
+    cause: Callable[[str], Cause | None] = lambda _: None,
+) -> Iterator[Cell]:
+    """Yield NMI and ARI (draws, 2)."""
+    for metric, draws in zip(("NMI", "ARI"), found.T, strict=True):
+        yield cell(table, "mnist", f"{quantity}, {metric}", draws, cause=cause(metric))
 
 
 def _cause(way: str, size: int, sub_dim: int, metric: str) -> Cause:
@@ -172,16 +177,10 @@ def _table_3(name: str, X: Matrix, digits: Labels, draws: int) -> Iterator[Cell]
         quantity = f"{first} pixels first, 10 centres of {sub_dim}"
         if first != X.shape[1] // 2:
             found = single_starts(codes.proposed, digits, draws)
-            for place, metric in enumerate(("NMI", "ARI")):
-                yield cell(
-                    "Table 3",
-                    name,
-                    f"{quantity}, {metric}",
-                    found[:, place],
-                    cause=_cause("proposed", 10, sub_dim, metric),
-                )
-        stress, cause = f"{quantity}, stress", Cause(OF_THE_STRESS)
-        yield cell("Table 3", name, stress, [codes.stress], cause=cause)
+            cause = partial(_cause, "proposed", 10, sub_dim)
+            yield from _scores("Table 3", quantity, found, cause)
+        stress, why = f"{quantity}, stress", Cause(OF_THE_STRESS)
+        yield cell("Table 3", name, stress, [codes.stress], cause=why)
 
 
 def _session(name: str, X: Matrix) -> Cell:

@@ -183,6 +183,7 @@ def _few_rows(way: Way, known: Known) -> str:
 def choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
     """Print which k each way picks; return whether as many are right as pooled, less 1."""
     indices = {"silhouette": silhouette_score, "Caliński": calinski_harabasz_score}
+    ways = [way for way in ways if way.held]
     names = [*indices, *(f"{way.protocol}, {way.split}" for way in ways)]
     picks = [*map(_pooled_pick, indices.values()), *map(_session_pick, ways)]
     right = np.zeros(len(names), dtype=int)
@@ -227,7 +228,7 @@ def _session_pick(way: Way) -> _Pick:
 # Empty cells
 
 
-def ragged(sets: Sets, seeds: int) -> bool:
+def ragged(_: Sequence[Way], sets: Sets, seeds: int) -> bool:
     """Print inertia of `dc` with an empty cell beside that of tables filled with means."""
     cells = [(0, 0), (0, 1), (1, 0)]
     layout = Layout(
@@ -269,24 +270,13 @@ def _filled(X: FloatArray, parts: simulation.Split) -> FloatArray:
     return filled
 
 
-def _parts(given: argparse.Namespace, ways: Sequence[Way]) -> bool:
-    """Print what is asked for; return whether the bars are met."""
-    how = (Sets(given.rows, given.sets), given.seeds)
-    met = True
-    if "objectives" in given.part:
-        met &= objectives(ways, *how)
-    if "k" in given.part:
-        met &= choose([way for way in ways if way.held], *how)
-    if "ragged" in given.part:
-        met &= ragged(*how)
-    return met
+PARTS: Final = {"objectives": objectives, "k": choose, "ragged": ragged}
 
 
 def main() -> int:
     """Print the parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parts = ("objectives", "k", "ragged")
-    parser.add_argument("--part", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--part", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=800)
     parser.add_argument("--protocols", nargs="+", default=None)
@@ -294,8 +284,12 @@ def main() -> int:
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # of scikit-learn, about rows that coincide
     ways = [w for w in WAYS if given.protocols is None or w.protocol in given.protocols]
+    how = (Sets(given.rows, given.sets), given.seeds)
+    met = True
     with threadpool_limits(1):  # these tables are small: threads would wait
-        met = _parts(given, ways)
+        for part, play_part in PARTS.items():
+            if part in given.part:
+                met &= play_part(ways, *how)
     return 0 if met else 1
 
 

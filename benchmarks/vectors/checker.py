@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -144,7 +145,7 @@ class Checker:
             if self.level < _FROM.get(name, LEVELS[0]):
                 continue
             for case in layer.cases:
-                yield self._judge(_CasePlace(file=name), case)
+                yield self._judge(case, file=name)
 
     def check_sessions(self, files: Mapping[str, SessionFile]) -> Iterator[CheckedCase]:
         """Yield each step of each session, then what a party must refuse."""
@@ -156,22 +157,31 @@ class Checker:
     def _check_session(
         self, file: str, session: RecordedSession
     ) -> Iterator[CheckedCase]:
-        place = _CasePlace(file=file, session=session.name, reader=_reader_of(session))
+        agreed, _ = read_agreement(session.steps[0].input["agreement"].encode())
+        judge = partial(
+            self._judge,
+            reader=ContributionReader(agreement=agreed, receivers=session.receivers),
+            file=file,
+            session=session.name,
+        )
         for step in session.steps:
-            found = self._judge(place, step)
+            found = judge(step)
             yield found
             if found.left_out or (found.wrong and step is session.steps[0]):
                 return
         for refusal in session.refusals:
-            yield self._check_refusal(place, session, refusal)
+            yield self._check_refusal(judge, session, refusal)
 
     def _check_refusal(
-        self, place: _CasePlace, session: RecordedSession, refusal: Refusal
+        self,
+        judge: Callable[[VectorCase], CheckedCase],
+        session: RecordedSession,
+        refusal: Refusal,
     ) -> CheckedCase:
         """Return whether a party stops at a message, and stays stopped."""
         for step in session.steps[: refusal.after]:
             self.program.ask(step.call, step.input)
-        found = self._judge(place, refusal.step)
+        found = judge(refusal.step)
         genuine = session.steps[refusal.after]
         if not found.wrong and "problem" not in self.program.ask(
             genuine.call, genuine.input
@@ -182,27 +192,19 @@ class Checker:
             return found.model_copy(update={"wrong": wrong})
         return found
 
-    def _judge(self, place: _CasePlace, case: VectorCase) -> CheckedCase:
+    def _judge(
+        self, case: VectorCase, reader: ContributionReader | None = None, **place: str
+    ) -> CheckedCase:
         answer = self.program.ask(case.call, case.input)
         unknown = "unknown" in answer
         return CheckedCase(
-            file=place.file,
-            session=place.session,
+            **place,
             case=case.name,
             section=case.section,
             call=case.call,
-            wrong="" if unknown else find_wrong(case, answer, place.reader),
+            wrong="" if unknown else find_wrong(case, answer, reader),
             left_out=unknown,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _CasePlace:
-    """Where a case stands; who reads contributions there."""
-
-    file: str
-    session: str = ""
-    reader: ContributionReader | None = field(default=None, repr=False)
 
 
 def find_wrong(
@@ -224,11 +226,6 @@ def find_wrong(
         tolerance=case.tolerance,
         leeway=Leeway(tuple(case.turned), case.units, tuple(case.chosen)),
     )
-
-
-def _reader_of(session: RecordedSession) -> ContributionReader:
-    agreed, _ = read_agreement(session.steps[0].input["agreement"].encode())
-    return ContributionReader(agreement=agreed, receivers=session.receivers)
 
 
 def _bytes(text: object) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -100,6 +101,9 @@ def _record(
         list_refusals=list_refusals,
     )
 
+
+_record_rows: Final = partial(_record, n_rows=24)
+"""Of `llf` over rows, whose clusters need some."""
 
 _AWAY: Final = {12: ["south"], 13: ["north"], 16: ["south"], 17: ["south"]}
 """Of a session of `llf`: its second and third update, the last task, the closing."""
@@ -208,36 +212,33 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
         ),
     ],
     "llf": [
-        _record(
+        _record_rows(
             "the first of three",
             "C",
             "north",
             _SPLIT_ROWS,
             _LLF,
-            n_rows=24,
             list_refusals=llf_total_refusals.list_refusals,
         ),
-        _record("the last of three", "C", "west", _SPLIT_ROWS, _LLF, n_rows=24),
-        _record(
+        _record_rows("the last of three", "C", "west", _SPLIT_ROWS, _LLF),
+        _record_rows(
             "a start within ranges",
             "E",
             "south",
             _SPLIT_ROWS,
             LosslessFederated(n_clusters=4, init="bounds", scaling="none"),
-            n_rows=24,
             ranges=_RANGES,
         ),
-        _record(
+        _record_rows(
             "two numbers of clusters, whose starts race",
             "E",
             "west",
             _SPLIT_ROWS,
             LosslessFederated(n_clusters=3, n_init=2, min_cluster_rows=5),
-            n_rows=24,
             evaluation=Evaluation(n_clusters=(2, 3)),
             list_refusals=llf_refusals.list_refusals,
         ),
-        _record(
+        _record_rows(
             "a member of four, who misses rounds and the end",
             "E",
             "south",
@@ -249,28 +250,25 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 max_iter=4,
                 min_cluster_rows=5,
             ),
-            n_rows=24,
             absences=_AWAY,
         ),
-        _record(
+        _record_rows(
             "degrees, the first of four, of whom others miss rounds",
             "E",
             "north",
             _FOUR,
             _DEGREES.model_copy(update={"quorum": 3}),
-            n_rows=24,
             absences={10: ["east"], 14: ["south"]},
         ),
-        _record(
+        _record_rows(
             "degrees, the second of four, whose first misses rounds",
             "E",
             "south",
             _FOUR,
             _DEGREES.model_copy(update={"quorum": 3, "fuzzifier": 1.5}),
-            n_rows=24,
             absences={10: ["north"], 13: ["north"]},
         ),
-        _record(
+        _record_rows(
             "degrees whose starts race",
             "E",
             "west",
@@ -283,7 +281,6 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 max_iter=4,
                 min_cluster_rows=5,
             ),
-            n_rows=24,
         ),
         _record(
             "degrees of columns",
