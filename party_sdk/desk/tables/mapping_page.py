@@ -110,11 +110,11 @@ def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | 
         "after": _prepared_rows(spec, context.schema),
         "rows": report.counted_rows,
         "lines": " ".join(map(str, mapping.leave_out.lines)),
-        "omitted": "\n".join(
+        "omitted": [
             f"{name} = {cell}"
             for name, cells in mapping.leave_out.values.items()
             for cell in cells
-        ),
+        ],
         "columns": tuple(names),
         "fits": not report.problems
         and trouble is None
