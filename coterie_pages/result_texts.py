@@ -47,12 +47,8 @@ def citations_of(report: RunReport | SessionReport) -> list[str]:
     return [software, *([paper] if paper else [])]
 
 
-def methods_of(report: RunReport | SessionReport) -> str:
-    """Return the methods section of a paper."""
-    return " ".join(_methods(report))
-
-
-def _methods(report: RunReport | SessionReport) -> Iterator[str]:
+def methods_of(report: RunReport | SessionReport) -> Iterator[str]:
+    """Yield the sentences of the methods section of a paper."""
     sheet, seats = report.sheet, report.seats
     title = report.protocol if sheet is None else sheet.protocol_title
     yield (

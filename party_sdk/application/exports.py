@@ -17,7 +17,6 @@ from clustering_protocols.shared_stages.profiles.profile import own_profile
 from coterie_pages.models import OwnRun
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
-from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
 from party_sdk.party.party_session import PartySession
 from party_sdk.reports.run_reports import check_own_table
@@ -34,7 +33,7 @@ def export_table(
     Raises GuardRefused if it is not the table that took part.
     Raises InvalidParameters if it is a table of counts.
     """
-    with home.resume(stored.session, stored.slot, Policy()) as member:
+    with home.resume(stored.session, stored.slot) as member:
         result = member.result()
         data = home.open_own_table(member, rows)
         if not isinstance(data, Table):
@@ -55,7 +54,7 @@ def name_clusters(
     Raises NotReady if there is no result yet.
     Raises InvalidParameters if a name or a number does not fit.
     """
-    with home.resume(stored.session, stored.slot, Policy()) as member:
+    with home.resume(stored.session, stored.slot) as member:
         n_clusters = len(member.result().own_sizes)
     with stored.lock():
         return stored.name_clusters(names, n_clusters)
@@ -81,7 +80,7 @@ def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnR
     Raises NotReady if this party has no labels yet.
     Raises GuardRefused if it is not the table that takes part.
     """
-    with home.resume(stored.session, stored.slot, Policy()) as member:
+    with home.resume(stored.session, stored.slot) as member:
         return own_runs(member, home.open_own_table(member, rows))
 
 

@@ -47,7 +47,6 @@ from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.rounds import OnProgress
 from party_sdk.party.stored_mappings import MappingChange
 from party_sdk.reports.run_reports import run_manifest, run_report
-from party_sdk.tables.mapping import TableMapping
 
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows
@@ -223,16 +222,10 @@ class Home:
             stack.pop_all()  # from now on the party closes it
         return member
 
-    def resume(
-        self,
-        session: str,
-        slot: str,
-        policy: Policy,
-        choices: Mapping[str, Any] | None = None,
-    ) -> Party:
-        """Return the stored party of a session and slot."""
+    def resume(self, session: str, slot: str) -> Party:
+        """Return the stored party of a session and slot, to read what is here."""
         identity = self.stored(session, slot).load_identity()
-        return self.join(identity.invitation, policy, choices)
+        return self.join(identity.invitation, Policy())
 
     def withdraw_consent(self, session: str, slot: str) -> None:
         """Withdraw the consent to the sheet.
@@ -291,7 +284,7 @@ class Home:
         """
         choices = choices or {}
         allows_other_units = bool(choices.get(OTHER_UNITS))
-        with self.resume(session, slot, Policy()) as member:
+        with self.resume(session, slot) as member:
             check_choices(member.terms.protocol.name, choices)
             result = member.result()
             result.check_labels_new_rows()
@@ -303,7 +296,7 @@ class Home:
 
     def labels_new_rows(self, session: str, slot: str) -> bool:
         """Return whether the stored result of a session can label new rows."""
-        with self.resume(session, slot, Policy()) as member:
+        with self.resume(session, slot) as member:
             return member.result().labels_new_rows
 
     def find_unlinked(
@@ -330,12 +323,6 @@ class Home:
         """Open the table of a party that joined, with the columns that it had then."""
         columns = member.stored.load_identity().columns
         return self.map_rows(member.stored, rows).open(member.slot_fields, columns)
-
-    def keep_mapping(self, member: Party, mapping: TableMapping) -> None:
-        """Store a mapping for a session, before its table is read."""
-        chosen_mapping = member.stored.mappings.choose(mapping, self._agree)
-        with member.stored.lock():
-            member.keep_mapping(chosen_mapping)
 
     def _agree(self, change: MappingChange) -> bool:
         if self.new_mapping:
@@ -421,7 +408,7 @@ class Home:
             if rows is not None:
                 raise NotReady("Labels were forgotten: rows can no longer be drawn.")
             return RunReport.model_validate_json(report)
-        with self.resume(stored.session, stored.slot, Policy()) as member:
+        with self.resume(stored.session, stored.slot) as member:
             data = None if rows is None else self.open_own_table(member, rows)
             return run_report(member, self.path, data=data)
 
@@ -430,7 +417,7 @@ class Home:
 
         Raises NotReady once labels were forgotten.
         """
-        with self.resume(stored.session, stored.slot, Policy()) as member:
+        with self.resume(stored.session, stored.slot) as member:
             return run_manifest(member)
 
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:

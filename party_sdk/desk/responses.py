@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl
 
@@ -89,7 +88,6 @@ class Desk:
     openings: Openings
     background: Supervisor
     connection: Connection = field(default_factory=Connection.read_environment)
-    stop: Event = field(default_factory=Event)
     rooms: Sequence[Room] = ()
 
     def orders(self, session: str, slot: str) -> PartyOrder:

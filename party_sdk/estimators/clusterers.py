@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -181,7 +182,7 @@ class FederatedFuzzyCMeans(CentreDistances):
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
         whole = session.whole
-        self.memberships_ = of_tables(session, "memberships", whole.memberships)
+        self.memberships_ = memberships_of(session)
         if whole.memberships is not None:
             weights = whole.memberships**session.params.exponent
             self.cluster_centers_ = centres(whole, weights)
@@ -224,8 +225,8 @@ class FederatedGaussianMixture(FederatedClusterer):
 
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
-        whole, result = session.whole, session.results[0]
-        self.memberships_ = of_tables(session, "memberships", whole.memberships)
+        result = session.results[0]
+        self.memberships_ = memberships_of(session)
         self.weights_ = np.array(result.report["weights"])
         self.means_, self.covariances_ = result.centroids, result.covariances
         figures = result.figures[result.chosen]
@@ -315,7 +316,7 @@ class FederatedCoClustering(FederatedClusterer):
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
         whole = session.whole
-        self.memberships_ = of_tables(session, "memberships", whole.memberships)
+        self.memberships_ = memberships_of(session)
         parts = [result.item_memberships for result in session.results]
         memberships = [part for part in parts if part is not None]
         if memberships:
@@ -325,10 +326,10 @@ class FederatedCoClustering(FederatedClusterer):
             self.column_labels_ = labels
 
 
-def of_tables(
-    session: SimulatedSession, name: str, whole: FloatArray | None
-) -> FloatArray | list[FloatArray] | None:
-    """Return an attribute of all results as ``labels_`` is: for each table, or for one."""
+def memberships_of(
+    session: SimulatedSession,
+) -> FloatArray | Sequence[FloatArray | None] | None:
+    """Return memberships as ``labels_`` are: for each table, or for one."""
     if isinstance(session.labels, list):
-        return [getattr(result, name) for result in session.results]
-    return whole
+        return [result.memberships for result in session.results]
+    return session.whole.memberships

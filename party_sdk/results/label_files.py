@@ -77,11 +77,6 @@ def id_columns(
     return {name: pa.array(part) for name, part in zip(naming, parts, strict=True)}
 
 
-def is_text_file(path: Path) -> bool:
-    """Return whether labels in a file of this name are CSV: any ending but two kinds'."""
-    return path.suffix.lower() not in {*_PARQUET, _SHEET}
-
-
 def write_arrow(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
     """Write a table as Parquet, a sheet of Excel or CSV."""
     if ending in _PARQUET:
@@ -233,7 +228,7 @@ def formula_cells(path: Path) -> int:
 
     Raises OSError if there is no such file.
     """
-    if not is_text_file(path):
+    if path.suffix.lower() in {*_PARQUET, _SHEET}:  # else it is CSV
         return 0
     from pyarrow import csv  # as in results: most parties look at none
 

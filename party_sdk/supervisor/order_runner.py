@@ -155,41 +155,6 @@ def _waits_for(status: SessionStatus) -> str:
     return "the analyst"
 
 
-class _OrderWatch:
-    """Writes the session's progress to the status of an order."""
-
-    def __init__(self, files: PartyOrder) -> None:
-        self._files = files
-
-    def progress(self, status: SessionStatus) -> None:
-        """Write a changed status of the session."""
-        is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
-        n_done, n_max = updates_done(status)
-        moved = status.progress.get("moved") or [None]
-        self._files.tell(
-            title=status.title,
-            protocol=status.protocol,
-            stage=status.stage if status.round else status.state.value,
-            stage_number=status.stage_index + 1 if is_in_stage else None,
-            n_stages=status.n_stages or None,
-            round=status.round or None,
-            updates=n_done or None,
-            n_rounds=n_max or None,
-            awaited=()
-            if status.is_over
-            else tuple(status.awaited_slots) or (_waits_for(status),),
-            awaited_since=None if status.is_over else status.waiting_since,
-            moved=moved[-1],
-            pace=describe_pace(status),
-            outage_since=None,
-        )
-
-    def outage(self, outage: str) -> None:
-        """Write since when the analyst cannot be reached or is full; empty: it answers."""
-        since = self._files.status().outage_since or now()
-        self._files.tell(outage_since=since if outage else None)
-
-
 class OrderRunner:
     """One order of a home."""
 
@@ -198,7 +163,6 @@ class OrderRunner:
         self._files = PartyOrder(home, session, slot)
         self._order = self._files.order()
         self._asker = OrderAsker(self._files)
-        self._watch = _OrderWatch(self._files)
 
     def run(self) -> End:
         """Run the order as far as possible, and write its status."""
@@ -277,9 +241,37 @@ class OrderRunner:
     def _own_home(self) -> Home:
         return Home(
             path=self._home,
-            listeners=Listeners(on_outage=self._watch.outage),
+            listeners=Listeners(on_outage=self._write_outage),
             asker=self._asker,
         )
+
+    def _write_progress(self, status: SessionStatus) -> None:
+        """Write a changed status of the session."""
+        is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
+        n_done, n_max = updates_done(status)
+        moved = status.progress.get("moved") or [None]
+        self._files.tell(
+            title=status.title,
+            protocol=status.protocol,
+            stage=status.stage if status.round else status.state.value,
+            stage_number=status.stage_index + 1 if is_in_stage else None,
+            n_stages=status.n_stages or None,
+            round=status.round or None,
+            updates=n_done or None,
+            n_rounds=n_max or None,
+            awaited=()
+            if status.is_over
+            else tuple(status.awaited_slots) or (_waits_for(status),),
+            awaited_since=None if status.is_over else status.waiting_since,
+            moved=moved[-1],
+            pace=describe_pace(status),
+            outage_since=None,
+        )
+
+    def _write_outage(self, outage: str) -> None:
+        """Write since when the analyst cannot be reached or is full; empty: it answers."""
+        since = self._files.status().outage_since or now()
+        self._files.tell(outage_since=since if outage else None)
 
     def _begin(self) -> None:
         home, policy = self._own_home, self._order.apply_to(read_policy(self._home))
@@ -321,7 +313,7 @@ class OrderRunner:
             if addresses := missing_addresses(member.stored, order.notify):
                 member.notify(addresses)
             rows = table.to_spec()
-            home.run(member, rows, outputs, on_progress=self._watch.progress)
+            home.run(member, rows, outputs, on_progress=self._write_progress)
         self._files.take()  # a later withdrawal finds it completed
         self._end(OrderState.COMPLETED, None)
 

@@ -87,15 +87,6 @@ class Dialect:
         parts = asdict(self).items()
         return {name: value for name, value in parts if value not in (None, 0, ())}
 
-    def words(self) -> Iterator[str]:
-        """Yield the texts from which :meth:`parse` reads this dialect."""
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "missing":
-                yield from (f"missing={code}" for code in value)
-            elif value != field.default:
-                yield f"{field.name}={value}"
-
     @property
     def codes(self) -> frozenset[str]:
         """Return the cells that mean a missing value."""
@@ -384,14 +375,9 @@ def read_minus(text: str) -> str | None:
     The sign is another one, stands behind the number, or is a pair of brackets.
     """
     match = _OTHER_MINUS.fullmatch(text.strip())
-    if match is None or not reads_as_number(number := match[match.lastgroup or 0]):
-        return None
-    return f"-{number}"
-
-
-def reads_as_number(text: str) -> bool:
-    """Return whether a text is an unsigned number with some thousands separator."""
-    return any(read_number(text, None, sign) is not None for sign in _SIGNS)
+    number = "" if match is None else match[match.lastgroup or 0]
+    is_number = any(read_number(number, None, sign) is not None for sign in _SIGNS)
+    return f"-{number}" if is_number else None
 
 
 def split_limit(text: str) -> LimitCell | None:

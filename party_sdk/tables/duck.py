@@ -82,7 +82,8 @@ def read_text(
     arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
     selection = ", ".join(f"c{i}" for i in positions)
     query = f"SELECT {selection} FROM read_csv($path, {arguments})"  # noqa: S608  positions alone
-    relation = connection.sql(query, params={"path": literally(path)})
+    escaped = re.sub(r"([*?[])", r"[\1]", str(path))  # wildcards stand in brackets
+    relation = connection.sql(query, params={"path": escaped})
     yield from relation.to_arrow_reader(batch_rows(len(positions)))
 
 
@@ -100,16 +101,6 @@ def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
         "error_type::VARCHAR FROM reject_errors ORDER BY 1"
     )
     return [Reject(*line) for line in connection.execute(query).fetchall()]
-
-
-def is_pattern(path: Path) -> bool:
-    """Return whether DuckDB would take the path for a pattern."""
-    return any(sign in str(path) for sign in "*?[")
-
-
-def literally(path: Path) -> str:
-    """Escape a path for DuckDB: wildcards stand in brackets."""
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
 
 
 def _literal(text: str) -> str:

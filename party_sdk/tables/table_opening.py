@@ -310,22 +310,20 @@ def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
     return list(read_cells(path, options).names)
 
 
-def first_rows(
-    path: Path, options: ReadOptions, n_rows: int = 5, n_columns: int = 40
-) -> tuple[list[str], list[list[str]]]:
-    """Return column names and first rows as text, for the operator.
+def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
+    """Return the names of 40 columns and their first five rows, for the operator.
 
     Columns that name the rows, or whose values might be ids, are left out.
     """
     ids = options.id_columns
     names = [name for name in column_names(path, options) if name not in ids]
-    names = names[:n_columns]
+    names = names[:40]
     batches = read_cells(path, options, naming=names).batches if names else []
     if not batches:
         return names, []
     columns = [texts(c).to_pylist() for c in batches[0].slice(0, _COMPARED).columns]
     pairs = zip(names, columns, strict=True)
-    shown = {name: cells[:n_rows] for name, cells in pairs if not _may_be_ids(cells)}
+    shown = {name: cells[:5] for name, cells in pairs if not _may_be_ids(cells)}
     rows = zip(*shown.values(), strict=True)
     return list(shown), [[cell or "" for cell in row] for row in rows]
 

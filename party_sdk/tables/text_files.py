@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -118,7 +119,8 @@ class TextSource(Source):
         feeds, returns = head.count(b"\n"), head.count(b"\r")
         has_mixed_ends = returns > (both := head.count(b"\r\n")) or 0 < both < feeds
         is_plain = kind == "text" and encoding in _PLAIN and not has_mixed_ends
-        if not is_plain or duck.is_pattern(path.absolute()):
+        # DuckDB takes a path with such signs for a pattern
+        if not is_plain or re.search(r"[*?[]", str(path.absolute())):
             self._read = folder / "decoded.csv"
             copy_decoded(path, kind, encoding, self._read, self._limits)
         self._rejects: list[duck.Reject] = []

@@ -32,7 +32,6 @@ from party_sdk.desk.responses import (
     redirect_to,
     render_page,
 )
-from party_sdk.home.policy import Policy
 from party_sdk.results.exports import write_export
 from party_sdk.results.label_files import formula_note
 from party_sdk.results.new_rows import NewRows
@@ -119,7 +118,7 @@ def get_unlinked(request: Request) -> Response:
     if party.table is None:
         raise NotReady(_NO_TABLE)
     table = party.table.to_spec()
-    with party.home.resume(party.session, party.slot, Policy()) as member:
+    with party.home.resume(party.session, party.slot) as member:
         rows = party.home.find_unlinked(member, table, member.result())
     return file(write_unlinked(rows), f"{party.file_stem}-unlinked.csv", "text/csv")
 

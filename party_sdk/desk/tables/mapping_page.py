@@ -87,7 +87,7 @@ def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | 
     drafted = propose(path, plain, context.schema.used)
     candidates = drafted.columns[0].candidates if drafted.columns else ()
     names = dict.fromkeys([*ids, *drafted.unused, *sorted(candidates)])
-    titles, rows = first_rows(Path(path), plain, _ROWS)
+    titles, rows = first_rows(Path(path), plain)
     mapping = base or drafted.to_mapping()
     if form.get("shown"):
         try:
