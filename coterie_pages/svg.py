@@ -170,13 +170,11 @@ class _Plot(NamedTuple):
             yield line(self.left, y, self.right, y, class_="grid")
             yield text(self.left - 6, y + 4, write(value), anchor="end")
 
-    def labels(
-        self, values: Iterable[float], write: Callable[[float], str] = number
-    ) -> Iterator[Markup]:
+    def labels(self, values: Iterable[float]) -> Iterator[Markup]:
         """Yield the text of each value below the plot."""
         for value in values:
             x, _ = self.place(value, self.y[0])
-            yield text(x, self.bottom + 17, write(value), anchor="middle")
+            yield text(x, self.bottom + 17, number(value), anchor="middle")
 
     @property
     def floor(self) -> Markup:
@@ -184,9 +182,9 @@ class _Plot(NamedTuple):
         return line(self.left, self.bottom, self.right, self.bottom)
 
 
-def _thin(values: Sequence[int], count: int = 10) -> Sequence[int]:
-    """Return at most so many of the values, at equal steps."""
-    return values[:: -(-len(values) // count) or 1]
+def _thin(values: Sequence[int]) -> Sequence[int]:
+    """Return at most ten of the values, at equal steps."""
+    return values[:: -(-len(values) // 10) or 1]
 
 
 def _margin(values: Sequence[float], share_: float) -> _Pair:
@@ -436,9 +434,9 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
     yield element("circle", cx=across(mean), cy=middle, r=4, class_="mark")
 
 
-def _hinted_name(name: str, x: float, y: float, length: int = _NAME) -> Markup:
+def _hinted_name(name: str, x: float, y: float) -> Markup:
     """Return a name that ends at a point, shortened, with the whole as a hint."""
-    label = text(x, y, shorten(name, length), anchor="end")
+    label = text(x, y, shorten(name, _NAME), anchor="end")
     return element("g", element("title", name), label)
 
 

@@ -299,10 +299,8 @@ def _shape_of(character: str) -> str:
     return character if " " <= character <= "~" else "?"
 
 
-def format_names(names: Iterable[str], limit: int = 12) -> str:
-    """Return quoted names for a sentence, and the number of others."""
-    names = list(names)
-    quoted = [repr(name) for name in names[:limit]]
-    if len(names) > limit:
-        quoted.append(f"{len(names) - limit} more")
-    return ", ".join(quoted)
+def format_names(names: Iterable[str]) -> str:
+    """Return at most twelve quoted names for a sentence, and the number of others."""
+    quoted = list(map(repr, names))
+    more = [f"{len(quoted) - 12} more"] * (len(quoted) > 12)
+    return ", ".join([*quoted[:12], *more])
