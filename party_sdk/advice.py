@@ -26,6 +26,9 @@ from clustering_protocols.terms.terms import Identities, Layout, Slot, read_term
 USUAL_COLUMNS: Final = 10
 """Columns of all parties together, unless the caller says otherwise."""
 
+_N_CLUSTERS: Final = 3
+"""Clusters that a proposed method begins with."""
+
 _USUAL_UPDATES: Final = 10
 """Updates that most runs take; see docs/evidence/fidelity.csv."""
 
@@ -108,7 +111,6 @@ class Situation:
     parties: int
     distances: bool = False
     data: Kind = "numeric"
-    n_clusters: int = 3
     rows: int | None = None
 
     @property
@@ -188,13 +190,13 @@ def _fitting(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     for name, protocol in catalogue.catalogue().items():
         reasons = []
         for method in protocol.methods:
-            reason = _reason_against(situation, layout, name, method)
-            if reason:
-                reasons.append(
-                    (situation.partitioning not in method.partitionings, reason)
-                )
+            fit = _fit(situation, layout, name, method)
+            if isinstance(fit, Fit):
+                fits.append(fit)
             else:
-                fits.append(_fit(situation, layout, name, method))
+                reasons.append(
+                    (situation.partitioning not in method.partitionings, fit)
+                )
         if protocol.methods and len(reasons) == len(protocol.methods):
             unsuitable[name] = min(reasons)[1]
     split = situation.partitioning
@@ -208,10 +210,8 @@ def _fitting(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     return sorted(fits, key=order), unsuitable
 
 
-def _reason_against(
-    situation: Situation, layout: Layout, name: str, method: Method
-) -> str:
-    """Return why a method does not fit, or an empty text if it does."""
+def _fit(situation: Situation, layout: Layout, name: str, method: Method) -> Fit | str:
+    """Return a method with its parameters, or why it does not fit."""
     protocol = catalogue.protocol(name)
     if situation.partitioning not in method.partitionings:
         return f"It takes {' or '.join(protocol.partitionings)} partitioning."
@@ -220,23 +220,13 @@ def _reason_against(
     exposure = max(exposures(_disclosures_of(name, method, layout)))
     if exposure >= Exposure.GEOMETRY and not situation.distances:
         return f"The analyst, or it and one party, can work out {exposure.sentence}."
+    values = method.parameters(_N_CLUSTERS)
     try:
-        params = catalogue.parse_params(name, method.parameters(situation.n_clusters))
+        params = catalogue.parse_params(name, values)
         protocol.check(params, layout)
         check_sizes(params, layout, situation.rows, USUAL_COLUMNS)
     except (InvalidParameters, ProtocolFailed) as error:
         return error.detail
-    return ""
-
-
-def _disclosures_of(name: str, method: Method, layout: Layout) -> frozenset[Disclosure]:
-    params = catalogue.parse_params(name, method.parameters(3))
-    return catalogue.protocol(name).shows(params, layout)
-
-
-def _fit(situation: Situation, layout: Layout, name: str, method: Method) -> Fit:
-    values = method.parameters(situation.n_clusters)
-    params = catalogue.parse_params(name, values)
     values |= params.model_dump(mode="json", include={*asked(type(params))})
     return Fit(
         protocol=name,
@@ -246,6 +236,11 @@ def _fit(situation: Situation, layout: Layout, name: str, method: Method) -> Fit
         warnings=size_warnings(params, layout, situation.rows, USUAL_COLUMNS),
         command=_command(name, values, layout),
     )
+
+
+def _disclosures_of(name: str, method: Method, layout: Layout) -> frozenset[Disclosure]:
+    params = catalogue.parse_params(name, method.parameters(_N_CLUSTERS))
+    return catalogue.protocol(name).shows(params, layout)
 
 
 def cells(protocol: str, method: Method, partitioning: Partitioning) -> tuple[str, ...]:
