@@ -24,7 +24,7 @@ from party_sdk.application.home import Home
 from party_sdk.desk.form_answers import page_above, see_other
 from party_sdk.desk.visits import DeskVisitor, Openings, Visits
 from party_sdk.home.files import read_secret_variable
-from party_sdk.supervisor import PartyOrder, Supervisor
+from party_sdk.supervisor import Supervisor
 
 _PATIENCE: Final = 10.0  # seconds: a person waits for the page
 _UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
@@ -89,10 +89,6 @@ class Desk:
     background: Supervisor
     connection: Connection = field(default_factory=Connection.read_environment)
     rooms: Sequence[Room] = ()
-
-    def orders(self, session: str, slot: str) -> PartyOrder:
-        """Return the order of a party."""
-        return PartyOrder(self.home, session, slot)
 
     @property
     def own_home(self) -> Home:

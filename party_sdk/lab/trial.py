@@ -36,6 +36,7 @@ _MOST_ROWS: Final = 3_000
 
 _MOST_POINTS: Final = 3_000
 _SMALLEST: Final = 10
+_SEED: Final = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,7 +55,7 @@ class Trial:
     report: RunReport = field(repr=False)
 
 
-def try_table(path: Path, options: ReadOptions = DEFAULTS, seed: int = 0) -> Trial:
+def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     """Try a table with suggested columns, method and number of clusters.
 
     Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
@@ -67,14 +68,14 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS, seed: int = 0) -> Tri
         dictionary=[first_look.schema.used], preparation=[preparation]
     )
     X = matrix(source)
-    rows = np.sort(np.random.default_rng(seed).permutation(len(X))[:_MOST_ROWS])
+    rows = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:_MOST_ROWS])
     sample = matrix(keep_rows(source, rows.astype(np.int64)))
-    params, evaluation, session = _choose(sample, source, fields, seed)
+    params, evaluation, session = _choose(sample, source, fields)
     protocol, suggestion = catalogue.name_of(params), session
     if len(sample) < len(X):
         values = _values(protocol, session.n_clusters)
         params, evaluation = catalogue.parse_params(protocol, values), None
-        session = play(deal(X, source.columns, fields, _LAYOUT, seed), params, seed)
+        session = play(deal(X, source.columns, fields, _LAYOUT, _SEED), params, _SEED)
     return Trial(
         file=path.name,
         look=first_look,
@@ -93,16 +94,16 @@ def _values(protocol: str, n_clusters: Any) -> dict[str, Any]:
 
 
 def _choose(
-    X: FloatArray, source: Table, fields: AgreedFields, seed: int
+    X: FloatArray, source: Table, fields: AgreedFields
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
     """Return the first combination that works: small tables take fewer clusters."""
-    split = deal(X, source.columns, fields, _LAYOUT, seed)
+    split = deal(X, source.columns, fields, _LAYOUT, _SEED)
     choices = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
     for protocol, numbers in choices:
         values, evaluation = read_runs(_values(protocol, numbers), None)
         params = catalogue.parse_params(protocol, values)
         try:
-            return params, evaluation, play(split, params, seed, evaluation=evaluation)
+            return params, evaluation, play(split, params, _SEED, evaluation=evaluation)
         except CoterieError:
             if (protocol, numbers) == choices[-1]:
                 raise

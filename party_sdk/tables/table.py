@@ -31,19 +31,13 @@ class Spool:
     width: numbers in a row.
     file: without a name, so nothing remains, however the process ends. The spool has a
         descriptor of its own, so that anyone who opened the file may close it.
-    n_rows: how many rows the file holds already; 0 empties it.
-
-    Raises ValueError if the file is shorter than that.
     """
 
-    def __init__(self, width: int, file: IO[bytes], n_rows: int = 0) -> None:
-        self.n_rows, self.width = n_rows, width
+    def __init__(self, width: int, file: IO[bytes]) -> None:
+        self.n_rows, self.width = 0, width
         self._file = os.fdopen(os.dup(file.fileno()), "r+b")
         weakref.finalize(self, self._file.close)
-        if not n_rows:
-            empty(self._file)
-        elif _size(self._file) != 8 * width * n_rows:
-            raise ValueError("the file holds another number of rows")
+        empty(self._file)
 
     def write(self, X: FloatArray) -> None:
         """Append a batch of rows; :class:`StorageFull` if there is no room."""
@@ -108,7 +102,7 @@ def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
 
     Raises pyarrow.ArrowInvalid if the file holds something else.
     """
-    if not _size(file):
+    if not os.fstat(file.fileno()).st_size:
         return []
     mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     with pa.ipc.open_stream(pa.py_buffer(mapped)) as stream:
@@ -119,10 +113,6 @@ def empty(file: IO[bytes]) -> None:
     """Empty a file."""
     file.seek(0)
     file.truncate()
-
-
-def _size(file: IO[bytes]) -> int:
-    return os.fstat(file.fileno()).st_size
 
 
 def _report_full_disk(content: str) -> AbstractContextManager[None]:

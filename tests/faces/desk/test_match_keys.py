@@ -120,7 +120,8 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
     with supervised(Path(desk.desk.home)):
         wait_for(lambda: all(answered(desk, each.session)))
     for slot in ("north", "south"):
-        assert desk.desk.orders(last.session, slot).status().trouble is None
+        order = PartyOrder(desk.desk.home, last.session, slot)
+        assert order.status().trouble is None
     page = desk.get(f"/parties/{last.session}/north/report")
     assert "Rows linked to nobody" in texts(page)
     found = desk.get(f"/parties/{last.session}/north/unlinked").text

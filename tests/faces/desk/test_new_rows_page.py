@@ -50,7 +50,7 @@ class Ward:
         ordered = {"path": "old.csv", "seen": "1", "id": "patient", "column": columns}
         assert browser.post(f"{self.place}/order", ordered).status_code == 303
         with supervised(browser.desk.home):
-            order = browser.desk.orders(self.session, SLOT)
+            order = PartyOrder(browser.desk.home, self.session, SLOT)
             wait_for(lambda: self._agrees(order))
 
     def _agrees(self, order: PartyOrder) -> bool:

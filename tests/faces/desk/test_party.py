@@ -51,11 +51,10 @@ def ordered(
 
 def agreed(browser: DeskBrowser, session: str) -> OrderStatus:
     """Say yes to whatever is asked; return where the order stands."""
-    orders = browser.desk.orders
-    asked = orders(session, "r1c1").question()
-    if asked is not None:
-        orders(session, "r1c1").answer(asked.id, yes=True)
-    return orders(session, "r1c1").status()
+    order = PartyOrder(browser.desk.home, session, "r1c1")
+    if (asked := order.question()) is not None:
+        order.answer(asked.id, yes=True)
+    return order.status()
 
 
 def boxes(response: httpx.Response, name: str) -> Iterator[ElementTree.Element]:
@@ -137,9 +136,9 @@ def test_findings_say_lines_and_what_to_do(
     given(browser, invitation)
     accepted(browser, session)
     gaps = table(browser, "gaps.csv", gap=4)
-    refused = ordered(browser, session, gaps)
-    assert "line 6, x: empty" in texts(refused)
-    assert browser.desk.orders(session, "r1c1").status().state is not OrderState.RUNNING
+    assert "line 6, x: empty" in texts(ordered(browser, session, gaps))
+    files = PartyOrder(browser.desk.home, session, "r1c1")
+    assert files.status().state is not OrderState.RUNNING
     for path, said in {"none.csv": "none.csv", "": "Name a table"}.items():
         fields = {"path": path, "seen": "1", "column": "x"}
         place = f"{PLACE.format(session)}/order"
@@ -152,7 +151,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
     session, invitation = opened(online)
     given(browser, invitation)
     accepted(browser, session)
-    place, files = PLACE.format(session), browser.desk.orders(session, "r1c1")
+    place, files = PLACE.format(session), PartyOrder(browser.desk.home, session, "r1c1")
     browser.post(f"{place}/consent", {})
     ordered(browser, session, rows)
     with supervised(browser.desk.home):
