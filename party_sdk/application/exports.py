@@ -19,7 +19,6 @@ from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
 from party_sdk.party.participant import Party
 from party_sdk.party.party_session import PartySession
-from party_sdk.reports.run_reports import check_own_table
 from party_sdk.results.exports import ExportColumn, export_columns
 from party_sdk.tables import Table
 
@@ -40,7 +39,7 @@ def export_table(
             raise InvalidParameters(
                 "A table of counts is not exported: take the labels."
             )
-        check_own_table(member, data)
+        member.check_table(data)
         return export_columns(
             data, result.labels, result.memberships, stored.cluster_names
         )
@@ -93,7 +92,7 @@ def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
     Raises NotReady if this party has no labels yet: where the analyst labels the rows,
         they come only with the result.
     """
-    check_own_table(member, data)
+    member.check_table(data)
     terms_runs = runs_of(check_terms(member.terms), member.terms.evaluation)
     numbers = [getattr(run, "n_clusters", None) or 0 for run in terms_runs]
     outcomes = [

@@ -197,7 +197,8 @@ class Party:
         arrival = arrival_of(terms, self.invitation.slot, data)
         self._policy.check_rows(terms, arrival.data.n_rows)
         check_choices(terms.protocol.name, self._choices)
-        check_same_rows(identity.data_digest, rows_digest)
+        if identity.data_digest is not None:
+            check_same_rows(identity.data_digest, rows_digest)
         self._check_history(arrival.data)
         if identity.token is not None:
             self._identity = identity
@@ -438,12 +439,19 @@ class Party:
         mappings, ledger = self.stored.mappings, self.stored.ledger
         if mapping != mappings.last():
             if data is not None and self._identity.data_digest is not None:
-                check_same_rows(self._identity.data_digest, data_digest(data))
+                self.check_table(data)
             mappings.keep(mapping)
         digest = mappings.digest(mapping)
         # a process may have been killed before it logged the mapping
         if ledger.mapping_digest != digest:
             ledger.note_mapping(mappings.version, digest)
+
+    def check_table(self, data: DataSource) -> None:
+        """Refuse another table than the one with which this party joined.
+
+        Raises GuardRefused.
+        """
+        check_same_rows(self._identity.data_digest, data_digest(data))
 
     @property
     def slot_fields(self) -> SlotFields:
@@ -488,7 +496,7 @@ class Party:
         data = None
         if table is not None:
             data = self._open(table, id_column, columns, mapping, store=False)
-            check_same_rows(self._identity.data_digest, data_digest(data))
+            self.check_table(data)
         return self._result_of(self._conclude(stored_result, None), data)
 
     def _result_of(self, outcome: Outcome, data: DataSource | None) -> Result:
@@ -737,11 +745,8 @@ def data_digest(data: DataSource) -> str:
 
 
 def check_same_rows(joined_digest: str | None, digest: str) -> None:
-    """Refuse other data than a party joined with.
-
-    joined_digest: of that data; None before joining.
-    """
-    if joined_digest not in {None, digest}:
+    """Refuse other data than a party joined with, and any before it joined."""
+    if joined_digest != digest:
         raise GuardRefused(
             "This party joined with other data: rows, ids, columns or their order have "
             "changed since. Name the table as at first, --id-column and --columns too."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustering_protocols import catalogue, session_terms
-from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.common.errors import InvalidParameters, NotReady
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.published import TOOK_PART
@@ -29,7 +29,7 @@ from coterie_pages.views.session_views import matrix_of, outcomes_in, plain, siz
 from coterie_pages.views.terms_sheet import identify, sheet_of, versions_of
 from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.party.ledger import Ledger
-from party_sdk.party.participant import Party, data_digest
+from party_sdk.party.participant import Party
 from party_sdk.party.roster import Roster
 from party_sdk.results.cautions import oddities, result_cautions
 from party_sdk.results.manifests import describe_session
@@ -214,7 +214,7 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
         raise NotReady("Rows are drawn once there is a result: run to the end first.")
     if result.item_memberships is not None:
         raise InvalidParameters("Objects with many items are not drawn on two axes.")
-    check_own_table(member, data)
+    member.check_table(data)
     rows, labels = member.select_clustered(data, result.labels)
     axes = principal_axes(
         rows,
@@ -225,15 +225,6 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
         covariances=result.covariances,
     )
     return axes.to_points(len(result.labels))
-
-
-def check_own_table(member: Party, data: DataSource) -> None:
-    """Refuse another table than the one with which the party joined; GuardRefused."""
-    if member.stored.load_identity().data_digest != data_digest(data):
-        raise GuardRefused(
-            "This is not the table with which the party joined: rows, ids, columns or "
-            "their order differ."
-        )
 
 
 def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntry]:
