@@ -132,10 +132,10 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
 
 def answered(desk: DeskBrowser, session: str) -> list[bool]:
     """Say yes to whatever is asked of either party; return which have ended."""
-    orders, ended = desk.desk.orders, []
+    ended = []
     for slot in ("north", "south"):
-        if (asked := orders(session, slot).question()) is not None:
-            orders(session, slot).answer(asked.id, yes=True, rest=True)
-        status = orders(session, slot).status()
-        ended.append(status.is_over)
+        order = PartyOrder(desk.desk.home, session, slot)
+        if (asked := order.question()) is not None:
+            order.answer(asked.id, yes=True)
+        ended.append(order.status().is_over)
     return ended
