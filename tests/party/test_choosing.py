@@ -225,7 +225,7 @@ def test_each_party_reads_its_own_rows_under_each_number(
         assert suggested is not None
         assert suggested.n_clusters == 3
         found = own_runs(house.last[NAMES[0]], data[0])
-        with pytest.raises(GuardRefused, match="not the table"):
+        with pytest.raises(GuardRefused, match="joined with other data"):
             own_runs(house.last[NAMES[0]], data[1])
         monkeypatch.setattr(Home, "connect", lambda *_: api.connect())
         monkeypatch.setattr(http_analyst, "connect", lambda *_, **__: api.connect())
