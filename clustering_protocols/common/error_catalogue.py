@@ -30,19 +30,19 @@ class Problem(Enum):
     # What the caller sent
     MALFORMED = Facts(
         400,
-        "What came cannot be read",
-        "Send what the OpenAPI document of this service describes; a file has to be as it "
-        "was written.",
+        "The input cannot be read",
+        "Send a request as the OpenAPI document of this service describes it, or an "
+        "unchanged file.",
     )
     INVALID_PARAMETERS = Facts(
         422,
         "The parameters do not fit",
-        "Correct what is named: --help says what a command takes, 'coterie protocols NAME' "
-        "(GET /v1/protocols) what the parameters of a protocol are.",
+        "Correct the named parameter: --help lists the options of a command, 'coterie protocols "
+        "NAME' (GET /v1/protocols) the parameters of a protocol.",
     )
     INVALID_ARRAY = Facts(
         422,
-        "An array is not what the task asks for",
+        "An array does not match the task's declaration",
         "Send exactly the arrays of the task's declaration: name, dtype, shape, range.",
     )
     AGREEMENT_MISMATCH = Facts(
@@ -53,61 +53,61 @@ class Problem(Enum):
     VERSION_MISMATCH = Facts(
         422,
         "The two sides speak different versions",
-        "Install the same release on both sides. No release here continues with a session of an older protocol version: open it anew.",
+        "Install the same release on both sides. A release cannot continue sessions of an older protocol version: open a new session.",
     )
     DIGEST_MISMATCH = Facts(
         422,
-        "The bytes are not those of the Content-Digest",
-        "Send the stored bytes again with 'Content-Digest: sha-256=:…:' over them.",
+        "The bytes do not match the Content-Digest",
+        "Send the stored bytes again with their 'Content-Digest: sha-256=:…:'.",
     )
     UNSUPPORTED_MEDIA = Facts(
         415,
         "The media type is not accepted here",
-        "Send arrays as application/vnd.coterie.arrays, or few of them as application/json; "
+        "Send arrays as application/vnd.coterie.arrays, or small ones as application/json; "
         "no Content-Encoding.",
     )
     LENGTH_REQUIRED = Facts(
         411,
-        "The request states no length",
+        "The request has no Content-Length",
         "Send Content-Length; chunked bodies are not accepted.",
     )
     TOO_LARGE = Facts(
         413,
-        "The body is larger than this service takes",
+        "The body is larger than this service accepts",
         "Send less, or ask the administrator to raise the limit.",
     )
     # Who the caller is
     UNAUTHENTICATED = Facts(
         401,
-        "No valid credential came with the request",
-        "Give a key that has not expired: --key or COTERIE_KEY (over HTTP 'Authorization: Bearer …'); the administrator sees when it ends ('coterie key list').",
+        "The request has no valid credential",
+        "Pass a key that has not expired: --key or COTERIE_KEY (over HTTP 'Authorization: Bearer …'); the administrator sees when keys expire ('coterie key list').",
     )
     FORBIDDEN = Facts(
         403,
         "This credential may not do that",
-        "Use the key of a coordinator for sessions, that of an administrator for keys; a party's token opens its own slot alone.",
+        "Use a coordinator's key for sessions, and an administrator's key for keys; a party's token works only for its own slot.",
     )
     NOT_OFFERED = Facts(
         403,
         "This analyst does not offer that",
-        "Ask its administrator, whose settings decide; all else works without it.",
+        "Ask its administrator, whose settings decide; everything else works without it.",
     )
     QUOTA_REACHED = Facts(
         403,
         "The coordinator's quota is used up",
         "The coordinator ends or deletes sessions, or asks the administrator for a larger "
-        "quota; then do the same again.",
+        "quota; then try again.",
     )
     NOT_FOUND = Facts(
         404,
         "There is nothing here for this caller",
-        "Check id, slot and address, and that the key is that of the session's coordinator ('coterie session list').",
+        "Check id, slot and address, and that the key belongs to the session's coordinator ('coterie session list').",
     )
     # Where the session stands
     SESSION_EXISTS = Facts(
         409,
-        "A session of this id exists with other terms",
-        "Choose another id; terms cannot change once they are fixed.",
+        "A session with this id exists with other terms",
+        "Choose another id; the terms of a session cannot change.",
     )
     INVITATION_USED = Facts(
         409,
@@ -117,7 +117,7 @@ class Problem(Enum):
     INVITATION_UNREADABLE = Facts(
         422,
         "This cannot be used as an invitation",
-        "Copy the whole of it from the letter or file of the coordinator, or name that "
+        "Copy the whole invitation from the coordinator's letter or file, or name that "
         "file: @FILE.",
     )
     INVITATION_EXPIRED = Facts(
@@ -127,14 +127,14 @@ class Problem(Enum):
     )
     SHAPE_CONFLICT = Facts(
         409,
-        "The data do not fit the parties that joined before",
+        "The data does not fit that of parties that joined before",
         "Parties of a row group hold the same rows, parties of a column group the same "
         "columns: compare the selections.",
     )
     ROUND_CLOSED = Facts(
         409,
         "This round and attempt are not open",
-        "Run the same command again: it answers what is open (GET …/task says which round and attempt).",
+        "Run the same command again: it answers the open round (GET …/task names round and attempt).",
     )
     CONTRIBUTION_DIFFERS = Facts(
         409,
@@ -143,9 +143,9 @@ class Problem(Enum):
     )
     NOT_READY = Facts(
         409,
-        "This is not possible as things stand",
-        "Do what is named; for whom it waits says 'coterie session show' (GET "
-        "/v1/sessions/{id}), what is kept here 'coterie party status'.",
+        "This is not possible now",
+        "Do what the message names; 'coterie session show' (GET /v1/sessions/{id}) lists "
+        "awaited parties, and 'coterie party status' the sessions of this home.",
     )
     SESSION_OVER = Facts(
         410,
@@ -156,14 +156,14 @@ class Problem(Enum):
     ROWS_NOT_ALIGNED = Facts(
         409,
         "Parties of one row group do not hold the same rows",
-        "Compare which ids each party of the row group has and start again; with "
-        "alignment.method ecdh the rows that all have take part.",
+        "Compare the ids of all parties of the row group and start again; with "
+        "alignment.method ecdh only the common rows take part.",
     )
     OVERLAP_TOO_SMALL = Facts(
         409,
         "Parties of one row group have too few rows in common",
         "Compare which ids the parties use and how they write them; "
-        "alignment.normalisation says which spellings count as equal.",
+        "alignment.normalisation decides which spellings are equal.",
     )
     COLUMNS_NOT_ALIGNED = Facts(
         409,
@@ -184,7 +184,7 @@ class Problem(Enum):
     PARTY_STOPPED = Facts(
         410,
         "A party stopped for good",
-        "Ask the institution that is named. Open a new session to try again.",
+        "Ask the named institution. Open a new session to try again.",
     )
     CANCELLED = Facts(
         410,
@@ -200,44 +200,44 @@ class Problem(Enum):
     )
     GUARD_REFUSED = Facts(
         403,
-        "A guard of this party stops it",
-        "Change what is named: the data, the terms, the file, or the guard of the policy.",
+        "A guard of this party refuses",
+        "Change the data, the terms, the file, or the guard of the policy that is named.",
     )
     KEY_NOT_AUTHENTIC = Facts(
         403,
-        "A key or a signature is not that of whom it is given out for",
-        "Stop and tell the coordinator, on a way that the analyst does not control.",
+        "A key or a signature does not belong to the named institution",
+        "Stop and tell the coordinator, through a channel that the analyst does not control.",
     )
     SIGNATURE_REFUSED = Facts(
         422,
-        "A party signed something else than it was sent",
-        "Sign the transcript of the open attempt with the key of the roster, and send that; nothing was stored.",
+        "A party did not sign the transcript of this attempt",
+        "Sign the transcript of the open attempt with the key of the roster, and send the signature; nothing was stored.",
     )
     CERTIFICATE_REFUSED = Facts(
         403,
-        "The analyst's certificate does not hold",
-        "Nothing was sent. Tell the administrator of the analyst; 'coterie doctor URL' says "
-        "more.",
+        "The analyst's certificate is not valid",
+        "Nothing was sent. Tell the administrator of the analyst; 'coterie doctor URL' "
+        "prints details.",
     )
     ENVELOPE_REFUSED = Facts(
         422,
-        "An envelope does not open",
+        "An envelope cannot be opened",
         "It was changed, replayed or misrouted. Stop and tell the coordinator.",
     )
     EQUIVOCATION = Facts(
         409,
-        "The analyst asked two different things under one round and attempt",
+        "The analyst sent two different tasks under one round and attempt",
         "Nothing was sent. Stop and tell the coordinator.",
     )
     TASK_REFUSED = Facts(
         409,
-        "The analyst asked something that the protocol does not ask here",
-        "Nothing was sent, and this party answers nothing more in this session. Stop and "
+        "The analyst sent a task that the protocol does not allow now",
+        "Nothing was sent, and this party sends nothing more in this session. Stop and "
         "tell the coordinator.",
     )
     AUDIT_BROKEN = Facts(
         409,
-        "A log is not as it was written",
+        "A log was changed",
         "Keep a copy of it and of the parties' receipts. Stop and find out who changed it.",
     )
     INVALID_DATA = Facts(
@@ -248,23 +248,23 @@ class Problem(Enum):
     # The service itself
     TIMEOUT = Facts(
         408,
-        "The request came too slowly",
+        "The request was too slow",
         "Send it again over a faster connection.",
     )
     HEADER_TOO_LARGE = Facts(
         431,
-        "The headers are larger than this service takes",
+        "The headers are larger than this service accepts",
         "Send fewer or shorter headers.",
     )
     TOO_MANY_REQUESTS = Facts(
         429,
         "There are too many requests",
-        "Wait for the seconds of Retry-After, then send again.",
+        "Wait for the seconds of Retry-After, then retry.",
     )
     INTERNAL = Facts(
         500,
         "The service failed",
-        "Try again; if it stays, give the request id to the administrator.",
+        "Try again; if it fails again, give the request id to the administrator.",
     )
     STORAGE_FULL = Facts(
         507,
