@@ -168,7 +168,7 @@ class SessionWrite(SessionRequest):
     """The terms that a coordinator proposes."""
 
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
-    seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
+    seed: int = Field(default=0, ge=0, lt=2**53, description="Seed of random starts.")
 
 
 _EARLIEST, _LATEST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 9000))

@@ -453,7 +453,7 @@ def choose(
         require_alive(session)
         raise NotReady("There is nothing to choose yet: the runs are not done.")
     if session.chosen != run:
-        raise RoundClosed("Another run was chosen, and that stands.")
+        raise RoundClosed("Another run was already chosen.")
     return session
 
 

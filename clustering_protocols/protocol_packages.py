@@ -80,7 +80,7 @@ def _entries(package: str) -> Iterator[tuple[str, str]]:
     except (metadata.PackageNotFoundError, ValueError):
         raise InvalidParameters(
             f"The protocol package {package!r} is named, and is not installed here. "
-            "Install it, or name it no longer.",
+            "Install it, or remove its name.",
             field="protocol_packages",
         ) from None
     if not entries:

@@ -121,7 +121,7 @@ def _check_fit(params: Params, terms: Terms) -> None:
     drops = any(len(plan.fields_by_missing("drop")) for plan in plans)
     if drops and shared and not params.selects_rows:
         raise InvalidParameters(
-            "where several parties hold the same rows, all have to leave "
+            "if several parties hold the same rows, all have to leave "
             "out a row in which one lacks a value. With alignment.method ecdh "
             "they find the rows that are complete everywhere.",
             field="preparation",
@@ -134,7 +134,7 @@ def _check_described(params: Params, terms: Terms) -> None:
     if not params.describes:
         if any(leaves):
             raise InvalidParameters(
-                "gaps can be left in a description alone; say what fills them, or drop "
+                "only a description can leave missing values; impute them, or drop "
                 "their rows.",
                 field="preparation",
             )
@@ -142,7 +142,7 @@ def _check_described(params: Params, terms: Terms) -> None:
         raise InvalidParameters("a description releases profiles.", field="release")
     elif leaves != [len(plan.schema.fields) for plan in terms.plans] or not leaves:
         raise InvalidParameters(
-            "a description needs a dictionary and leaves gaps as they are: say no "
+            "a description needs a dictionary and imputes no values: leave out "
             "preparation.",
             field="preparation",
         )

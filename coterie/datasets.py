@@ -180,7 +180,7 @@ def deal(
             raise InvalidParameters(f"{size} {noun}s are too few: it takes {n_needed}.")
     if (classes is None) != (concentration is None):
         raise InvalidParameters(
-            "classes and concentration are given together.", field="concentration"
+            "classes and concentration need each other.", field="concentration"
         )
     if classes is None or concentration is None:
         rows = np.array_split(rng.permutation(n_rows), occupied.n_row_groups)

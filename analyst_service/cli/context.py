@@ -244,7 +244,7 @@ def make_folder(settings: Settings) -> None:
     except OSError as error:
         raise click.ClickException(
             f"The data folder {settings.data_dir} cannot be used: {error.strerror}. "
-            "COTERIE_DATA_DIR says where it is."
+            "COTERIE_DATA_DIR names it."
         ) from None
 
 

@@ -19,7 +19,7 @@ from analyst_service.cli.context import (
 
 @click.group()
 def key() -> None:
-    """Make, list and revoke keys of administrators and coordinators."""
+    """Create, list and revoke keys of administrators and coordinators."""
 
 
 @key.command("create")
@@ -36,11 +36,11 @@ def key() -> None:
     type=click.IntRange(1, 3660),
     default=365,
     show_default=True,
-    help="How long it is valid.",
+    help="How long the key is valid.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
-    """Make a key and print it, once."""
+    """Create a key and print it once."""
     from analyst_service import credentials
 
     seconds, own = days * 86_400, credentials.Role(role)
@@ -51,7 +51,7 @@ def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
 
 @key.command("identity")
 def show_identity() -> None:
-    """Make the analyst's own key if there is none; print its public half.
+    """Create the analyst's own key if there is none; print its public half.
 
     It signs receipts and audits, and terms name it. All processes of one analyst share
     the file that COTERIE_IDENTITY_FILE names. An existing key is not changed.
@@ -149,11 +149,11 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
     type=click.IntRange(1, 3660),
     default=365,
     show_default=True,
-    help="How long the new one is valid.",
+    help="How long the new secret is valid.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> None:
-    """Give a key a new secret and print it, once; the key keeps its sessions."""
+    """Give a key a new secret and print it once; the key keeps its sessions."""
     from analyst_service import credentials
 
     seconds, overlap = days * 86_400, overlap_hours * 3600

@@ -42,7 +42,7 @@ def config() -> None:
 @config.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(*, as_json: bool) -> None:
-    """Check the settings, and print their values and where these come from.
+    """Check the settings, and print their values and sources.
 
     Secrets are not shown. Variables that look misspelt are reported.
     """
@@ -58,7 +58,7 @@ def check(*, as_json: bool) -> None:
 @config.command()
 @click.argument("part", type=click.Choice(["key", "store"]))
 def adopt(part: str) -> None:
-    """Make the configured key or store of arrays the database's own.
+    """Record the configured key or store of arrays in the database.
 
     Use it after an intended change. Analysts with the previous one do not start any
     more, and sessions that name the previous key end for their parties.

@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
     show_default=True,
-    help="The least that is written.",
+    help="Lowest level of log lines.",
 )
 @click.option(
     "--init",
     is_flag=True,
-    help="Make the schema and a first key in an empty PostgreSQL database too.",
+    help="Also create the schema and a first key in an empty PostgreSQL database.",
 )
 def serve(
     host: str,

@@ -43,5 +43,5 @@ KMeansStarts = Annotated[
 ]
 KMeansIterations = Annotated[
     int,
-    Field(ge=1, le=100_000, description="Of k-means.", json_schema_extra=STARTS),
+    Field(ge=1, le=100_000, description="Iteration limit.", json_schema_extra=STARTS),
 ]

@@ -122,7 +122,7 @@ class PartyContext(Generic[P_co]):
             return self.transcripts[round_, attempt]
         except KeyError:
             raise ProtocolFailed(
-                f"Nobody was told of attempt {attempt} of round {round_}."
+                f"The analyst announced no attempt {attempt} of round {round_}."
             ) from None
 
     def recall(self, kind: type[R]) -> R:
@@ -337,5 +337,5 @@ def content_of(
     Raises :class:`EnvelopeRefused` if another slot sent it, or more than one came.
     """
     if [envelope.peer for envelope in envelopes] != [leader]:
-        raise EnvelopeRefused(f"{noun} came from a slot that does not lead.")
+        raise EnvelopeRefused(f"{noun} came from a slot that is not the leader.")
     return envelopes[0].content

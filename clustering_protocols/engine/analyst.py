@@ -319,7 +319,7 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
             f"round {address.round}, attempt {address.attempt}."
         )
     if contribution.history or len(contribution.signatures):
-        raise Malformed("A transcript is told to parties, not by them.")
+        raise Malformed("Only the analyst sends a transcript.")
     if contribution.own:
         raise Malformed("A contribution has no fields of its own.")
     if address != opened:

@@ -274,7 +274,7 @@ def _add_own_fields(
         raise Malformed("A record's values are an object.")
     names = (*own_values, *own_arrays)
     if len({*names, *values, *arrays}) < len(names) + len(values) + len(arrays):
-        raise Malformed("A field stands twice in one packet.")
+        raise Malformed("A field appears twice in one packet.")
     values.update(own_values)
     arrays.update(own_arrays)
     return tuple(sorted(names))

@@ -209,7 +209,7 @@ class PartyEngine:
         admission.check_result(journal, packet)
         assignment = memory.get(Assignment)
         if assignment and assignment.result != sha256(record.encode()).hexdigest():
-            raise ProtocolFailed("The result is another than labels were given of.")
+            raise ProtocolFailed("The result does not belong to these labels.")
         context = self._context(packet, memory, journal)
         rows = None if data is None else rows_of(session, self.slot, memory, data)
         outcome = stage.party().conclude(context, record, rows)

@@ -195,7 +195,7 @@ def check(
     for slot, signature in signed:
         if not _is_signed(session, slot, stage, transcript, signature):
             raise ProtocolFailed(
-                f"{slot!r} has signed something else than was told here."
+                f"{slot!r} has signed something else than this transcript."
             )
 
 
@@ -210,9 +210,7 @@ def check_arrived(
         return
     signature = bytes.fromhex(record.signature)
     if not _is_signed(session, slot, stage, transcript, signature):
-        raise SignatureRefused(
-            f"The signature of {slot!r} is not under what it was told in the {stage}."
-        )
+        raise SignatureRefused(f"{slot!r} did not sign its transcript in the {stage}.")
 
 
 def _is_signed(
@@ -269,7 +267,7 @@ def labelled_by(lasts: Sequence[Stage]) -> Labelled:
             if kind.kind == header.get("kind"):
                 result = kind.parse(header, arrays)
                 return outcome_of(lasts, context, result, data, task.chosen)
-        raise Malformed("What came with labels is no result of this protocol.")
+        raise Malformed("The record with labels is no result of this protocol.")
 
     return read_outcome
 
@@ -296,4 +294,4 @@ def check_choice(
     if evaluation is None or evaluation.choose == "later":
         return
     if chosen != evaluation.best(figures):
-        raise ProtocolFailed("The analyst chose another run than the terms say.")
+        raise ProtocolFailed("The analyst did not choose the run of the rule.")

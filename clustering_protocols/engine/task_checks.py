@@ -50,7 +50,7 @@ class Admission:
                 and self.context.slot.name in entry.left_out
             ):
                 raise TaskRefused(
-                    "This party was left out of a round that it answered."
+                    "The analyst left this party out of a round that it answered."
                 )
         return journal.append_entries(entries)
 
@@ -65,14 +65,14 @@ class Admission:
         if packet.address.round == journal.round:
             members, digest = _members(task), _digest_content(packet)
             if packet.address.attempt < journal.attempt:
-                raise TaskRefused("A task of an earlier attempt came.")
+                raise TaskRefused("The analyst sent a task of an earlier attempt.")
             if digest != journal.asked or not set(members) <= set(journal.members):
                 raise TaskRefused("A new attempt asks something else than its round.")
             return journal.model_copy(
                 update={"attempt": packet.address.attempt, "members": members}
             )
         if packet.address.round < journal.round:
-            raise TaskRefused("A task of an earlier round came.")
+            raise TaskRefused("The analyst sent a task of an earlier round.")
         if journal.stage == 0:
             session, name = self.context.session, self.stages[0].name
             opening = journal.transcript_by_attempt[journal.round, journal.attempt]
@@ -101,7 +101,7 @@ class Admission:
         """Refuse a task that differs from the transcript."""
         entry, kind = self._entry(packet), packet.header.record["kind"]
         if entry.asks != kind or self.context.slot.name in entry.left_out:
-            raise TaskRefused("Everybody was told of another task.")
+            raise TaskRefused("The analyst announced another task.")
         stage = stage_of(self.stages, packet)
         exchange = stage.exchange_of(kind)
         _check_own_fields(packet, {*exchange.own} & {*exchange.task.model_fields})
@@ -112,7 +112,7 @@ class Admission:
     def _entry(self, packet: Packet) -> Entry:
         entry = transcript.last(packet.history)
         if entry.when != packet.address.when:
-            raise TaskRefused("Everybody was told of another round.")
+            raise TaskRefused("The analyst announced another round.")
         return entry
 
     def _groups(self, audience: Audience) -> list[tuple[str, ...]]:
@@ -124,7 +124,7 @@ class Admission:
         slot = self.context.slot.name
         own = next(n for n, group in enumerate(self._groups(audience)) if slot in group)
         if digests[own : own + 1] != (digest,):
-            raise TaskRefused("Others were told something else.")
+            raise TaskRefused("Others received a different task.")
 
     def _next_round(self, journal: Journal, packet: Packet, task: Record) -> Journal:
         names = [stage.name for stage in self.stages]

@@ -73,7 +73,7 @@ def group_digests(
     for group in layout.audiences(audience):
         distinct = {digests[slot] for slot in group if slot in digests}
         if len(distinct) > 1:
-            raise ValueError(f"not all of {group} are told the same")
+            raise ValueError(f"members of {group} received different tasks")
         by_group.append(distinct.pop() if distinct else "")
     return by_group
 
@@ -97,7 +97,7 @@ def last(lines: Sequence[str]) -> Entry:
     try:
         return Entry.model_validate_json("".join(lines[-1:]))
     except ValidationError:
-        raise TaskRefused("The analyst does not say what everybody was told.") from None
+        raise TaskRefused("The analyst sent no transcript.") from None
 
 
 def since(lines: Sequence[str], number: int) -> Sequence[str]:
@@ -130,7 +130,7 @@ def follow(
         for _ in hash_chain.read(new_lines, first=number + 1, previous=digest):
             pass
     except AuditBroken:
-        raise TaskRefused("The analyst leaves out what was told before.") from None
+        raise TaskRefused("The transcript omits earlier lines.") from None
     return [
         (entry, hash_chain.digest(line))
         for entry, line in zip(parsed[n_known:], new_lines, strict=True)
@@ -142,7 +142,7 @@ def _parse(line: str, agreement: str) -> OpeningLine | Entry:
     try:
         entry = _LINE.validate_json(line)
     except ValidationError:
-        raise TaskRefused("A line of what was told cannot be read.") from None
+        raise TaskRefused("A line of the transcript cannot be read.") from None
     if isinstance(entry, OpeningLine) and entry.agreement != agreement:
-        raise TaskRefused("What was told belongs to another agreement.")
+        raise TaskRefused("The transcript belongs to another agreement.")
     return entry

@@ -102,7 +102,7 @@ def _pass(array: Any, dtype: np.dtype[Any], *, is_read: bool) -> _Array:
     if is_read:
         array = np.ascontiguousarray(array, dtype)
     elif array.dtype != dtype or not array.flags.carray:
-        raise TypeError("a kernel writes to contiguous arrays of its own kind alone")
+        raise TypeError("a kernel writes only to contiguous arrays of its own dtype")
     n, m = array.shape if array.ndim == 2 else (array.size, 1)
     passed = _Array(array.ctypes.data, n, m)
     passed.array = array  # which stays as long as its address is in use

@@ -280,7 +280,7 @@ def _unique(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
         raise json.JSONDecodeError(f"more than {limit} names in one object", "", 0)
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise json.JSONDecodeError("a name stands twice in one object", "", 0)
+        raise json.JSONDecodeError("a name appears twice in one object", "", 0)
     return value
 
 

@@ -123,7 +123,7 @@ def check_signature(key: str, content: bytes, signature: str) -> None:
         public.verify(bytes.fromhex(signature), content)
     except (InvalidSignature, ValueError):
         raise KeyNotAuthentic(
-            f"The key {fingerprint(key)[:19]} … did not sign what goes under its name."
+            f"The key {fingerprint(key)[:19]} … did not sign the card or roster line with its name."
         ) from None
 
 

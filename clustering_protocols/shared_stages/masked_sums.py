@@ -177,5 +177,5 @@ class CheckedSum:
             group_stream(context, self.scope, f"tag/{label}"),
         )
         if not (small and fits(words) and tag == expected and int(total[-1]) < P):
-            raise ProtocolFailed("A total is not the sum of what the members sent.")
+            raise ProtocolFailed("A total is not the sum of the members' shares.")
         return words

@@ -176,7 +176,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
             content = envelope.content
             group = group_of(context.session.layout, context.slot, content.scope)
             if envelope.peer != group[0] or content.scope not in self.scopes:
-                raise EnvelopeRefused("A secret came from a slot that does not lead.")
+                raise EnvelopeRefused("A secret came from a slot that leads no group.")
             secrets.append(_ENTRIES[content.scope](secret=content.secret))
         return secrets
 

@@ -294,9 +294,9 @@ class _SiteRows:
             end = begin + len(plan.design_names(field))
             if not np.diag(products)[begin:end].any():
                 raise InvalidData(
-                    f"Covariate {field.name!r} has the same value in all your rows: what "
-                    "is due to it cannot be told from your site's effect. The terms have "
-                    "to do without it."
+                    f"Covariate {field.name!r} has the same value in all your rows: its "
+                    "effect cannot be separated from that of your site. The terms must "
+                    "not name it."
                 )
             if not field.is_measured and not field.is_ordinal:
                 indicators = n * self.mean[begin:end]
@@ -309,8 +309,8 @@ class _SiteRows:
             begin = end
         if leverage > _MOST_LEVERAGE:
             raise InvalidData(
-                "One of your rows alone decides more than half of how covariates count, "
-                "and others could compute it: leave such rows out, or a covariate."
+                "One of your rows decides more than half of an effect of the covariates, "
+                "so others could compute it: leave such rows out, or a covariate."
             )
 
 

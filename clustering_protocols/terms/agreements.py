@@ -27,7 +27,7 @@ class RosterEntry(Value):
     n_columns: int = Field(ge=1, lt=2**20)
     keys: PublicKeys
     institution: InstitutionName = Field(
-        description="As it calls itself; may be empty."
+        description="Its own name for itself; may be empty."
     )
     identity: Key = Field(description="Its institution's public key.")
 
@@ -41,7 +41,7 @@ class Member(RosterEntry):
     mark: str = Field(
         pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
     )
-    signature: Signature = Field(description="Of the line, with the identity's key.")
+    signature: Signature = Field(description="Of the line, by the identity's key.")
 
     @property
     def line(self) -> RosterEntry:

@@ -29,7 +29,7 @@ def canonical_json(value: BaseModel) -> bytes:
         return rfc8785.dumps(_nfc(value.model_dump(mode="json")))
     except rfc8785.CanonicalizationError:
         raise InvalidParameters(
-            "Terms may hold whole numbers only up to 2^53, and only valid Unicode."
+            "Terms may contain integers only up to 2^53, and only valid Unicode."
         ) from None
 
 

@@ -39,7 +39,7 @@ _MISSING_HELP: Final = (
 class Treatment(SparseModel):
     """The treatment of one field."""
 
-    name: str = Declared(description="The field's, in the dictionary.")
+    name: str = Declared(description="Name of the field in the dictionary.")
     missing: Missing | None = Declared(
         default=None, description=f"{_MISSING_HELP} Default: the preparation's."
     )
@@ -49,11 +49,11 @@ class Treatment(SparseModel):
     )
     log1p: bool = Declared(
         default=False,
-        description="The logarithm of 1 + x stands for x, before missing values are imputed.",
+        description="Replace x by the logarithm of 1 + x, before missing values are imputed.",
     )
     weight: Annotated[float, Declared(gt=0, le=10)] = Declared(
         default=1.0,
-        description="With what the field's columns are multiplied once they are scaled.",
+        description="Factor of the field's columns after scaling.",
     )
 
     @property
@@ -85,19 +85,19 @@ class Preparation(SparseModel):
     """
 
     missing: Literal["refuse", "drop", "leave"] = Declared(
-        default="refuse", description="Of fields that say nothing of their own."
+        default="refuse", description="Rule for fields without their own rule."
     )
     fields: tuple[Treatment, ...] = Declared(
-        default=(), max_length=100_000, description="What is said of single fields."
+        default=(), max_length=100_000, description="Rules for single fields."
     )
     harmonise: Literal["combat"] | None = Declared(
         default=None,
-        description="Take site effects out of numbers: shifts and spreads of parties.",
+        description="Remove site effects from numbers: shifts and scales of parties.",
     )
     covariates: Annotated[tuple[str, ...], HARMONISE] = Declared(
         default=(),
         max_length=100,
-        description="Of harmonise: fields whose effects stay, such as age and sex.",
+        description="For harmonise: fields whose effects are preserved, such as age and sex.",
     )
 
     @model_validator(mode="after")
@@ -199,7 +199,7 @@ def _check(field: Field, treatment: Treatment) -> None:
         case "most_frequent" if numeric:
             raise refuse("most_frequent is for levels; numbers have a mean or a median")
     if treatment.indicator and treatment.missing not in FILLED:
-        raise refuse("an indicator goes with a gap that is filled")
+        raise refuse("an indicator needs a rule that imputes missing values")
     if treatment.log1p and not (numeric and field.type != "date" and low > -1):
         raise refuse("log1p is for numbers whose minimum in the dictionary is above -1")
 
@@ -255,8 +255,8 @@ def check_bounded(
         if not math.isfinite(high - low):
             raise InvalidParameters(
                 f"{subject} needs a minimum and a maximum of every field: the data "
-                f"dictionary (--schema) gives {field.name!r} none, or one alone; where "
-                "site effects are taken out, none holds."
+                f"dictionary (--schema) lacks one for {field.name!r}, or its site "
+                "effects are removed and no bounds remain."
             )
         if wide and field.extremes[0] == field.extremes[1]:
             raise InvalidParameters(
@@ -620,7 +620,7 @@ def plans_of(
         for schema in dictionary or ():
             for field in schema.clustered_part.fields:
                 if field.is_category:
-                    raise ValueError(f"{field.name!r} has levels: say a preparation")
+                    raise ValueError(f"{field.name!r} has levels: add a preparation")
         return None
     if dictionary is None:
         raise ValueError("a preparation needs a dictionary of the fields")

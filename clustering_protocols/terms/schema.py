@@ -48,7 +48,7 @@ def normal(text: str) -> str:
 
 _Text = Annotated[str, Declared(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
 _Name = Annotated[_Text, AfterValidator(normal), Declared(min_length=1)]
-_Value = Annotated[StrictInt | _Name, Declared(description="As tables have it.")]
+_Value = Annotated[StrictInt | _Name, Declared(description="The value in tables.")]
 _Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
 
 
@@ -84,7 +84,7 @@ class Constraints(SparseModel):
     enum: tuple[_Value, ...] = Declared(
         default=(),
         max_length=MOST_LEVELS,
-        description="Levels, where no categories are.",
+        description="Levels, if there are no categories.",
     )
 
 
@@ -94,7 +94,7 @@ class Field(SparseModel):
     name: _Name
     title: _Text = Declared(default="", description="For people.")
     description: str = Declared(default="", max_length=2000)
-    unit: _Text = Declared(default="", description="In which numbers are given.")
+    unit: _Text = Declared(default="", description="Unit of the numbers.")
     role: Role = Declared(
         default="cluster",
         description="cluster: decides which rows are alike. describe: in profiles alone. "
@@ -105,10 +105,10 @@ class Field(SparseModel):
         default=(), max_length=MOST_LEVELS, description="Levels, in their order."
     )
     categoriesOrdered: bool = Declared(  # noqa: N815  the name in Table Schema
-        default=False, description="The order of the levels means something."
+        default=False, description="Whether the order of the levels matters."
     )
     decimals: int | None = Declared(
-        default=None, ge=0, le=15, description="Digits after the point, of a number."
+        default=None, ge=0, le=15, description="Decimal digits of a number."
     )
     constraints: Constraints = Constraints()
     event: Annotated[str, AfterValidator(normal)] = Declared(
@@ -118,13 +118,13 @@ class Field(SparseModel):
         "the time is that of the last look.",
     )
     missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  the name in Table Schema
-        default=None, description="Codes of no value; those of the schema by default."
+        default=None, description="Missing-value codes; by default the schema's."
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.categories and self.constraints.enum:
-            raise ValueError("categories and constraints.enum: say the levels once")
+            raise ValueError("list the levels in categories or constraints.enum")
         is_used = self.role != "leave-out"
         if self.type == "string" and not self.is_category and is_used:
             raise ValueError("a string needs levels: categories, or constraints.enum")
@@ -229,7 +229,7 @@ class Schema(SparseModel):
     fields: tuple[Field, ...] = Declared(min_length=1, max_length=MOST_FIELDS)
     missingValues: tuple[_Text, ...] = Declared(  # noqa: N815  the name in Table Schema
         default=("",),
-        description="Codes of no value, in fields that have none of theirs.",
+        description="Codes of missing values, for fields without their own.",
     )
 
     @field_validator("fields")

@@ -54,7 +54,7 @@ class Evaluation(Section):
     """
 
     n_clusters: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(
-        min_length=2, max_length=MAX_RUNS, description="Of each run, ascending."
+        min_length=2, max_length=MAX_RUNS, description="One per run, ascending."
     )
     choose: Annotated[
         Rule | Literal["usual", "later"],
@@ -75,7 +75,7 @@ class Evaluation(Section):
         default=7 * 86_400,
         ge=1,
         le=366 * 86_400,
-        description="Of choose 'later': seconds after which 'usual' decides.",
+        description="For choose 'later': seconds after which 'usual' decides.",
     )
 
     @model_validator(mode="after")
@@ -147,7 +147,7 @@ class Release(Section):
         default=10,
         ge=5,
         le=1_000_000,
-        description="Clusters with fewer rows together are one line 'others'.",
+        description="Clusters with fewer rows share one line 'others'.",
     )
 
     @property
@@ -188,7 +188,7 @@ class Retention(Section):
     session: Annotated[int, DELETE_WITHIN] = Field(
         ge=3600,  # parties have to fetch their results
         le=DECADE,
-        description="Seconds after its end, in which all but the audit is deleted.",
+        description="Seconds after its end until everything except the audit is deleted.",
     )
 
     @property

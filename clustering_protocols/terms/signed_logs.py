@@ -181,7 +181,7 @@ def check_signer(log: SignedLog, agreement: bytes) -> None:
     _check_session(log, "agreement is", terms.session)
     if log.key != expected:
         raise KeyNotAuthentic(
-            f"The {log.log} is not signed by whom the agreement names for it."
+            f"The {log.log} is not signed with the key that the agreement names."
         )
 
 
@@ -206,6 +206,4 @@ def _check_line(
     line, entry = lines[number - 1], entries[number - 1]
     is_line = hash_chain.digest(line) == receipt.get("entry")
     if not is_line or any(entry.get(name) != receipt.get(name) for name in names):
-        raise AuditBroken(
-            f"Line {number} is not the one of which a party has a receipt."
-        )
+        raise AuditBroken(f"Line {number} differs from the line of a party's receipt.")

@@ -63,10 +63,10 @@ class Words(Value):
         default="", description="What the labels are for."
     )
     legal_basis: Annotated[Text, LEGAL_BASIS] = Field(
-        default="", description="What allows it, e.g. a contract."
+        default="", description="The legal basis, e.g. a contract."
     )
     roles: Annotated[Text, ROLES] = Field(
-        default="", description="Who is controller and who processor."
+        default="", description="Who is the controller and who is the processor."
     )
     contact: Annotated[Text, CONTACT] = Field(default="", description="Whom to ask.")
 
@@ -78,8 +78,8 @@ class About(Words, Section):
 class Slot(Section):
     """One place in the lattice: row group and column group, counted from 0."""
 
-    name: Name = Field(description="How this place is called, e.g. hospital-a.")
-    title: Text = Field(default="", description="Who sits there, for people.")
+    name: Name = Field(description="Name of this place, e.g. hospital-a.")
+    title: Text = Field(default="", description="Name of the participant, for readers.")
     row: int = Field(ge=0, lt=10_000, description="Row group: the same people.")
     column: int = Field(ge=0, lt=10_000, description="Column group: the same features.")
 
@@ -204,7 +204,7 @@ class Identities(Section):
         default=None, description="Signs receipts and the audit."
     )
     slots: dict[Name, Key] = Field(
-        default={}, description="Who is expected where; other slots are open."
+        default={}, description="The institution of a slot; others are open."
     )
 
 
@@ -212,10 +212,10 @@ class Deadlines(Value):
     """How long the analyst waits, in seconds."""
 
     recruiting: Annotated[_Seconds, RECRUITING] = Field(
-        default=7 * 86_400, description="For all to join."
+        default=7 * 86_400, description="Seconds for all to join."
     )
     round: Annotated[_Seconds, ROUND] = Field(
-        default=86_400, description="For answers in each round."
+        default=86_400, description="Seconds for answers in each round."
     )
 
 
@@ -253,14 +253,14 @@ class SessionRequest(Value):
     protocol: ProtocolRequest
     layout: Layout
     identities: Identities = Identities()
-    seed: int = Field(ge=0, lt=2**53, description="Of random starts.")
+    seed: int = Field(ge=0, lt=2**53, description="Seed of random starts.")
     deadlines: Deadlines = Deadlines()
     guards: Guards = Guards()
     dictionary: tuple[Schema, ...] | None = Field(
-        default=None, description="What columns mean, of each column group."
+        default=None, description="Data dictionary of each column group."
     )
     preparation: Annotated[tuple[Preparation, ...] | None, PREPARATION] = Field(
-        default=None, description="How these columns become those that are clustered."
+        default=None, description="How to prepare these columns for clustering."
     )
     evaluation: Annotated[Evaluation | None, EVALUATION] = Field(
         default=None,
@@ -268,10 +268,10 @@ class SessionRequest(Value):
         "largest, and how one of them is chosen.",
     )
     release: Annotated[Release | None, RELEASE] = Field(
-        default=None, description="What is let out beside labels."
+        default=None, description="What the session releases besides labels."
     )
     retention: Annotated[Retention | None, RETENTION] = Field(
-        default=None, description="How long the analyst keeps what the session leaves."
+        default=None, description="How long the analyst keeps data of the session."
     )
 
     @field_validator("dictionary")

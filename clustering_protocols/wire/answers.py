@@ -23,7 +23,7 @@ class SlotStatus(BaseModel):
         description="Of a party that does not join: the check that refused, or its words."
     )
     read_at: AwareDatetime | None = Field(
-        default=None, description="When its invitation was read first."
+        default=None, description="When its invitation was first read."
     )
     joined_at: AwareDatetime | None
     n_rows: int | None
@@ -38,7 +38,7 @@ class RunLine(BaseModel):
 
     n_clusters: int
     figures: dict[str, float | int | bool | None]
-    chosen: bool = Field(description="Whether its labels are those that parties get.")
+    chosen: bool = Field(description="Whether parties get the labels of this run.")
     sizes: tuple[int, ...] = Field(
         default=(),
         description="Of several runs: rows in each cluster, the largest first, in fives; "
@@ -53,9 +53,9 @@ class SessionStatus(BaseModel):
     title: str
     protocol: str
     state: SessionState
-    reason: str | None = Field(description="The problem that ended it early.")
+    reason: str | None = Field(description="The problem that ended the session early.")
     detail: str | None
-    round: int = Field(description="Counted through all stages; 0 while recruiting.")
+    round: int = Field(description="Number across stages; 0 while recruiting.")
     attempt: int
     stage: str | None
     stage_index: int = Field(description="From 0.")
@@ -72,7 +72,7 @@ class SessionStatus(BaseModel):
     risks: list[str]
     terms_digest: str = Field(description="SHA-256 of the exact text of the terms.")
     runs: list[RunLine] = Field(
-        default=[], description="Once all are done; empty where nobody has figures."
+        default=[], description="Figures, after all runs; empty if nobody has them."
     )
     profiles: bool = Field(
         default=False,
@@ -114,13 +114,13 @@ class SessionLine(BaseModel):
         default="", description="Label of the owner's key; its id where it has none."
     )
     reason: str | None = Field(
-        default=None, description="The problem that ended it early."
+        default=None, description="The problem that ended the session early."
     )
     awaited: list[str] = Field(
-        default=[], description="Names of the slots for which it waits."
+        default=[], description="Names of the slots that it waits for."
     )
     waiting_since: AwareDatetime | None = Field(
-        default=None, description="When it last moved on: lists are in this order."
+        default=None, description="Time of its last change: lists are in this order."
     )
     deadline: AwareDatetime | None = None
 
@@ -238,10 +238,10 @@ class ReceiverLine(BaseModel):
     id: str
     address: str
     created_at: AwareDatetime
-    sent: int = Field(description="Notices that arrived.")
-    given_up: int = Field(description="Notices that are not tried again.")
-    retrying: int = Field(description="Notices that are, after a failure.")
-    failure: str | None = Field(description="Of the last notice that did not arrive.")
+    sent: int = Field(description="Notifications that were sent.")
+    given_up: int = Field(description="Notifications that failed for good.")
+    retrying: int = Field(description="Notifications that will be retried.")
+    failure: str | None = Field(description="Error of the last failed notification.")
 
 
 class Receivers(BaseModel):

@@ -92,7 +92,7 @@ class PageCount:
         raise GuardRefused(
             f"The analyst's list has no end: {self._n_pages:,} pages, "
             f"{self._n_bytes >> 20:,} MiB.",
-            remedy="Nothing of it was kept. Tell the administrator of the analyst.",
+            remedy="Nothing of it was stored. Tell the administrator of the analyst.",
         )
 
 
@@ -116,7 +116,7 @@ def fetch(http: httpx.Client, request: httpx.Request) -> httpx.Response:
 def _read(answer: httpx.Response, url: httpx.URL) -> bytes:
     if answer.headers.get("content-encoding", "identity") != "identity":
         raise GuardRefused(
-            f"The answer of {url.host} came compressed, which was not asked for.",
+            f"The answer of {url.host} is compressed, although this party did not request that.",
             remedy="Ask the administrator of the analyst, or of a proxy on the way, to "
             "send answers as they are (no Content-Encoding).",
         )

@@ -56,7 +56,7 @@ class Invitation:
                 "coordinator/signature."
             )
         if problem := mistaken(match["url"]):
-            raise InvitationUnreadable(f"The invitation's address is none. {problem}")
+            raise InvitationUnreadable(f"The invitation's URL is invalid. {problem}")
         try:
             check_terms_signature(
                 match["coordinator"], match["terms"], match["signature"]

@@ -54,7 +54,7 @@ def bearer(secret: str | None) -> dict[str, str]:
     if not secret:
         return {}
     if not (secret.isascii() and secret.isprintable()):
-        raise Unauthenticated("What was given holds characters that no key has.")
+        raise Unauthenticated("The key contains characters that no key has.")
     return {"Authorization": f"Bearer {secret}"}
 
 

@@ -406,7 +406,7 @@ class Home:
         report = stored.report
         if report is not None:
             if rows is not None:
-                raise NotReady("Labels were forgotten: rows can no longer be drawn.")
+                raise NotReady("The labels were deleted: no rows can be drawn.")
             return RunReport.model_validate_json(report)
         with self.resume(stored.session, stored.slot) as member:
             data = None if rows is None else self.open_own_table(member, rows)

@@ -44,9 +44,9 @@ def advise(
     ] = "numeric",
     rows: Rows = None,
 ) -> Output:
-    """Say which methods fit, and why the others do not.
+    """List the methods that fit, and why the others do not.
 
-    Asks for what is missing in a terminal; elsewhere --partitioning and --parties are
+    A terminal asks for missing options; elsewhere --partitioning and --parties are
     needed. Methods are ordered by privacy, then accuracy, then number of rounds.
     docs/choosing.md has the whole table.
     """

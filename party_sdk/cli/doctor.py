@@ -23,10 +23,10 @@ def doctor(
     *,
     home: HomeOptions,
 ) -> Output:
-    """Check this machine, and the way to an analyst.
+    """Check this machine, and its connection to an analyst.
 
-    INVITATION is yours (@FILE, or - for standard input), or the analyst's address alone.
-    Looks at permissions, room on the disk, proxy, address, connection, certificate and
+    INVITATION is yours (@FILE, or - for standard input), or just the analyst's address.
+    Checks permissions, disk space, proxy, address, connection, certificate and
     clock; each finding has its remedy. Nothing of an invitation but the address is used.
     Ends with 1 if something is wrong.
     """

@@ -14,7 +14,7 @@ from party_sdk.cli.terminal.output import Output, say
 
 @click.group()
 def identity() -> None:
-    """Make, show and trust identities (for parties and coordinators)."""
+    """Create, show and trust identities (for parties and coordinators)."""
 
 
 @command(identity)
@@ -29,9 +29,9 @@ def new(
     ] = False,
     home: HomeOptions,
 ) -> Output:
-    """Make the identity of your institution, called NAME.
+    """Create the identity of your institution, called NAME.
 
-    The private key stays in the home folder, readable by its owner alone. One that was
+    The private key stays in the home folder; only its owner can read it. A key that was
     made on first use has no name, and gets this one.
     """
     from party_sdk.home.identities import OwnIdentity
@@ -45,8 +45,8 @@ def new(
 def card(*, home: HomeOptions) -> Output:
     """Print your card, to hand to coordinators and parties.
 
-    It is a small JSON file without secrets. Hand it over so that they know whose it is:
-    in person, or with the fingerprint, which stands on standard error, read to them by
+    It is a small JSON file without secrets. Hand it over so that they know its owner:
+    in person, or with the fingerprint (on standard error), which you read to them by
     telephone.
     """
     from clustering_protocols.secrecy.identities import fingerprint
@@ -64,15 +64,15 @@ def card(*, home: HomeOptions) -> Output:
 def trust(
     file: Annotated[Path | None, argument(type=FILE)] = None,
     *,
-    is_list: Annotated[bool, option("List whom you know.", "--list")] = False,
-    forget: Annotated[
-        str | None, option("Know NAME no longer.", metavar="NAME")
-    ] = None,
+    is_list: Annotated[
+        bool, option("List the institutions that you trust.", "--list")
+    ] = False,
+    forget: Annotated[str | None, option("Stop trusting NAME.", metavar="NAME")] = None,
     home: HomeOptions,
 ) -> Output:
-    """Remember whose key the card in FILE is.
+    """Trust the institution whose card is in FILE.
 
-    From then on anyone who gives this name with another key is refused.
+    From then on, commands refuse anyone who uses its name with another key.
     """
     from clustering_protocols.secrecy.identities import Card
     from party_sdk.home.identities import TrustedInstitutions

@@ -282,11 +282,11 @@ NewMapping: TypeAlias = Annotated[
     bool,
     option("The mapping is another one than this session is kept with, and it counts."),
 ]
-Force: TypeAlias = Annotated[bool, option("Overwrite the files that are written.")]
+Force: TypeAlias = Annotated[bool, option("Overwrite existing files.")]
 Labels: TypeAlias = Annotated[
     Path,
     option(
-        "Where to write the labels (CSV, Parquet or Excel, by its ending). Ids stay as "
+        "File for the labels (CSV, Parquet or Excel, by its extension). Ids stay as "
         "they are, also where a spreadsheet takes one for a formula."
     ),
 ]
@@ -350,7 +350,7 @@ class ReadingOptions:
     id_columns: Annotated[
         tuple[str, ...],
         option(
-            "Names the rows; it is never sent. Again for a name of several columns.",
+            "The column of row ids; it is never sent. Again for ids of several columns.",
             "--id-column",
         ),
     ] = ()
@@ -371,12 +371,12 @@ class ReadingOptions:
         ),
     ] = ()
     schema: Annotated[
-        Path | None, option("A data dictionary (Table Schema): what columns mean.")
+        Path | None, option("A data dictionary (Table Schema) of the columns.")
     ] = None
     allow: Annotated[
         tuple[str, ...],
         option(
-            "Switch a guard off: running-number, large-integers, totals-row, cell-lines "
+            "Disable a guard: running-number, large-integers, totals-row, cell-lines "
             "or large-file.",
             metavar="GUARD",
         ),

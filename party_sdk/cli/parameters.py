@@ -5,7 +5,7 @@
         coordinator: "Coordinator",
         session: Opened,
         *,
-        days: Annotated[float, option("Days more; .5 is twelve hours.", high=366)],
+        days: Annotated[float, option("Additional days; .5 is twelve hours.", high=366)],
     ) -> Output: ...
 
 Type and default of a parameter become those of an option. A parameter whose type is a

@@ -16,10 +16,10 @@ _WIDTH: Final = 88
 def protocols(
     name: Annotated[str | None, argument(shell_complete=complete_protocols)] = None,
 ) -> Output:
-    """List the protocols; with NAME, say what one takes.
+    """List the protocols; with NAME, describe one.
 
-    That is its parameters with limits and defaults, who learns what, its risks, and
-    what a party may decide alone.
+    It prints parameters with limits and defaults, who learns what, its risks, and
+    the choices of each party.
     """
     from clustering_protocols import catalogue
 

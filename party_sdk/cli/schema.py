@@ -37,10 +37,10 @@ def infer(
     reading: ReadingOptions,
     describe: Annotated[
         tuple[str, ...],
-        option("Show it in profiles alone, such as an outcome.", metavar="NAME"),
+        option("Only describe it in profiles, such as an outcome.", metavar="NAME"),
     ] = (),
     leave_out: Annotated[
-        tuple[str, ...], option("Do not read it.", metavar="NAME")
+        tuple[str, ...], option("Leave this column out.", metavar="NAME")
     ] = (),
     levels: Annotated[
         tuple[str, ...],

@@ -54,7 +54,7 @@ def table(
             "With --propose: the terms of a session, whose dictionary counts.", type=OUT
         ),
     ] = None,
-    slot: Annotated[str | None, option("With --terms of several slots: yours.")] = None,
+    slot: Annotated[str | None, option("Your slot, if --terms has several.")] = None,
     id_patterns: Annotated[
         bool,
         option(
@@ -64,7 +64,7 @@ def table(
     ] = False,
     force: Force = False,
 ) -> Output:
-    """Say how FILE is read, or what is wrong with it and where. Nothing is sent.
+    """Show how FILE is read, or its problems with their lines. Nothing is sent.
 
     With --schema: whether it is what the dictionary describes. Ends with 5 if there are
     problems, and without --schema if there are missing values or words: 'run' refuses

@@ -24,7 +24,7 @@ def ui(
     port: Annotated[
         int,
         option(
-            "Where to listen, on 127.0.0.1; any port that is free by default.",
+            "Port on 127.0.0.1; by default any free port.",
             low=0,
             high=65_535,
         ),
@@ -36,11 +36,11 @@ def ui(
             type=click.Path(path_type=Path, exists=True, file_okay=False),
         ),
     ] = Path(),
-    no_browser: Annotated[bool, option("Print the link, and open nothing.")] = False,
+    no_browser: Annotated[bool, option("Print the link, and open no browser.")] = False,
     idle_minutes: Annotated[
         int,
         option(
-            "After how long without anybody the pages ask for a new link.",
+            "Minutes without a click after which the pages need a new link.",
             low=1,
             high=24 * 60,
         ),
@@ -52,7 +52,7 @@ def ui(
 ) -> None:
     """Open the desk: pages to take part and coordinate.
 
-    It is served on this machine alone. Prints a link that opens it once, and opens a
+    Only this machine can reach it. Prints a link that opens it once, and opens a
     browser. What runs continues without the browser, until this command is stopped; orders
     of 'coterie party' are the same ones. Run it again for another link.
     """

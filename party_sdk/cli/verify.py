@@ -17,14 +17,14 @@ def verify(
     agreement: Annotated[
         Path | None,
         option(
-            "The agreement of the session: who signs has to be whom it names.",
+            "The agreement of the session: signers must be those that it names.",
             type=FILE,
         ),
     ] = None,
 ) -> Output:
     """Check signed audits and ledgers, without analyst or parties.
 
-    FILES are what 'session audit --json' and 'party audit --json' printed. Each has to be
+    FILES are outputs of 'session audit --json' and 'party audit --json'. Each must be
     signed and complete. Every receipt in a ledger has to be signed by the analyst whose
     audit is among the files, and has to be in that audit. The agreement is in what
     'party status --json' prints, and in the zip of 'session report'.

@@ -43,7 +43,7 @@ def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layou
             for number, name in enumerate(parties, start=1)
         )
     elif same_people:
-        raise InvalidParameters("Places of --party say it: leave out --same-people.")
+        raise InvalidParameters("--party has places: leave out --same-people.")
     positions = [_POSITION.fullmatch(text) for text in parties]
     if not all(positions):
         raise InvalidParameters(

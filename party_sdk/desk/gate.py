@@ -94,7 +94,7 @@ class Gate:
             raise RequestRefused(
                 421,
                 "This is the desk of another name",
-                "It is asked for as 127.0.0.1 alone, from this machine.",
+                "Open it as 127.0.0.1, from this machine.",
                 "Open the link that the terminal shows.",
             )
         if request.method not in {"GET", "POST"}:

@@ -129,7 +129,7 @@ class Form:
         """
         values = self.get_all(name)
         if len(values) > 1:
-            raise InvalidParameters("it stands in the form twice.", field=name)
+            raise InvalidParameters("it appears twice in the form.", field=name)
         return values[0] if values else ""
 
     def get_all(self, name: str) -> Sequence[str]:

@@ -342,11 +342,10 @@ class _Check:
         before = self._largest_amount(lambda use: use.degrees) if degrees else 0.0
         if before and before + degrees > _MOST_DEGREES * _ROUNDING:
             raise GuardRefused(
-                "Sums of degrees of fuzzy c-means, or of a mixture, over these rows left "
-                "before: with those of this session others would have "
-                f"{before + degrees:.2g} equations for each unknown number, and "
-                f"{_MOST_DEGREES:g} may be. Take fewer rounds or clusters, hard c-means, or "
-                "other rows."
+                "An earlier session sent sums of memberships over these rows: with those "
+                f"of this session others would have {before + degrees:.2g} equations "
+                f"for each unknown number, and at most {_MOST_DEGREES:g} are allowed. Take "
+                "fewer rounds or clusters, hard c-means, or other rows."
             )
 
     def _check_differences(self) -> None:
@@ -365,10 +364,10 @@ class _Check:
             minimum = max(*smallest, self._policy.minimum_rows)
             if 0 < overlap.differing < minimum:
                 raise GuardRefused(
-                    "Sums over nearly the same rows were told before: anyone who takes "
-                    "them off the new ones reads the few that differ. At least "
-                    f"{minimum} rows have to be new, gone or changed, or none: collect so "
-                    "many changes, or take part with the table as it was."
+                    "Sums over nearly the same rows were sent before: anyone who subtracts "
+                    "both can read the few rows that differ. At least "
+                    f"{minimum} rows have to be new, removed or changed, or none: wait for "
+                    "more changes, or take part with the earlier table."
                 )
         if self._singles_out({entry.rows for entry, _ in summed}):
             raise GuardRefused(

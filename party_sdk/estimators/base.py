@@ -207,8 +207,7 @@ class FederatedClusterer(_ScikitClusterer):
         }
         if twice := sorted({*own_values, "algorithm"} & (self.params or {}).keys()):
             raise InvalidParameters(
-                f"{twice[0]!r} is what this estimator stands for, or has an "
-                "argument of its own.",
+                f"{twice[0]!r} is fixed by this estimator, or has its own argument.",
                 field="params",
             )
         single_run, evaluation = read_runs(values, self.choose)

@@ -63,8 +63,8 @@ class OwnIdentity:
             before = None if replace else self.stored
             if before is not None and before.name:
                 raise GuardRefused(
-                    f"This home is {before.name!r} already, {fingerprint(before.key)}; "
-                    "who trusts its card would have to trust another: --replace."
+                    f"This home is already {before.name!r}, {fingerprint(before.key)}; "
+                    "everyone who trusts its card must then trust the new one: --replace."
                 )
             seed = secrets.token_bytes(32) if before is None else before.key_bytes
             return self._save(Institution(name, seed))
@@ -90,7 +90,7 @@ def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> No
     if before and not is_new:
         raise GuardRefused(
             f"The analyst at {url} shows the key {fingerprint(key)}; before it was "
-            f"{fingerprint(before[0])}. Ask its administrator; if it was set up anew: "
+            f"{fingerprint(before[0])}. Ask its administrator; if the key is correct: "
             "--new-analyst."
         )
     with store.transaction() as database:

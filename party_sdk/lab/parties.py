@@ -76,7 +76,7 @@ def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
     if len(layout.slots) != n_tables:
         raise InvalidParameters(
             f"The layout has {len(layout.slots)} slots, and there are {n_tables} tables: "
-            "bring one for each slot."
+            "pass one for each slot."
         )
     return layout
 
@@ -88,8 +88,8 @@ def layout_of_one(spec: LayoutSpec | None) -> Layout:
     """
     if spec is None or isinstance(spec, str):
         raise InvalidParameters(
-            "One table is dealt out to parties: say to how many, as in layout=(3, 1) "
-            "for three row groups. Tables that parties hold come in a list."
+            "One table is split between parties: choose how many, as in layout=(3, 1) "
+            "for three row groups. Pass the tables of several parties as a list."
         )
     return read_layout(spec)
 
@@ -129,8 +129,8 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
         by_columns = all(a.isdisjoint(b) for a, b in combinations(names, 2))
     if by_rows == by_columns:
         raise InvalidParameters(
-            "The tables do not show whether parties hold other rows or other columns: "
-            f"say it. {_FORMS[0].upper()}{_FORMS[1:]}."
+            "The tables do not show whether parties hold different rows or different "
+            f"columns: pass a layout. {_FORMS[0].upper()}{_FORMS[1:]}."
         )
     return layout_of("rows" if by_rows else "columns", len(sources))
 
@@ -152,7 +152,7 @@ class AgreedFields:
             if parts is not None and len(parts) != layout.n_column_groups:
                 raise InvalidParameters(
                     f"{layout.n_column_groups} column groups need as many, and "
-                    f"{len(parts)} came.",
+                    f"there are {len(parts)}.",
                     field=name,
                 )
 
@@ -288,7 +288,7 @@ def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
             raise InvalidData(
                 f"Tables {numbers[slot]} and {numbers[other_slot]} hold the same rows, and "
                 "their indexes differ: name the column of ids, or the index, as "
-                "id_column; or take the indexes off with reset_index(drop=True) if row "
+                "id_column; or remove the indexes with reset_index(drop=True) if row "
                 "n of one is row n of the other."
             )
 

@@ -61,7 +61,7 @@ class Ledger:
         for entry in entries:
             is_receipt = entry["event"] == "receipt"
             if is_receipt and digests.get(_round_key(entry)) != entry["digest"]:
-                raise AuditBroken(f"Line {entry['number']}: these bytes never left.")
+                raise AuditBroken(f"Line {entry['number']}: bytes never sent.")
         return entries
 
     def note_joining(self, digest: str) -> None:
@@ -118,7 +118,7 @@ class Ledger:
         sequence = receipt.sequence
         if sequence is not None and sequence <= (last.get("sequence") or 0):
             raise Equivocation(
-                f"The receipt for {where} has a number that was given before."
+                f"The receipt for {where} has a number that was used before."
             )
         # not durable: a lost receipt is requested again
         self._append("receipt", fields, round_key, durable=False)

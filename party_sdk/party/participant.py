@@ -674,7 +674,7 @@ def check_second_invitation(
         raise GuardRefused(
             f"This party joined at {first.url}; this invitation names {invitation.url}. Its "
             "token is not sent there. If the coordinator confirms that the analyst has "
-            "moved, say so to 'coterie party join': --moved, or accept_moved=True."
+            "moved, run 'coterie party join --moved', or pass accept_moved=True."
         )
     with stored.lock():
         stored.save_identity(
@@ -704,8 +704,8 @@ def take_slot(
             if analyst.preview(parsed.code).joins == joins:
                 raise
     raise Unavailable(
-        "Others join this slot all the time.",
-        remedy="Ask who else runs a command for this slot, and run it once more alone.",
+        "Others keep joining this slot.",
+        remedy="Find out who else runs a command for this slot, then run only yours.",
     )
 
 

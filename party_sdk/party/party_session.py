@@ -238,8 +238,8 @@ class PartySession:
             return Identity.model_validate_json(text)
         if self.forgotten():
             raise NotReady(
-                f"This party was forgotten: of {self.session} {self.slot} only the "
-                "log and the report are left.",
+                f"This home has forgotten the party {self.session} {self.slot}; only its "
+                "ledger and report remain.",
                 remedy="'coterie party report' shows the report.",
             )
         slots = self.store.rows(

@@ -178,8 +178,8 @@ class Responder:
         is_present = asker is not None and asker.is_present
         if is_held and not is_present:
             raise GuardRefused(
-                "The operator did not let an earlier contribution go: continue at a "
-                "terminal, and say yes."
+                "The operator did not approve an earlier contribution: continue at a "
+                "terminal, and answer yes."
             )
         if is_withdrawn and not is_present:
             raise GuardRefused(f"{WITHDRAWN} Go on at a terminal, or with --accept.")

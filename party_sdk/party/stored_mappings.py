@@ -110,7 +110,7 @@ class StoredMappings:
         if not agree(change):
             raise GuardRefused(
                 f"{change.sentence} Nobody has agreed to it.",
-                remedy="Say nothing of a mapping to continue with the kept one, or agree to "
+                remedy="Leave out the mapping to continue with the stored one, or agree to "
                 "the new one: --new-mapping.",
             )
         return new

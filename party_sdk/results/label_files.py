@@ -122,7 +122,7 @@ def check_size(n_rows: int, labelled: int) -> None:
     """Refuse a table of another length than the labels; :class:`InvalidData`."""
     if n_rows != labelled:
         raise InvalidData(
-            f"The table has {n_rows} rows and the result {labelled}: bring the rows that "
+            f"The table has {n_rows} rows and the result {labelled}: use the rows that "
             "took part."
         )
 
@@ -149,8 +149,8 @@ def check_ids(
         table_ids = read_table(table, options).ids
     if table_ids is not None and list(table_ids) != list(ids):
         raise InvalidData(
-            "The ids of the table are not those of the result, in the same order. Use "
-            "the rows that took part, in the order in which they did."
+            "The table does not have the ids of the result in the same order. Use "
+            "the rows that took part, in their order."
         )
 
 

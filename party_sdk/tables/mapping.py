@@ -143,7 +143,7 @@ class ColumnMapping(_Part):
                 conversion.name for conversion in CONVERSIONS if conversion.quantity
             ]
             hint = did_you_mean(name, names, 0.4)
-            raise ValueError(f"no conversion has this name; say factor.{hint}")
+            raise ValueError(f"no conversion has this name; use factor.{hint}")
         return name
 
     @field_validator("factor", "offset")
@@ -156,13 +156,13 @@ class ColumnMapping(_Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.convert is not None and (self.factor, self.offset) != (None, None):
-            raise ValueError("convert, or factor and offset: say the unit once")
+            raise ValueError("use convert, or factor and offset, but not both")
         if self.factor is not None and abs(self.factor) < _LEAST_FACTOR:
             raise ValueError("a factor of 0 makes all values alike")
         if self.decimal is not None and self.decimal == self.thousands:
             raise ValueError("one sign cannot part decimals and thousands")
         if set(self.missing) & set(self.levels):
-            raise ValueError("a cell stands for no value, and for a level too")
+            raise ValueError("a cell means both a missing value and a level")
         return self
 
     @property

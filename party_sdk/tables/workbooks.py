@@ -138,7 +138,7 @@ def _read_sheet(content: IO[bytes], path: Path, percents: frozenset[str]) -> She
     if (row + 1) * width > max(_MOST_CELLS, 50 * marks.n_filled):
         raise InvalidData(
             f"{path.name!r} has {row + 1:,} rows and {width:,} columns, nearly all of them "
-            "empty: delete the cells that stand far from the table, or save it as CSV."
+            "empty: delete the cells far from the table, or save it as CSV."
         )
     return marks
 
@@ -242,7 +242,7 @@ def _choose_sheet(path: Path, book: CalamineWorkbook, name: str | None) -> str:
     filled = _filled_sheets(path, book)
     if len(filled) > 1:
         raise InvalidData(
-            f"{path.name!r} has several sheets: say which, --csv sheet=…, of "
+            f"{path.name!r} has several sheets: choose one with --csv sheet=…, of "
             f"{format_names(filled)}."
         )
     if not names:

@@ -173,8 +173,8 @@ SORTED = pytest.mark.filterwarnings("ignore:The clusters follow the institutions
 @pytest.mark.parametrize(
     ("estimator", "tables", "sentence"),
     [
-        (FederatedKMeans(3), ROWS, "other rows or other columns: say it"),
-        (FederatedKMeans(3), X, r"say to how many, as in layout=\(3, 1\)"),
+        (FederatedKMeans(3), ROWS, "different columns: pass a layout"),
+        (FederatedKMeans(3), X, r"choose how many, as in layout=\(3, 1\)"),
         (FederatedKMeans(3), [X], "two parties or more"),
         (FederatedKMeans(3, layout="row"), ROWS, "layout is 'rows' .* not 'row'"),
         (FederatedKMeans(3, layout=(2, 2)), ROWS, "4 slots, and there are 2 tables"),
@@ -373,9 +373,9 @@ def test_choices_and_switches_of_guards_are_taken() -> None:
 @pytest.mark.parametrize(
     ("estimator", "said"),
     [
-        (FederatedFuzzyCMeans(3, params={"fuzziness": 3.0}), "'fuzziness' is what"),
-        (FederatedKMeans(3, params={"n_clusters": 5}), "'n_clusters' is what"),
-        (FederatedKMeans(3, params={"algorithm": "spectral"}), "'algorithm' is what"),
+        (FederatedFuzzyCMeans(3, params={"fuzziness": 3.0}), "'fuzziness' is fixed"),
+        (FederatedKMeans(3, params={"n_clusters": 5}), "'n_clusters' is fixed"),
+        (FederatedKMeans(3, params={"algorithm": "spectral"}), "'algorithm' is fixed"),
         (FederatedKMeans(3, params=[1]), "params: names and values"),
         (FederatedKMeans(3, choices=[1]), "choices: names and values"),
         (FederatedKMeans(3, random_state=2**70), "random_state: at most"),

@@ -435,7 +435,7 @@ def test_two_tasks_for_one_round_and_attempt_are_equivocation(alone: Table) -> N
     assert len(alone.between.sent("/contribution")) == 1
     # a party that starts again has not forgotten what it was asked
     forged = on("GET", "/task", Mock(return_value=another_task(replay.tasks[0])))
-    with pytest.raises(TaskRefused, match="two different things"):
+    with pytest.raises(TaskRefused, match="two different tasks"):
         alone.run(forged)
     assert len(alone.between.sent("/contribution")) == 1
 

@@ -155,7 +155,7 @@ def drawn(
         ({"name": "crp", "missing": "most_frequent"}, "numbers have a mean"),
         ({"name": "crp", "log1p": True}, "minimum in the dictionary is above -1"),
         ({"name": "ward", "log1p": True}, "log1p is for numbers"),
-        ({"name": "age", "indicator": True}, "an indicator goes with"),
+        ({"name": "age", "indicator": True}, "an indicator needs"),
     ],
 )
 def test_a_treatment_that_a_field_cannot_have_opens_no_session(

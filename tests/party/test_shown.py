@@ -321,7 +321,7 @@ def test_few_corrected_cells_are_refused_and_many_are_not(
     home.runs(terms_of(SIZES), table(ids=ids))
     rows = np.arange(n_rows)
     more = np.column_stack([corrected(rows, 1), X[:, 0] ** 2]), (*NAMES, "more")
-    with pytest.raises(GuardRefused, match="collect so many changes"):
+    with pytest.raises(GuardRefused, match="wait for more changes"):
         home.runs(terms_of(SIZES, more[1]), table(*more, ids))
     home.runs(terms_of(SIZES), table(corrected(np.arange(20), 1), ids=ids))
 

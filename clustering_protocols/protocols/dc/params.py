@@ -131,7 +131,7 @@ class DataCollaboration(AlignedParams):
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         if self.scaling != "shared":
-            raise InvalidParameters("preparation goes with scaling 'shared'.")
+            raise InvalidParameters("preparation needs scaling 'shared'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Refuse fields without ranges, where these are needed."""

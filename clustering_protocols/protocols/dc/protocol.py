@@ -262,8 +262,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             narrow = [s for s in slots if session.member(s).n_columns < LEAST_WIDTH]
             if narrow:
                 raise ProtocolFailed(
-                    f"One column alone of {', '.join(narrow)}: whatever the map, it would "
-                    f"be sent as it is. It takes {LEAST_WIDTH} at every party, or "
+                    f"One column alone of {', '.join(narrow)} would be sent unchanged, "
+                    f"up to shift and scale. Every party needs {LEAST_WIDTH} columns, or "
                     "dimensions 'all'."
                 )
         n_anchors_of(session)

@@ -17,7 +17,7 @@ class Dummy(Params):
         default="never", description="The step of the analyst that ends the session."
     )
     void_attempts: int = Field(
-        default=0, ge=0, le=10, description="How often the count round is void."
+        default=0, ge=0, le=10, description="How often the count round is repeated."
     )
     quorum: int | None = Field(
         default=None, ge=1, description="Answers that suffice at a round's deadline."

@@ -70,7 +70,7 @@ class CoClustering(AlignedParams):
         default=100,
         ge=1,
         le=1000,
-        description="Most iterations of a start.",
+        description="Maximum iterations of a start.",
         json_schema_extra=STARTS,
     )
     tol: float = Field(

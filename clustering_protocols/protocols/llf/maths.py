@@ -127,7 +127,7 @@ def check_weights(weights: FloatArray, n_rows: int, *, counts: bool = True) -> N
     Raises ProtocolFailed.
     """
     if (weights < 0).any() or weights.sum() > n_rows * (1 + 1e-9):
-        raise ProtocolFailed("A total counts more rows than the parties hold.")
+        raise ProtocolFailed("A total counts more rows than the parties have.")
     if counts and weights.sum() != n_rows:
         raise ProtocolFailed("The counts of a total do not add up to the rows.")
 

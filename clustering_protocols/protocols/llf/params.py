@@ -74,7 +74,7 @@ class LosslessFederated(AlignedParams):
         default=100,
         ge=1,
         le=1000,
-        description="T, most updates.",
+        description="T, the maximum number of updates.",
         json_schema_extra=STARTS,
     )
     tol: float = Field(
@@ -101,7 +101,7 @@ class LosslessFederated(AlignedParams):
     )
     allow_two_parties: bool = Field(
         default=False,
-        description="Let two parties mask their sums; each can take its own off.",
+        description="Let two parties mask their sums; each can subtract its own share.",
         json_schema_extra=PUBLISHED,
     )
     min_cluster_rows: int = Field(
@@ -145,7 +145,7 @@ class LosslessFederated(AlignedParams):
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse a scaling that does not suit prepared columns."""
         if self.scaling != "standard":
-            raise InvalidParameters("preparation goes with scaling 'standard'.")
+            raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Refuse fields without ranges, where units or the start follow from them."""

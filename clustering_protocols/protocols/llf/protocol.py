@@ -341,8 +341,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             return
         if params.may_be_left_out or params.publish == "nothing":
             raise InvalidParameters(
-                "Several n_clusters need every party in every round, and figures that "
-                "are told: leave quorum and participation at their defaults, and "
+                "Several n_clusters need every party in every round, and published "
+                "figures: leave quorum and participation at their defaults, and "
                 "publish at least sizes."
             )
         starts.check_runs(runs)

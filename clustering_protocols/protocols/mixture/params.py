@@ -35,7 +35,7 @@ class Mixture(Params):
     )
     init: Literal["careful", "given"] = Field(
         default="careful",
-        description="Where means start. careful: the centroids of every party's own "
+        description="Start of the means. careful: the centroids of every party's own "
         "k-means, merged by the leader, as in llf. given: initial_centroids.",
         json_schema_extra=STARTS,
     )
@@ -48,7 +48,7 @@ class Mixture(Params):
         default=100,
         ge=1,
         le=1000,
-        description="Most updates. A session makes fewer where its rows are so few that "
+        description="Maximum updates. A session makes fewer where its rows are so few that "
         "parties could solve the totals of so many for rows.",
         json_schema_extra=STARTS,
     )

@@ -106,7 +106,7 @@ def _weights(
         return [1] * len(order), [], order
     n_values = maths.count_needed_values(params.segments, params.noise)
     if len(order) < n_values:
-        raise ProtocolFailed(f"{len(order)} answers came; {n_values} are needed.")
+        raise ProtocolFailed(f"{len(order)} parties answered; {n_values} are needed.")
     share_points = maths.share_points(len(slots))
     points = [share_points[slots.index(slot)] for slot in order]
     weights = maths.build_decoding_weights(params.segments, points[:n_values])

@@ -74,7 +74,7 @@ class OmniFC(Params):
         description="Of minmax and none. pooled: among the parties. declared: minimum "
         "and maximum in the data dictionary; a value outside stops its party.",
     )
-    linkage: Linkage = Field(default="average", description="Of hierarchical.")
+    linkage: Linkage = Field(default="average", description="Linkage of hierarchical.")
     eps: float | None = Field(
         default=None,
         gt=0,
@@ -85,10 +85,10 @@ class OmniFC(Params):
         default=5,
         ge=1,
         le=1000,
-        description="Of dbscan and hdbscan; the row itself counts.",
+        description="For dbscan and hdbscan; the row itself counts.",
     )
     min_cluster_size: int = Field(
-        default=5, ge=2, le=100_000, description="Of hdbscan."
+        default=5, ge=2, le=100_000, description="For hdbscan."
     )
     fuzziness: Annotated[float, Field(gt=1, le=10)] | Literal["auto"] = Field(
         default="auto",
@@ -108,7 +108,7 @@ class OmniFC(Params):
         default=300,
         ge=1,
         le=100_000,
-        description="Of each iterative algorithm.",
+        description="Maximum iterations of each iterative algorithm.",
         json_schema_extra=STARTS,
     )
 
@@ -189,7 +189,7 @@ class OmniFC(Params):
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         if self.scaling != "standard":
-            raise InvalidParameters("preparation goes with scaling 'standard'.")
+            raise InvalidParameters("preparation needs scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
         """Refuse fields without ranges, and more digits than these allow."""

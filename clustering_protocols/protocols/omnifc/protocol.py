@@ -136,7 +136,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
         if layout.n_column_groups > 1:
             raise InvalidParameters(
-                f"omnifc splits rows alone; the layout has {layout.n_column_groups} "
+                f"omnifc splits only rows; the layout has {layout.n_column_groups} "
                 "column groups."
             )
         n_parties = len(layout.slots)

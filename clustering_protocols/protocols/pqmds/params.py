@@ -108,12 +108,12 @@ class ProductQuantisation(AlignedParams):
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units, and imputed values under noise, which does not cover them."""
         if self.scaling != "standard":
-            raise InvalidParameters("preparation goes with scaling 'standard'.")
+            raise InvalidParameters("preparation needs scaling 'standard'.")
         fields = [fill.name for plan in plans for fill in plan.fills]
         if self.privacy.mechanism != "none" and fields:
             raise InvalidParameters(
-                f"gaps of {fields[0]!r} are filled with what is pooled of all "
-                "rows, and no noise covers that: leave such rows out (missing 'drop').",
+                f"missing values of {fields[0]!r} are imputed from figures of all "
+                "rows without noise: leave such rows out (missing 'drop').",
                 field="preparation",
             )
 

@@ -395,7 +395,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
         }
         if set(contents) != set(members) or len(contents) != len(envelopes):
-            raise EnvelopeRefused("Blinded ids came from others than the row group.")
+            raise EnvelopeRefused("Blinded ids came from outside the row group.")
         for slot, blinded in contents.items():
             quota = context.session.member(slot).n_rows
             blinded.require({"w": N_BYTES})

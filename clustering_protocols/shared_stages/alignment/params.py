@@ -126,7 +126,7 @@ class Alignment(Params):
         if self.match_keys and self.method != "ecdh":
             raise ValueError("match_keys need method 'ecdh'")
         if self.match_keys and self.id_patterns:
-            raise ValueError("id_patterns say nothing of match_keys: leave them out")
+            raise ValueError("id_patterns do not apply to match_keys: leave them out")
         if len(set(self.match_keys)) < len(self.match_keys):
             raise ValueError("each match key once")
         return self

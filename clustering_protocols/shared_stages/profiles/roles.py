@@ -243,7 +243,7 @@ def _check_published(context: PartyContext, task: messages.ReadProfiles) -> Repl
     if not _is_alone(context):
         own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
         if not agree(own, published[columns.index(own.column)]):
-            raise ProtocolFailed("Another profile is told than was added up.")
+            raise ProtocolFailed("The profile differs from the parties' totals.")
     return Reply(contribution=messages.ProfilesRead(), remember=[task])
 
 

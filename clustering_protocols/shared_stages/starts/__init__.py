@@ -37,7 +37,7 @@ def check_given(params: Any) -> None:
     """Refuse a given start without centroids, or centroids that do not fit."""
     centroids = params.initial_centroids
     if (params.start == "given") != (centroids is not None):
-        raise InvalidParameters("init 'given' and initial_centroids go together.")
+        raise InvalidParameters("init 'given' and initial_centroids need each other.")
     if centroids is not None and len(centroids) != params.n_clusters:
         raise InvalidParameters(
             f"initial_centroids has {len(centroids)} rows for {params.n_clusters} "

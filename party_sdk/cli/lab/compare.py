@@ -87,12 +87,10 @@ def compare(
     missing: Missing = None,
     row_limit: Annotated[
         int,
-        option(
-            "Of a table with more rows so many are tried, drawn by the seed.", low=2
-        ),
+        option("Use at most this many rows of a table, drawn by the seed.", low=2),
     ] = 5000,
     seed: Annotated[
-        int, option("Seed of the draw of rows, of split and session.", type=SEED)
+        int, option("Seed of the sample of rows, the split and the session.", type=SEED)
     ] = 0,
     as_json: bool,
 ) -> Output:

@@ -20,14 +20,14 @@ COMMON = 0.9  # of the people, some not linked: above the share that parties exp
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def example(folder: Path) -> None:
-    """Write small tables to try things on into FOLDER.
+    """Write small example tables into FOLDER.
 
     The data are 178 samples of wine with 13 measurements, which come with scikit-learn.
     The whole table, with the true class, is in table.csv. The same table is split by rows
     into rows/north.csv and rows/south.csv. It is split by columns into
     columns/clinic.csv and columns/laboratory.csv.
 
-    The folder people has two tables of made people without a common id. Rows are the
+    The folder people has two tables of invented people without a common id. Rows are the
     same people by people/truth.csv. Recall and precision of the match keys that
     'table --link' proposes are printed.
     """

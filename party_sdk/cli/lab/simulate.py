@@ -44,18 +44,18 @@ def simulate(
     missing: Missing = None,
     row_groups: Annotated[
         int | None,
-        option("Number of row groups: each holds other people.", low=1, high=1000),
+        option("Number of row groups: each holds different people.", low=1, high=1000),
     ] = None,
     column_groups: Annotated[
         int | None,
-        option("Number of column groups: each holds other features.", low=1, high=1000),
+        option("Number of column groups: each has other features.", low=1, high=1000),
     ] = None,
     params: Param = (),
     choose: Choose = None,
     seed: Annotated[int, option("Seed of split and session.", type=SEED)] = 0,
     labels: Annotated[
         Path | None,
-        option("File to write the labels to (CSV, Parquet or Excel, by its ending)."),
+        option("File for the labels (CSV, Parquet or Excel, by its extension)."),
     ] = None,
     manifest: Annotated[
         Path | None,

@@ -30,7 +30,7 @@ def try_table(
 
     Nothing is sent. A file of text, Excel, Parquet, SPSS, SAS or Stata. The dictionary is
     drafted, empty cells are filled, and the method and the number of clusters are
-    suggested. The last line says how the same becomes a session.
+    suggested. The last line shows how to open a real session.
     """
     from coterie_pages import pages
     from party_sdk.lab.trial import try_table as play

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def party() -> None:
-    """Join with an invitation and run to the labels (for a party)."""
+    """Join with an invitation and run until you have labels (for a party)."""
 
 
 for _command in (report, status, audit, leave, forget, predict):
@@ -89,7 +89,7 @@ def terms(
     The page says who invites and what for, what is sent, who reads what, and every risk.
     Its last line is the SHA-256 that 'coterie party run --accept' takes. The file of
     --out and --json name too what will be sent in which form, and what would remove each
-    risk. The command sends only the question what the invitation is for.
+    risk. The command only asks the analyst for the terms of the invitation.
     """
     from coterie_pages import terminal_text
 
@@ -172,7 +172,7 @@ def run(
     notify: Notify = (),
     home: JoiningOptions,
 ) -> Output:
-    """Take part until there are labels. Interrupted, run it again: it continues.
+    """Take part until you have labels. After an interruption, run it again to continue.
 
     SESSION is your invitation: its file, or - for standard input, because other users of
     this machine can read command lines. Once you have joined, the names of session and
@@ -244,7 +244,7 @@ def check(
     rehearse: Annotated[
         bool,
         option(
-            "Play the session at home, with your table and made-up others, and show "
+            "Simulate the session here, with your table and invented others, and show "
             "what would be sent, array by array. Its labels mean nothing."
         ),
     ] = False,
@@ -253,7 +253,7 @@ def check(
 ) -> Output:
     """Check your table against terms, without joining.
 
-    Nothing is sent but the question what the invitation is for. Ends with 5 if there are
+    It only asks the analyst for the terms of the invitation. Ends with 5 if there are
     problems, each with its line.
     """
     rows, own_home = table.require(), home.open()

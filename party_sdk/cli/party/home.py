@@ -42,7 +42,7 @@ def status(
     withdraw: Annotated[
         bool,
         option(
-            "Take your yes back. You are asked again before anything more is sent; the "
+            "Withdraw consent. You are asked again before anything more is sent; the "
             "others wait until the deadline of the round."
         ),
     ] = False,
@@ -128,7 +128,7 @@ def leave(
     session: Invited,
     slot: MaybeSlot = None,
     *,
-    reason: Annotated[str, option("A line for the coordinator to read.")] = "",
+    reason: Annotated[str, option("A line of text for the coordinator.")] = "",
     because: Annotated[
         str,
         option(
@@ -181,13 +181,13 @@ def forget(
     *,
     home: HomeOptions,
     erase_all: Annotated[
-        bool, option("The log of what was sent and the report too.", "--all")
+        bool, option("Also delete the ledger and the report.", "--all")
     ] = False,
     yes: Annotated[bool, option("Confirm the action without prompting.")] = False,
 ) -> None:
-    """Delete what is kept of a session here, secrets included.
+    """Delete the stored data of a session, secrets included.
 
-    The log of what was sent and your report stay (party audit, party report).
+    The ledger and your report stay (party audit, party report).
     """
     from party_sdk.supervisor import PartyOrder
 

@@ -104,7 +104,7 @@ def report(
     new_mapping: NewMapping = False,
     home: HomeOptions,
 ) -> Output:
-    """Report your run of a session, from what is kept on this disk. Nothing is sent.
+    """Report your run of a session, from data on this disk. Nothing is sent.
 
     SESSION is its id, or your invitation; SLOT is needed where you sat at several. With
     --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
@@ -197,7 +197,7 @@ def predict(
     new_mapping: NewMapping = False,
     home: HomeOptions,
 ) -> Output:
-    """Label new rows at home, where the terms release what that takes.
+    """Label new rows on this machine, if the terms release a model.
 
     Each row gets its label, the distance to the centre of its cluster, how unsure the
     label is, and the share of its columns outside the trained range. Prints how far the

@@ -107,14 +107,14 @@ def invite(
     slots: Annotated[
         tuple[str, ...],
         option(
-            "A party to invite; again for several. By default all that have not joined.",
+            "A party to invite; again for several. By default all that have not joined yet.",
             "--party",
         ),
     ] = (),
     letters: Invitations = None,
     as_json: bool,
 ) -> Output:
-    """Make new invitations; earlier ones of the same slots end."""
+    """Write new invitations; earlier ones of the same slots become invalid."""
     opened = coordinator.session(session)
     invitations = opened.invite(slots or None)
     folder, letters = letters, letters or Path()
@@ -135,7 +135,7 @@ def show(
     mail: Mail = None,
     remove: Remove = None,
 ) -> Output:
-    """Say where a session stands and for whom it waits.
+    """Show the state of a session, and the parties that it waits for.
 
     The analyst notifies --mail of slow parties, of a choice that waits and of the end, if
     its administrator has set that up; then you read who is notified.
@@ -243,12 +243,12 @@ def extend(
     days: Annotated[
         float,
         option(
-            "Days more; .5 is twelve hours.",
+            "Additional days; .5 is twelve hours.",
             type=click.FloatRange(0, 366, min_open=True),
         ),
     ],
 ) -> Output:
-    """Wait longer for those that have not answered."""
+    """Give parties that have not answered more time."""
     status = coordinator.session(session).extend(86_400 * days)
     return Output(status, [progress_line(status)])
 
@@ -258,9 +258,9 @@ def cancel(
     coordinator: "Coordinator",
     session: Opened,
     *,
-    reason: Annotated[str, option("What the parties read, in one line.")] = "",
+    reason: Annotated[str, option("The reason, in one line.")] = "",
 ) -> Output:
-    """End a session; parties read why."""
+    """End a session; parties read the reason."""
     status = coordinator.session(session).cancel(reason)
     return Output(status, [progress_line(status)])
 
@@ -324,9 +324,9 @@ def list_sessions(
     since: Annotated[
         datetime | None, option("Changed since: 2026-11-01, 3d, 12h.", type=MOMENT)
     ] = None,
-    limit: Annotated[int | None, option("So many at most.", low=1)] = None,
+    limit: Annotated[int | None, option("At most this many.", low=1)] = None,
 ) -> Output:
-    """List the sessions of this key, the last to change first.
+    """List the sessions of this key, most recently changed first.
 
     With the key of an administrator: of all owners.
     """
@@ -361,9 +361,9 @@ def delete(
     ] = None,
     yes: Annotated[bool, option("Do not ask.")] = False,
 ) -> None:
-    """Remove all of a session but its audit.
+    """Delete a session, except for its audit.
 
-    A session that runs is cancelled first. The id is never free again.
+    An open session is cancelled first. The id cannot be used again.
     """
     if (session is None) == (ended_before is None):
         raise click.UsageError("Give the id of a session, or --ended-before.")
@@ -429,7 +429,7 @@ def report(
     ] = (),
     force: Force = False,
 ) -> Output:
-    """Report what came of a session, on a page to file.
+    """Report the result of a session, on a page to file.
 
     It has terms, members, figures, sizes and the audit, all checked. Terms, members and
     result are in it where the session was opened: only there can they be checked.

@@ -114,7 +114,7 @@ def create(
     parties: Annotated[
         tuple[str, ...],
         option(
-            "A party; again for each. Parties hold other people. A place, counted from "
+            "A party; again for each. Parties hold different people. A place, counted from "
             "1, says whose people (ROW) and which variables (COLUMN) it holds instead; "
             "the title says who it is, for people.",
             "--party",
@@ -122,7 +122,7 @@ def create(
         ),
     ] = (),
     same_people: Annotated[
-        bool, option("The parties hold other variables of the same people.")
+        bool, option("The parties hold different variables of the same people.")
     ] = False,
     expected: Annotated[
         tuple[str, ...],
@@ -168,7 +168,7 @@ def create(
 ) -> Output:
     """Open a session, and write an invitation for each party.
 
-    Hand each to its party on a channel that the analyst cannot read. With --from last
+    Send each to its party through a channel that the analyst cannot read. With --from last
     quarter's session is repeated; the invitations are new.
     """
     from clustering_protocols import catalogue

@@ -182,4 +182,4 @@ def party_in(request: Request) -> AddressedParty:
         party = AddressedParty(desk, PartyOrder(desk.home, *names))
         if party.files.exists or party.has_accepted or party.has_result:
             return party
-    raise NotReady("Nothing is kept here under this address.")
+    raise NotReady("There is nothing under this address.")

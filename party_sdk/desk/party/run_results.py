@@ -39,7 +39,7 @@ from party_sdk.tables import column_names
 from party_sdk.tables.linkage import write_unlinked
 
 FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
-_FORGOTTEN = "Labels were forgotten: rows can no longer be drawn."
+_FORGOTTEN = "The labels were deleted: no rows can be drawn."
 _NO_TABLE = "The command line ran it: its report draws them (party report --data)."
 _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 
@@ -128,7 +128,7 @@ def _report(party: AddressedParty) -> tuple[RunReport, str]:
     if not stored.exists:
         past = stored.forgotten() or stored
         if past.report is None:
-            raise NotReady("Nothing can be said of this run any more.")
+            raise NotReady("This run has no figures any more.")
         return home.report(past), _FORGOTTEN
     if stored.result is None:
         return home.report(stored), ""

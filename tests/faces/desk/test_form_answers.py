@@ -61,7 +61,7 @@ def test_no_page_is_the_answer_to_a_form(
 def test_what_a_form_came_to_is_kept_for_this_visit_alone(browser: DeskBrowser) -> None:
     answer = sent(browser, "/invitations", {"invitation": "none"})
     kept = answer.headers["location"]
-    assert "Nothing is kept" not in texts(browser.get(kept, at_root=False))
+    assert "There is nothing under" not in texts(browser.get(kept, at_root=False))
     browser.open()
     gone = browser.get(kept, at_root=False)
     assert gone.headers["location"] == f"{browser.desk.root}/"

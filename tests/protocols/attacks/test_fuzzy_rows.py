@@ -28,7 +28,7 @@ from clustering_protocols.terms.terms import Layout
 from tests.protocols.attacks.honest_sessions import house_in, numbers, play
 from tests.protocols.llf.solving import n_met, solved, weighted
 
-DEGREES = Refused(Problem.GUARD_REFUSED, "Sums of degrees of fuzzy c-means")
+DEGREES = Refused(Problem.GUARD_REFUSED, "sums of memberships over these rows")
 VERDICTS: dict[int, Verdict] = {1: RIGHT, 4: DEGREES, 6: DEGREES}
 """By the number of sessions: whether one party reads all rows of the others."""
 ROWS, WIDTH, K, MAX_ITER = 15, 2, 2, 3

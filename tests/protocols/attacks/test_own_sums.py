@@ -29,7 +29,7 @@ from tests.protocols.attacks.honest_sessions import (
 LAYOUT = Layout.lattice(3)
 DROP = [Preparation(missing="drop")]
 NEARLY_SAME = Refused(
-    Problem.GUARD_REFUSED, "Sums over nearly the same rows were told before"
+    Problem.GUARD_REFUSED, "Sums over nearly the same rows were sent before"
 )
 
 TAKEN_OUT: dict[tuple[int, str], Verdict] = {

@@ -27,7 +27,7 @@ SHOWN = Refused(
     Problem.GUARD_REFUSED, "an earlier session showed rows up to a rotation"
 )
 NEARLY = Refused(
-    Problem.GUARD_REFUSED, "Sums over nearly the same rows were told before"
+    Problem.GUARD_REFUSED, "Sums over nearly the same rows were sent before"
 )
 
 

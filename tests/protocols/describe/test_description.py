@@ -121,13 +121,13 @@ ROWS = Layout.lattice(3)
             Describe(),
             ROWS,
             {"preparation": (Preparation(missing="drop"),)},
-            "leaves gaps as they are",
+            "imputes no values",
         ),
         (
             LosslessFederated(n_clusters=2),
             ROWS,
             {"preparation": (Preparation(missing="leave"),)},
-            "gaps can be left in a description alone",
+            "only a description can leave missing values",
         ),
     ],
 )
@@ -198,5 +198,5 @@ def test_a_code_of_no_value_takes_nobody_out_of_a_description(
             ),
         )
     outcome = second if isinstance(second, CoterieError) else attacked(second)
-    nearly = "Sums over nearly the same rows were told before"
+    nearly = "Sums over nearly the same rows were sent before"
     check(outcome, Refused(Problem.GUARD_REFUSED, nearly))

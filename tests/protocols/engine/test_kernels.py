@@ -149,7 +149,7 @@ def test_only_what_is_read_may_have_gaps_or_another_type() -> None:
     dc.add_products(X, G, 0, image)
     assert np.array_equal(image, X @ G)
     for wrong in (image[:, ::-1], image.astype(np.float32)):
-        with pytest.raises(TypeError, match="contiguous arrays of its own kind"):
+        with pytest.raises(TypeError, match="contiguous arrays of its own dtype"):
             dc.add_products(X, G, 0, wrong)
     image.flags.writeable = False
     with pytest.raises(TypeError):

@@ -28,8 +28,8 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         (COLUMNS, {"init": "random_party"}, "split rows"),
         (ROWS, {"init": "random_rows"}, "split columns"),
         (ROWS, {"init": "bounds"}, "data dictionary"),
-        (ROWS, {"init": "given"}, "go together"),
-        (ROWS, {"initial_centroids": [[1, 2], [3, 4]]}, "go together"),
+        (ROWS, {"init": "given"}, "need each other"),
+        (ROWS, {"initial_centroids": [[1, 2], [3, 4]]}, "need each other"),
         (ROWS, {**GIVEN, "initial_centroids": [[1, 2]]}, "1 rows for 2 clusters"),
         (ROWS, {"scaling": "none"}, "data dictionary"),
         (ROWS, {"scaling": "minmax"}, "data dictionary"),
@@ -60,7 +60,7 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
     "mixture": [
         ((2, 1), {}, "needs 3 parties"),
         ((3, 2), {}, "takes split rows"),
-        (ROWS, {"init": "given"}, "go together"),
+        (ROWS, {"init": "given"}, "need each other"),
         (ROWS, {**GIVEN, "initial_centroids": [[1, 2]]}, "1 rows for 2 clusters"),
     ],
     "omnifc": [

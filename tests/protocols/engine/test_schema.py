@@ -90,7 +90,7 @@ def test_names_and_levels_are_compared_in_normal_form() -> None:
         ({"type": "string", "categories": ["1", {"value": 1}]}, "levels are the same"),
         (
             {"type": "string", "categories": ["a"], "constraints": {"enum": ["a"]}},
-            "say the levels once",
+            "list the levels in",
         ),
         ({"categoriesOrdered": True}, "with categories"),
         (

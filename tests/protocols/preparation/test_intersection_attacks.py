@@ -143,7 +143,7 @@ def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
 def test_answers_come_from_the_leader_alone(sender: str) -> None:
     content = intersection.EvaluatedIds(elements=np.zeros((2, 32), np.uint8))
     view = session().context(SECOND)
-    with pytest.raises(EnvelopeRefused, match="does not lead"):
+    with pytest.raises(EnvelopeRefused, match="is not the leader"):
         receive(view, PeerMessage(peer=sender, content=content))
 
 

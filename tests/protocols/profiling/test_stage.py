@@ -201,7 +201,7 @@ def test_a_leader_cannot_tell_another_profile_than_was_added_up(
 
     monkeypatch.setattr(roles, "_publish", invented)
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
-    with pytest.raises(ProtocolFailed, match="Another profile is told"):
+    with pytest.raises(ProtocolFailed, match="profile differs"):
         session.to_the_end()
 
 
@@ -217,7 +217,7 @@ def test_labels_that_were_profiled_are_those_that_come_out(
         return {**found, "r1c1": found["r2c1"], "r2c1": found["r1c1"]}
 
     monkeypatch.setattr(PendingResults, "_names", property(swapped))
-    with pytest.raises(ProtocolFailed, match="another than labels were given of"):
+    with pytest.raises(ProtocolFailed, match="does not belong to these labels"):
         session.to_the_end()
 
 

@@ -46,7 +46,7 @@ REFUSED = {
     "a text": (f"{FIRST}[columns.a]\nfactor = 'ten'", "factor"),
     "unit twice": (
         f"{FIRST}[columns.a]\nfactor = 2\nconvert = 'HbA1c, % to mmol/mol'",
-        "once",
+        "but not both",
     ),
     "no unit": (f"{FIRST}[columns.a]\nconvert = 'HbA1c, % to mmol'", "no conversion"),
     "levels": (f"{FIRST}[columns.a.levels]\n{MANY}", "levels: give at most"),
@@ -55,7 +55,7 @@ REFUSED = {
     "inf level": (f"{FIRST}[columns.a]\nlevels = {{{SECRET} = inf}}", "levels"),
     "a code": (
         f"{FIRST}[columns.a]\nmissing = ['{SECRET}']\nlevels = {{{SECRET} = 'x'}}",
-        "for a level too",
+        "and a level",
     ),
     "blanks": (f"{FIRST}[columns.a.levels]\n'x' = 1\n' x' = 2", "blanks"),
     "one source": (

@@ -162,4 +162,4 @@ def test_a_cell_far_from_the_table_is_refused_early(
 
     said, _, table = read(write(tmp_path, write_far))
     assert table is None
-    assert "delete the cells that stand far from the table" in said
+    assert "delete the cells far from the table" in said
