@@ -166,24 +166,6 @@ def run(name: str, examples: list[int], seed: str, count: int) -> dict[str, int]
     return met
 
 
-# What chance has found once, and what has to come of it.
-FOUND = {
-    "an update, asked again of those who were left out of it": (
-        "llf",
-        "5d1e7a:22204",
-        "ProtocolFailed",
-    )
-}
-
-
-@pytest.mark.unused_seam("seal")
-@pytest.mark.parametrize("what", FOUND)
-def test_what_was_found_once_is_refused(what: str) -> None:
-    name, seed, how = FOUND[what]
-    examples = list(range(len(catalogue.protocol(name).reference().examples())))
-    assert check(draw(name, examples, f"{name}:{seed}")) == how
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(catalogue.catalogue().keys() - SEALS_LITTLE))
 def test_a_party_stops_or_sends_what_an_honest_run_has_it_send(name: str) -> None:

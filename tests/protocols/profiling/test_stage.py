@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from support.lies import tell
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyContext
-from clustering_protocols.engine import stages
+from clustering_protocols.engine import signatures, stages
 from clustering_protocols.engine.session_state import PendingResults
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.profiles import SHARES, Profile
@@ -93,6 +94,29 @@ def test_profiles_are_of_the_run_that_was_chosen() -> None:
     for outcome in outcomes.values():
         assert list(outcome.profiles[0].n_rows) == sizes.tolist()
         assert len(sizes) == runs.n_clusters[outcome.chosen]
+
+
+@pytest.mark.parametrize(
+    ("kind", "checked", "why"),
+    [
+        (messages.TakeLabels, True, "than the terms say"),
+        (signatures.Conclude, True, "than the terms say"),
+        (signatures.Conclude, False, "than it gave labels of"),
+    ],
+)
+def test_the_chosen_run_is_that_of_the_terms_and_of_the_labels(
+    kind: Any, why: str, monkeypatch: pytest.MonkeyPatch, *, checked: bool
+) -> None:
+    if not checked:
+        monkeypatch.setattr(signatures, "check_choice", lambda *_: None)
+    runs = Evaluation(n_clusters=(2, 3), choose="davies_bouldin")
+    session, _ = begun(
+        LosslessFederated(n_clusters=3), Layout.lattice(3), evaluation=runs
+    )
+    session.until(kind)
+    tell(session, lambda task: {"chosen": 1 - task.chosen})
+    with pytest.raises(ProtocolFailed, match=why):
+        session.answer("r1c1")
 
 
 @pytest.mark.parametrize("layout", [Layout.lattice(2), Layout.lattice(1, 2)])
