@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from hashlib import sha256
 from itertools import product
 from typing import Any
@@ -355,6 +356,42 @@ def test_an_invitation_expires_unless_it_was_used(api: Api) -> None:
     assert session.try_join(A).status_code == 200, "a lost token can be fetched again"
     session.codes |= session.invite(unused)
     assert session.try_join(unused).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("slots", "why"), [(["r9c9"], "no slot r9c9"), ([A], "Taken already: r1c1")]
+)
+def test_free_slots_alone_are_invited(
+    file_api: Api, slots: list[str], why: str
+) -> None:
+    session = file_api.open(Dummy(), PARTS).join(A)
+    path, body = f"{session.path}/invitations", {"slots": slots}
+    refusal = file_api.send("POST", path, session.key, json=body)
+    assert problem_of(refusal) is Problem.INVALID_PARAMETERS
+    assert why in refusal.json()["detail"]
+    cancel(session)
+    refusal = file_api.send("POST", path, session.key, json=body)
+    assert problem_of(refusal) is Problem.SESSION_OVER
+
+
+def test_an_invitation_is_for_its_slot_alone(file_api: Api) -> None:
+    session = file_api.open(Dummy(), PARTS)
+    refusal = session.try_join(A, session.member(B))
+    assert problem_of(refusal) is Problem.INVALID_PARAMETERS
+    assert "for slot 'r1c1'" in refusal.json()["detail"]
+
+
+def test_while_a_step_is_computed_nobody_is_awaited(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    answer, path = session.reply(A), f"{session.path}/deadline"
+    later = {"deadline": (api.clock.now() + timedelta(days=99)).isoformat()}
+    put_in_state(session, SessionState.STEPPING)
+    refusal = api.send("PUT", path, session.key, json=later)
+    assert problem_of(refusal) is Problem.NOT_READY
+    assert problem_of(session.put(A, answer)) is Problem.ROUND_CLOSED
+    cancel(session)
+    refusal = api.send("PUT", path, session.key, json=later)
+    assert problem_of(refusal) is Problem.SESSION_OVER
 
 
 # Declining
