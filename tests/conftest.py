@@ -25,7 +25,7 @@ from clustering_protocols.contract import Params
 
 share_statements()
 
-pytest_plugins = ["support.left_out", "support.seams", "support.times"]
+pytest_plugins = ["support.left_out", "support.seams"]
 
 # Equal cases in every run, so that none is red by chance; `make thorough` draws others,
 # and prints how to draw again what it found.

@@ -19,10 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from resource import RUSAGE_SELF
 from typing import Any, NoReturn
 
-from support import times, warm_child, warm_worker
+from support import warm_child, warm_worker
 from support.warm import CONSTANTS, LENGTH, NUMBER
 
 MOST_FILES = 7
@@ -198,9 +197,8 @@ class Stock:
     def _reap(self) -> None:
         os.read(self.ended, 1 << 10)
         with suppress(ChildProcessError):
-            while (found := os.wait4(-1, os.WNOHANG))[0]:
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 child = self.children.pop(found[0])
-                times.write_program(child.env, found[2])
                 line = child.line
                 if line.fileno() >= 0:
                     self._tell(line, os.waitstatus_to_exitcode(found[1]))
@@ -229,9 +227,7 @@ def main() -> None:
     warm_child.install()
     warm_worker.install()
     request = Stock(listener).next()
-    if request is None:
-        times.write(times.OUTSIDE, times.used_by(RUSAGE_SELF))
-    elif warm_child.COLD_READERS not in request.env:
+    if request is not None and warm_child.COLD_READERS not in request.env:
         warm_child.install_readers()
     leave(request.become() if request else 0)
 
