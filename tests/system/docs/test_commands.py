@@ -31,7 +31,7 @@ def test_python_of_the_researchers_page_runs() -> None:
     known = {"X": load_wine().data}
     for code in PYTHON.findall(page.read_text()):
         exec(textwrap.dedent(code), known)
-    assert known["found"].fidelity > 0.9
+    assert known["run"].fidelity > 0.9
 
 
 @pytest.mark.parametrize(
