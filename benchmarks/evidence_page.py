@@ -175,8 +175,8 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "Fidelity to pooled clustering, the tables and baselines of the protocols' papers, "
-        "and other tools on one table."
+        "Coterie beside pooled clustering, its protocols' papers and baselines, and other "
+        "tools."
     )
     yield "<!-- not run: takes five minutes -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (

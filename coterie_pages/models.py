@@ -136,7 +136,7 @@ class LoggedLine(Value):
 
     @classmethod
     def of(cls, entry: Mapping[str, Any], /, **more: Any) -> Self:
-        """Return an entry of a log; what is empty in it has its default."""
+        """Return the line of a log entry; its empty fields take their defaults."""
         names = cls.model_fields.keys() & entry.keys()
         fields = {name: entry[name] for name in names if entry[name]}
         return cls.model_validate(fields | more)

@@ -422,16 +422,16 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
         (mean - _HALF_RANGE * spread, mean + _HALF_RANGE * spread),
     )
 
-    def across(value: float) -> float:
+    def x_of(value: float) -> float:
         return plot.place(min(max(value, plot.x[0]), plot.x[1]), 0.5)[0]
 
     middle = top + _ROW / 2
-    yield line(across(mean - spread), middle, across(mean + spread), middle, "curve")
+    yield line(x_of(mean - spread), middle, x_of(mean + spread), middle, "curve")
     first, _, third = (field.quartiles[0] if field.quartiles else None) or (None,) * 3
     if first is not None and third is not None:
-        length = max(across(third) - across(first), 1.0)
-        yield rectangle(across(first), top + 7, length, _ROW - 14, class_="ring")
-    yield element("circle", cx=across(mean), cy=middle, r=4, class_="mark")
+        length = max(x_of(third) - x_of(first), 1.0)
+        yield rectangle(x_of(first), top + 7, length, _ROW - 14, class_="ring")
+    yield element("circle", cx=x_of(mean), cy=middle, r=4, class_="mark")
 
 
 def _hinted_name(name: str, x: float, y: float) -> Markup:
@@ -499,7 +499,7 @@ def _format_signed(value: float) -> str:
 def _draw_cell(
     box: tuple[float, float, float, float], value: float | None
 ) -> Iterator[Markup]:
-    """Yield a box in the colour of a value, and the value where both can be read."""
+    """Yield a box in the colour of a value with the value in it; a dash for None."""
     x, y, width, height = box
     centre = {"x": x + width / 2, "y": y + height / 2 + 5, "text_anchor": "middle"}
     if value is None:

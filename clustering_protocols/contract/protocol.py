@@ -117,7 +117,7 @@ class Example(Generic[P]):
     """Parameters, layout and made data on which a protocol shows what it does.
 
     The conformance suite runs every example of every protocol. ``missing`` is the share
-    of rows that each party of a row group lacks, other ones than its peers. ``sections`` is
+    of its row group's rows that each party lacks, drawn for each alone. ``sections`` holds
     what else its request says, by name: with a dictionary X holds fields, NaN where there
     is no value.
     """

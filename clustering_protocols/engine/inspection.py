@@ -185,10 +185,10 @@ class RehearsedRound(BaseModel):
 class Rehearsal(BaseModel):
     """The result of a rehearsal.
 
-    n_rows: of the own table, that take part.
+    n_rows: the rows of this party's table that take part.
     seconds: computing time of this party on this machine.
     notes: self-checks of protocols, for the operator.
-    asks: questions to which a person would have to agree by name.
+    asks: questions to which the operator would have to agree.
     """
 
     session: str

@@ -64,7 +64,7 @@ def prepare_party(terms: Terms) -> None:
 
 def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
     protocol = catalogue.protocol(terms.protocol.name)
-    return with_filling(terms, protocol.stages(params, terms.layout))
+    return with_preparation(terms, protocol.stages(params, terms.layout))
 
 
 def profiles_stage(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -85,8 +85,8 @@ def _last_of_runs(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     return tuple(last[run] for run in last if run is not None) or (stages[-1],)
 
 
-def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
-    """Return a protocol's stages with those that prepare rows, as the terms require.
+def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
+    """Add the stages that fill gaps and remove site effects, where terms require them.
 
     They follow the stages of secrets and alignment, as only rows that take part are
     pooled. Gaps are filled first, then site effects are removed.

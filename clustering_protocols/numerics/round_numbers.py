@@ -32,7 +32,7 @@ def round_up(numbers: FloatArray) -> FloatArray:
 
 
 def round_down(number: float) -> float:
-    """Return the largest round number up to a positive one, which has nine digits.
+    """Round a positive number to nine digits, then down to a round number.
 
     More digits differ between machines.
     """

@@ -117,7 +117,7 @@ def gaps(
     rng: np.random.Generator,
     n_references: int = REFERENCES,
 ) -> list[Gap]:
-    """Return the gaps of one cluster and of these numbers, ascending.
+    """Return the gap statistics of k = 1 and of these k, by ascending k.
 
     Numbers of clusters from the first one without inertia on are left out; the result
     is empty if all rows are equal.

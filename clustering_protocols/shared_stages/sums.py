@@ -18,8 +18,8 @@ back what the total over all members decodes to::
         "means", 1, mean_of_rows, lambda session, slot: [session.member(slot).n_columns]
     )
 
-``PROGRAM.stage()`` is the stage; it needs the secrets of column groups. Each total comes
-with the task of the next sum, so the last task's share is empty:
+``PROGRAM.stage()`` is the stage; it needs the secrets of column groups. A total
+comes with the next task; one task more brings the last total, and its share is empty:
 
 | round | task → contribution |
 |---|---|

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from clustering_protocols import catalogue, result_warnings, session_terms
 from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.engine.signatures import build_closing, build_opening
-from clustering_protocols.engine.stages import profiles_stage, with_filling
+from clustering_protocols.engine.stages import profiles_stage, with_preparation
 from clustering_protocols.records.arrays import Spec, item_dtype
 from clustering_protocols.records.record import REACHES, Record
 from clustering_protocols.secrecy.identities import fingerprint
@@ -335,7 +335,7 @@ def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
 def _stages(terms: Terms) -> list[Stage]:
     params = session_terms.check_terms(terms)
     protocol = catalogue.protocol(terms.protocol.name)
-    stages = with_filling(terms, protocol.stages(params, terms.layout))
+    stages = with_preparation(terms, protocol.stages(params, terms.layout))
     n_runs = len(session_terms.runs_of(params, terms.evaluation))
     last_stages = (stages[-1],)
     closing = build_closing(last_stages, n_runs, least=1)

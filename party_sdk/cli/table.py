@@ -160,7 +160,7 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
 def _read_dictionary(
     options: "ReadOptions", terms: Path | None, slot: str | None
 ) -> "Schema":
-    """Return the dictionary that a table has to fit, of terms or of ``--schema``."""
+    """Return the data dictionary that a table must fit, from terms or ``--schema``."""
     if (options.schema is None) == (terms is None):
         raise click.UsageError("Give --schema FILE, or --terms FILE.")
     if terms is None:

@@ -271,7 +271,7 @@ def prepare(
     preparation: Rule | Preparation | Sequence[Preparation] | None,
     dictionary: Sequence[Schema] | None,
 ) -> Sequence[Preparation] | None:
-    """Return the preparations of column groups; :func:`by_rule` for a rule or None.
+    """Return preparations of column groups; :func:`by_rule` expands a rule or None.
 
     Raises InvalidParameters if there are no dictionaries.
     """

@@ -453,7 +453,7 @@ def _runs(memory: Memory, terms: Terms) -> list[Memory]:
 def _partitions(
     memory: Memory, terms: Terms, slot: str, n_rows: int
 ) -> Iterator[IntArray]:
-    """Yield the clusters of rows, for each time that they are added up."""
+    """Yield labels of rows for sums that were sent: all rows, then final clusters."""
     if memory.get(RowsSummed) is not None:
         yield np.zeros(n_rows, dtype=np.int64)
     labelled = memory.get(Assignment)

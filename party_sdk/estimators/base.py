@@ -198,7 +198,7 @@ class FederatedClusterer(_ScikitClusterer):
         own_values = {
             "n_clusters": self._numbers(),
             **methods[0].params,
-            **self._own(definition.params),
+            **self._args(definition.params),
         }
         values = {
             **definition.in_simulations,
@@ -231,7 +231,7 @@ class FederatedClusterer(_ScikitClusterer):
             return int(seed)
         return int(check_random_state(seed).randint(_SEEDS))
 
-    def _own(self, model: type[Params]) -> dict[str, Any]:
+    def _args(self, model: type[Params]) -> dict[str, Any]:
         del model
         values = {"n_init": self.n_init, "max_iter": self.max_iter}
         return {name: value for name, value in values.items() if value is not None}

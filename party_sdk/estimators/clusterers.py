@@ -175,9 +175,9 @@ class FederatedFuzzyCMeans(CentreDistances):
 
     fuzzifier: float | Literal["auto"] = "auto"
 
-    def _own(self, model: type[Params]) -> dict[str, Any]:
+    def _args(self, model: type[Params]) -> dict[str, Any]:
         names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
-        return {**super()._own(model), **dict.fromkeys(names, self.fuzzifier)}
+        return {**super()._args(model), **dict.fromkeys(names, self.fuzzifier)}
 
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
@@ -219,9 +219,9 @@ class FederatedGaussianMixture(FederatedClusterer):
     protocol: str | None = "mixture"
     covariance_type: Literal["full", "tied", "diag", "spherical"] = "full"
 
-    def _own(self, model: type[Params]) -> dict[str, Any]:
+    def _args(self, model: type[Params]) -> dict[str, Any]:
         names = {"covariance_type"} & model.model_fields.keys()
-        return {**super()._own(model), **dict.fromkeys(names, self.covariance_type)}
+        return {**super()._args(model), **dict.fromkeys(names, self.covariance_type)}
 
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)

@@ -83,7 +83,7 @@ def write_private(path: Path, content: bytes) -> None:
 def read_secret_variable(name: str) -> str:
     """Return the text of the file that ``NAME_FILE`` names, or of the variable; or "".
 
-    Raises InvalidParameters if the file cannot be read, or holds no text.
+    Raises InvalidParameters if the file cannot be read, or decoded as text.
     """
     path = os.environ.get(f"{name}_FILE")
     if not path:

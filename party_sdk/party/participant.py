@@ -455,7 +455,7 @@ class Party:
 
     @property
     def slot_fields(self) -> SlotFields:
-        """Return the terms' fields of this party's table."""
+        """Return this slot's dictionary, preparation and match columns."""
         return agreed_in(self.terms, self.invitation.slot)
 
     def select_clustered(

@@ -264,8 +264,8 @@ class Result:
         ]
         return (
             f"<div><p><b>Result</b>: {len(self.labels)} rows of this table</p>"
-            f"{_table(['', 'own rows', 'rows of all parties'], sizes)}"
-            f"{_table(['', 'clusters', *map(text.figure, names)], lines) if runs else ''}</div>"
+            f"{_html_table(['', 'own rows', 'rows of all parties'], sizes)}"
+            f"{_html_table(['', 'clusters', *map(text.figure, names)], lines) if runs else ''}</div>"
         )
 
     def _by_cluster(self) -> dict[str, FloatArray]:
@@ -304,7 +304,7 @@ class Result:
         return write_labels(Path(path), self.labels, self.ids, self.naming, more)
 
 
-def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _html_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"

@@ -246,7 +246,7 @@ class OrderRunner:
         )
 
     def _write_progress(self, status: SessionStatus) -> None:
-        """Write a changed status of the session."""
+        """Update the order's status from the session's."""
         is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
         n_done, n_max = updates_done(status)
         moved = status.progress.get("moved") or [None]

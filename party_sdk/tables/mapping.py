@@ -438,7 +438,7 @@ def _validate(document: dict[str, Any], name: str) -> TableMapping:
 
 
 def _explain(error: ValidationError) -> str:
-    """Return the first error with its location, without any cell."""
+    """Return the first error with its location, quoting no cell."""
     finding = error.errors(include_input=False, include_url=False)[0]
     path: list[str] = []
     for part in finding["loc"]:

@@ -311,7 +311,7 @@ def column_names(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
 
 
 def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
-    """Return the names of 40 columns and their first five rows, for the operator.
+    """Return the names of up to 40 columns and their first five rows, for the operator.
 
     Columns that name the rows, or whose values might be ids, are left out.
     """

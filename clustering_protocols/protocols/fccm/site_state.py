@@ -98,8 +98,8 @@ def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
     return coarse
 
 
-def lower_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
-    """Return shifts with which Σ exp is at most 1, given a coarse total.
+def next_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
+    """Return shifts that bring Σ exp to at most 1, from a coarse total Z.
 
     Rounding may have lost half a unit of each item and site.
     """
@@ -177,7 +177,7 @@ def follow_total(context: FccmContext, task: messages.Add, R: csr_array) -> Memb
             shifts = state.shifts + np.log(Z) if params.is_global else state.shifts
             state = _iterate(context, state, total)
             return _prepare_sums(context, state, R, shifts, repeats=0)
-        shifts = lower_shifts(session, state.shifts, Z)
+        shifts = next_shifts(session, state.shifts, Z)
     columns = np.repeat(repeat, params.n_clusters)
     shifts = np.where(columns, shifts, state.shifts)
     return _prepare_sums(context, state, R, shifts, repeats=state.repeats + 1)

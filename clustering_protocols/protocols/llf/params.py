@@ -156,7 +156,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def fewest_published(self) -> int:
-        """Return the fewest rows of a cluster that is published."""
+        """Return how many rows a cluster needs to be published."""
         return self.min_cluster_rows
 
     @property

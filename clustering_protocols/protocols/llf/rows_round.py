@@ -391,7 +391,7 @@ def sums_around(
     final: messages.FinalMeans,
     labels: IntArray,
 ) -> Around:
-    """Return this party's share of the sums around the means; see :class:`Around`."""
+    """Return this party's cluster sizes and sums of distances; see :class:`Around`."""
     k = view.params.n_clusters
     squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
 

@@ -80,7 +80,7 @@ class Mixture(Params):
 
     @property
     def fewest_published(self) -> int:
-        """Return the fewest rows of a cluster that is published."""
+        """Return how many rows a cluster needs to be published."""
         return self.min_cluster_rows
 
     @property

@@ -143,7 +143,7 @@ _NARROW: Final = 1 + 1e-12  # two penalties this close are one but for rounding
 
 
 def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
-    """Return the begins of the clusters of least inertia, and m at the end.
+    """Return where the clusters of least total inertia start, then m.
 
     values: float64 (m,); ascending and different.
     weights: float64 (m,); how often each occurs.
