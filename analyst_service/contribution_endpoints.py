@@ -103,7 +103,7 @@ async def wait_for_task(
     wait, it returns at once.
 
     waiter: subscribed before the caller's last answer was stored.
-    looks: whether there may be a task already.
+    looks: whether to look before the first wait.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + min(seconds, MAX_WAIT_SECONDS)

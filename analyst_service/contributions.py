@@ -160,7 +160,7 @@ def _open_tasks(
     return {task.place: task for task in tasks}
 
 
-def _own(
+def _sessions_of(
     db: Transaction, callers: Iterable[Caller], *, lock: bool = False
 ) -> dict[str, Session]:
     """Return, by id, the sessions of those callers that are parties."""
@@ -173,7 +173,7 @@ def find_tasks(
 ) -> list[OpenTask | CoterieError | None]:
     """Return the open task of each request, None if it has to wait, or the refusal."""
     callers = [caller for caller, _ in requests]
-    valid, sessions = still_valid(db, callers), _own(db, callers)
+    valid, sessions = still_valid(db, callers), _sessions_of(db, callers)
     collecting = [
         session.id
         for session in sessions.values()
@@ -218,7 +218,7 @@ def admit(
     quota: bytes that the open sessions of one owner may hold; None for no limit.
     """
     callers = [upload.caller for upload in uploads]
-    sessions = _own(db, callers)
+    sessions = _sessions_of(db, callers)
     tasks = _open_tasks(db, sessions, callers)
 
     def admit_one(upload: Upload) -> Contribution | UploadRequirements:
@@ -245,7 +245,7 @@ def store(
     """
     callers = [upload.caller for upload in uploads]
     valid, now = still_valid(db, callers), db.now()
-    sessions = _own(db, callers, lock=True)
+    sessions = _sessions_of(db, callers, lock=True)
     tasks = _open_tasks(db, sessions, callers)
     fresh: dict[SlotAttempt, Contribution] = {}
 

@@ -569,7 +569,7 @@ class FormField(Value):
 
     @property
     def id(self) -> str:
-        """Return its id on the page, to which a list of errors links."""
+        """Return the field's id on the page; the list of errors links to it."""
         return field_id(self.name)
 
 

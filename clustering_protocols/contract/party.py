@@ -315,7 +315,7 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         """
         return ""
 
-    def foresee(self, context: PartyContext[P]) -> Outcome | None:
+    def early_outcome(self, context: PartyContext[P]) -> Outcome | None:
         """Return an outcome before any result; None unless the party itself finds it."""
         return None
 

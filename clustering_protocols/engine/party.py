@@ -222,7 +222,7 @@ class PartyEngine:
         whole = put_back(outcome, selection.rows, n_rows)
         return add_participation_note(whole, len(selection.rows), n_rows)
 
-    def foresee(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
+    def early_outcomes(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
         """Return the outcome of each run from own memory, before one is chosen.
 
         None for runs that are not done, or whose labels come with the result.
@@ -231,7 +231,7 @@ class PartyEngine:
         selection, outcomes = memory.get(Selection), []
         for last in last_stages(stages):
             context = self.context(journal, memory, last.name, journal.round, 1)
-            outcome = last.party().foresee(context)
+            outcome = last.party().early_outcome(context)
             if outcome is not None:
                 outcome = number_outcome(session, outcome)
                 if selection is not None:

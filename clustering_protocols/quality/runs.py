@@ -204,7 +204,7 @@ class _Box:
         return cls(axes=axes, least=turned.min(axis=0), most=turned.max(axis=0))
 
     def draw(self, n_rows: int, rng: np.random.Generator) -> FloatArray:
-        """Return uniform rows (n, width); where their mean lies does not matter."""
+        """Return rows (n, width), uniform in the box; the mean is not added back."""
         coordinates = rng.uniform(self.least, self.most, size=(n_rows, len(self.least)))
         return np.ascontiguousarray(coordinates @ self.axes)
 

@@ -126,7 +126,7 @@ def _first_slots(parts: Split) -> list[str]:
 def _pool(
     simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> tuple[IntArray, Params, FloatArray]:
-    """Return the numbers of the rows that took part, parameters and pooled columns."""
+    """Return indices of rows that took part, the parameters and the pooled columns."""
     firsts = _first_slots(parts)
     order = np.concatenate([parts.held[s][simulated.orders[s]] for s in firsts])
     groups = [X[np.ix_(order, columns)] for columns in parts.columns]

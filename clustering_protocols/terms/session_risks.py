@@ -180,9 +180,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         remedy="Terms without profiles.",
         detail="A profile has rows, means, standard deviations, shares of levels, and "
         "the number of values in each part of a grid. A party that holds nearly all "
-        "rows of a cluster reads the rest of it. So does anyone who subtracts one such "
-        "session from another over nearly the same rows, or over the same rows in other "
-        "clusters. So does an analyst who colludes with a party. With protocols that "
+        "rows of a cluster reads the rest of it. So does anyone who subtracts profiles "
+        "of two sessions over nearly the same rows, or over the same rows in other "
+        "clusters. A colluding party shows the analyst profiles. With protocols that "
         "show the analyst rows up to a motion, the two then have all rows. Clusters of "
         "few rows are merged into one.",
     ),

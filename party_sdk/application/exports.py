@@ -97,7 +97,7 @@ def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
     numbers = [getattr(run, "n_clusters", None) or 0 for run in terms_runs]
     outcomes = [
         (k, outcome)
-        for k, outcome in zip(numbers, member.foresee(), strict=False)
+        for k, outcome in zip(numbers, member.early_outcomes(), strict=False)
         if outcome is not None
     ]
     if not outcomes:

@@ -391,7 +391,7 @@ class CannotCluster(ValueError):
 
 @contextmanager
 def as_value_errors(before: str = "") -> Iterator[None]:
-    """Raise :class:`CannotCluster` for any :class:`CoterieError`, with its sentences.
+    """Raise :class:`CannotCluster` for any :class:`CoterieError`, with its text.
 
     before: the beginning of the message.
     """

@@ -587,7 +587,7 @@ class Party:
         stored = self.stored.load(Document.ADMITTED_ROWS)
         return None if stored is None else AdmittedRows.decode(stored)
 
-    def foresee(self) -> list[Outcome | None]:
+    def early_outcomes(self) -> list[Outcome | None]:
         """Return each run's outcome as far as this party computes it, in table order.
 
         None for a run that is not finished, or whose labels come with the result.
@@ -599,7 +599,7 @@ class Party:
             outcome
             if outcome is None or admitted is None
             else admitted.put_back(outcome)
-            for outcome in party.foresee(last.journal, last.answered.after)
+            for outcome in party.early_outcomes(last.journal, last.answered.after)
         ]
 
     def _engine(self, agreement: bytes) -> engine.PartyEngine:

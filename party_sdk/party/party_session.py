@@ -170,7 +170,7 @@ class PartySession:
 
     @property
     def id(self) -> int | None:
-        """Return the number of its row, or None if nothing is stored."""
+        """Return its row id in ``parties``, or None if nothing is stored."""
         if self._id is not None:
             return self._id
         row = self.store.row(

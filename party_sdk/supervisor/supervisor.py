@@ -161,7 +161,7 @@ class Supervisor:
             self._say(
                 f"{work.name}: its process died ({signal_name}); again in {seconds:g} s"
             )
-            self._tell(work, restarts=work.status.restarts + 1)
+            self._set_status(work, restarts=work.status.restarts + 1)
         elif code == End.TRY_AGAIN:
             seconds = work.delay_restart()
             self._say(f"{work.name}: tried again in {seconds:g} s")
@@ -169,7 +169,7 @@ class Supervisor:
             work.failures = 0
         else:
             self._say(f"{work.name}: its process could not begin")
-            self._tell(
+            self._set_status(
                 work,
                 state=OrderState.FAILED,
                 ended_at=now(),
@@ -180,7 +180,7 @@ class Supervisor:
                 ),
             )
 
-    def _tell(self, work: _Work, **changes: object) -> None:
+    def _set_status(self, work: _Work, **changes: object) -> None:
         try:
             work.files.tell(**changes)
         except (CoterieError, OSError):

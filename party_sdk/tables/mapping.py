@@ -212,8 +212,8 @@ class ColumnMapping(_Part):
 class OmittedRows(_Part):
     """Rows of the table that do not take part.
 
-    lines: of the file, or rows of a sheet, as errors name them.
-    values: cells of a column of the table that exclude their row.
+    lines: numbers of file lines or sheet rows, as in error messages.
+    values: for each column named, the cells that exclude their row.
     """
 
     lines: tuple[Annotated[StrictInt, Field(ge=1, le=2**53)], ...] = Field(

@@ -1,6 +1,7 @@
 """Models of pages to draw: a session of three hospitals that never was, an empty one."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
@@ -239,23 +240,30 @@ def left() -> tuple[SentLine, ...]:
 VERSIONS = Versions(coterie="0.2.0", protocol=1, terms=2)
 
 
+def whole() -> dict[str, Any]:
+    """The fields that a party's and a session's report have alike."""
+    return {
+        "session": "wards",
+        "title": "Wards of three hospitals",
+        "protocol": "dc",
+        "sheet": sheet(),
+        "agreement": "cd" * 32,
+        "seats": seats(),
+        "safety_number": "12345 67890 " * 6,
+        "runs": runs(),
+        "sizes": (620, 401, 182),
+        "way": "kmeans",
+        "measured": (0.95, 1.0),
+        "versions": VERSIONS,
+    }
+
+
 def run_report() -> RunReport:
     return RunReport(
-        session="wards",
-        title="Wards of three hospitals",
-        protocol="dc",
-        sheet=sheet(),
-        agreement="cd" * 32,
-        seats=seats(),
-        safety_number="12345 67890 " * 6,
-        runs=runs(),
-        sizes=(620, 401, 182),
+        **whole(),
         centroids=Matrix(columns=("age", "crp"), rows=((52.0, 4.0), (55.0, 60.0))),
         told={"dimensions sent": 3, "rows that took part": "398 of 400"},
         profiles=(profile(),),
-        way="kmeans",
-        measured=(0.95, 1.0),
-        versions=VERSIONS,
         slot="north",
         complete=True,
         n_rows=400,
@@ -296,19 +304,8 @@ def session_report() -> SessionReport:
         )
     )
     return SessionReport(
-        session="wards",
-        title="Wards of three hospitals",
-        protocol="dc",
-        sheet=sheet(),
-        agreement="cd" * 32,
-        seats=seats(),
-        safety_number="12345 67890 " * 6,
-        runs=runs(),
-        sizes=(620, 401, 182),
+        **whole(),
         told={"inertia": 1333.3},
-        measured=(0.95, 1.0),
-        way="kmeans",
-        versions=VERSIONS,
         state="completed",
         created_at=BEGIN,
         risks=("dc.by-design",),

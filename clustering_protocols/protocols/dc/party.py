@@ -213,7 +213,7 @@ def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatA
 
 
 def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
-    """Return how well a guess (n, m) meets the rows X (n, m)."""
+    """Return how closely a guess (n, m) matches the rows X (n, m)."""
     spread = X.std(axis=0)
     varies = spread > 0
     Z = (X - X.mean(axis=0))[:, varies] / spread[varies]

@@ -47,7 +47,7 @@ class FccmParty(
             state = site_state.follow_total(context, task, R)
         return Reply(contribution=_share(context, state, R), remember=[state])
 
-    def foresee(self, context: FccmContext) -> Outcome | None:
+    def early_outcome(self, context: FccmContext) -> Outcome | None:
         """Return labels and memberships once the run has its figures."""
         if context.memory.get(Figures) is None:
             return None

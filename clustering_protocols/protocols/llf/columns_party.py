@@ -161,8 +161,8 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             asks=question.asks,
         )
 
-    def foresee(self, context: LlfContext) -> Outcome | None:
-        """Return labels and sizes after the round about the clusters' scatter."""
+    def early_outcome(self, context: LlfContext) -> Outcome | None:
+        """Return labels and sizes; None before the round on the clusters' scatter."""
         rows = context.memory.get(messages.FinalRows)
         if rows is None:
             return None

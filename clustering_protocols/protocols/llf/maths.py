@@ -306,13 +306,13 @@ class ClosingTotals:
     figures: Figures
 
 
-def totals_of(
+def closing_totals(
     params: LosslessFederated,
     state: messages.Centroids,
     means: FloatArray,
     total: Around,
 ) -> ClosingTotals:
-    """Return sizes and figures of the total."""
+    """Return the clusters' sizes and figures from the sums."""
     figures: dict[str, Any] = {
         "n_iter": state.number,
         "converged": stops(params, state.moved),

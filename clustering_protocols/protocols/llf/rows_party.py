@@ -98,7 +98,7 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
             return _close(view, task, data)
         return _gather(view, task, data)
 
-    def foresee(self, context: LlfContext) -> Outcome | None:
+    def early_outcome(self, context: LlfContext) -> Outcome | None:
         """Return labels, sizes and centroids once all parties agree on them."""
         memory = context.memory
         rows, state = memory.get(messages.FinalRows), memory.get(messages.Centroids)

@@ -225,7 +225,7 @@ class RowsRound:
             task.gathered, members, name, task.gathered_in, encoding.fits
         )
         total = encoding.decode(words, rows_of(session, members))
-        return maths.totals_of(self.params, state, means, total)
+        return maths.closing_totals(self.params, state, means, total)
 
     def labels_encoding(self) -> Encoding:
         """Return the encoding of sums of the final labels, which are rounded once."""

@@ -276,7 +276,7 @@ class Member(PartyRole[Mixture, _Task, Record, messages.Agreed]):
             remember=[components.model_copy(update={"own": own}), *remember],
         )
 
-    def foresee(self, context: MixtureContext) -> Outcome | None:
+    def early_outcome(self, context: MixtureContext) -> Outcome | None:
         """Return the outcome once all parties agree on it."""
         if context.memory.get(messages.FinalSizes) is None:
             return None

@@ -129,7 +129,7 @@ class OmniFcSizes(Sizes[OmniFC]):
         return analyst_bytes(params, extent.rows, extent.features)
 
     def most_rows(self, params: OmniFC, n_features: int) -> int:
-        """Return max_rows, or fewer where their distances exceed memory_limit."""
+        """Return max_rows, or fewer if the analyst's step exceeds memory_limit."""
         return min(params.max_rows, rows_that_fit(params, n_features))
 
     def beyond(self, params: OmniFC) -> str:

@@ -117,7 +117,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext[Any], envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Store the start, or collect the candidates of all."""
+        """Store the start, or as leader collect all candidates."""
         leader, *members = context.session.slots
         if context.slot.name != leader:
             start = content_of(leader, envelopes, "A start")

@@ -161,7 +161,7 @@ def format_lattice(lattice: Lattice) -> str:
 
 
 def usual_lattices(n_columns: int) -> list[Lattice]:
-    """Return rows split, columns split and both, if each party has two columns."""
+    """Return 3x1, and 1x3 (or 1x2) and 2x2 if each party gets two columns or more."""
     fits = [groups for groups in (3, 2) if n_columns >= _MIN_COLUMNS * groups]
     return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
 

@@ -106,7 +106,7 @@ def terms(
 
 @dataclass(frozen=True)
 class JoiningOptions(HomeOptions):
-    """The home of a party that joins, and its operator's answers in advance."""
+    """The home of a joining party, and choices its operator makes in advance."""
 
     entropy: Entropy = None
     moved: Annotated[

@@ -1,19 +1,25 @@
-"""Half-sent headers at an analyst that no proxy stands in front of."""
+"""Half-sent headers at an analyst without a proxy, and the end of a drain."""
 
 import asyncio
 import resource
+import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
 from analyst_service.cli import shutdown
-from analyst_service.cli.shutdown import TimedProtocol, WaitingConnections
+from analyst_service.cli.shutdown import (
+    DrainingServer,
+    TimedProtocol,
+    WaitingConnections,
+)
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: analyst\r\nX-Slow: "
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: analyst\r\n\r\n"
@@ -88,16 +94,20 @@ def test_the_oldest_of_too_many_unfinished_requests_is_closed() -> None:
                 writer.write(HALF)
                 opened.append((reader, writer))
                 await asyncio.sleep(0.05)
-            gone = []
-            for reader, _ in opened:
-                try:
-                    gone.append(await asyncio.wait_for(reader.read(1), 0.1) == b"")
-                except TimeoutError:
-                    gone.append(False)
-                except ConnectionError:
-                    gone.append(True)
+            reads = (asyncio.wait_for(reader.read(1), 0.5) for reader, _ in opened)
+            ends = await asyncio.gather(*reads, return_exceptions=True)
             for _, writer in opened:
                 writer.close()
-            return gone
+            return [end == b"" or isinstance(end, ConnectionError) for end in ends]
 
     assert asyncio.run(tried()) == [False, False, True, True, False, False, False]
+
+
+@pytest.mark.parametrize("seconds", [0, 300])
+def test_a_drain_ends_when_its_time_is_over(seconds: int) -> None:
+    app = Mock()
+    app.state.service.draining.is_set.return_value = False
+    server = DrainingServer(app, seconds, uvicorn.Config(app))
+    server.handle_exit(signal.SIGTERM, None)
+    assert asyncio.run(server.on_tick(1)) is (seconds == 0)
+    app.state.service.drain.assert_called_once()
