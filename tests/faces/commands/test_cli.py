@@ -362,5 +362,5 @@ def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
     assert "prepares the first round" in progress_line(status)
     end = {"state": "failed", "reason": "rows-not-aligned", "detail": "Compare a, b."}
     failed = status.model_copy(update=end)
-    assert "Compare which ids" in progress_line(failed)
+    assert "Compare the ids" in progress_line(failed)
     assert "Compare a, b." in progress_line(failed)

@@ -33,7 +33,7 @@ def test_a_key_is_taken_once_and_never_shown(
     first = browser.get("/sessions")
     assert first.headers["location"].endswith("/sessions/-/analyst")
     form = {"url": analyst.url, "key": analyst.key}
-    assert "No valid credential" in texts(
+    assert "no valid credential" in texts(
         browser.post("/sessions/-/analyst", {**form, "key": "ck_wrong"})
     )
     listed = browser.follow(browser.post("/sessions/-/analyst", form))

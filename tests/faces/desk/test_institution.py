@@ -33,7 +33,7 @@ def test_the_first_page_asks_for_the_name_until_there_is_one(
 def test_a_second_name_is_refused(browser: DeskBrowser) -> None:
     browser.post("/institution", {"name": "North"})
     refused = browser.post("/institution", {"name": "South"})
-    assert "This home is 'North' already" in texts(refused)
+    assert "This home is already 'North'" in texts(refused)
     assert OwnIdentity(browser.desk.home).load().name == "North"
 
 

@@ -55,11 +55,11 @@ def told(session: simulation.Session, slot: str, **changes: Any) -> dict[str, by
 
 
 LIES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "another kind": ({"asks": "confirm"}, {}, "told of another task"),
-    "without this party": ({"left_out": [A]}, {}, "told of another task"),
-    "another round": ({}, {"round": 9}, "told of another round"),
-    "another attempt": ({}, {"attempt": 2}, "told of another round"),
-    "another content": ({"told": ["0" * 64]}, {}, "told something else"),
+    "another kind": ({"asks": "confirm"}, {}, "announced another task"),
+    "without this party": ({"left_out": [A]}, {}, "announced another task"),
+    "another round": ({}, {"round": 9}, "announced another round"),
+    "another attempt": ({}, {"attempt": 2}, "announced another round"),
+    "another content": ({"told": ["0" * 64]}, {}, "received a different task"),
 }
 
 

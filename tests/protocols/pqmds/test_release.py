@@ -277,7 +277,7 @@ MIXTURE = Schema(fields=(*numbers(["age"], 0.0, 9.0).fields, WARD))
 
 def test_noise_allows_dropped_rows_but_no_imputation() -> None:
     assert drawn(MIXTURE, Treatment(name="age", missing="drop"))
-    with pytest.raises(InvalidParameters, match="gaps of 'age' are filled"):
+    with pytest.raises(InvalidParameters, match="missing values of 'age' are imputed"):
         drawn(MIXTURE, Treatment(name="age", missing="mean"))
 
 

@@ -291,7 +291,7 @@ def test_terms_that_do_not_fit_are_refused(
     ("params", "n", "why"),
     [
         ({"allow_two_parties": True}, 2, "3 parties"),
-        ({"init": "bounds"}, 3, "site effects are taken out"),
+        ({"init": "bounds"}, 3, "site effects are removed"),
     ],
 )
 def test_layouts_and_ranges_that_do_not_fit_are_refused(

@@ -99,8 +99,8 @@ def test_profiles_are_of_the_run_that_was_chosen() -> None:
 @pytest.mark.parametrize(
     ("kind", "checked", "why"),
     [
-        (messages.TakeLabels, True, "than the terms say"),
-        (signatures.Conclude, True, "than the terms say"),
+        (messages.TakeLabels, True, "the run of the rule"),
+        (signatures.Conclude, True, "the run of the rule"),
         (signatures.Conclude, False, "than it gave labels of"),
     ],
 )

@@ -119,9 +119,7 @@ def test_http_links_as_the_simulation_and_names_nobody(
     found = crowd.labels()
     assert found == crowd.expected()
     assert {labels.count(-1) for labels in found.values()} == {5}
-    held = b"\n".join(
-        path.read_bytes() for path in analyst.data_dir.rglob("*") if path.is_file()
-    )
+    held = b"\n".join(everything(analyst))
     assert b"key-tokens" in held
     known = [b"", crowd.session.id.encode()]
     people_named = [name for data in DATA.values() for name in data.ids or ()]
