@@ -318,17 +318,17 @@ class Projector(
             X_anc = _anchors(context, params)
             rows, images = maths.map_rows(f_ij.function, data), f_ij.function(X_anc)
             rebuilt = score(matrix(data), rebuild(X_anc, images, rows))
+            limit = context.choices.get("rebuild_limit")
+            if limit is not None and rebuilt.worst > float(limit):
+                raise GuardRefused(
+                    f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
+                    f"{float(limit):.1%}."
+                )
             notes, question = compare(context, data, X_anc, f_ij, rebuilt)
             dominant = dominance.check(
                 context,
                 data.columns,
                 lambda: (batch / f_ij.scale for batch in data.batches()),
-            )
-        limit = context.choices.get("rebuild_limit")
-        if limit is not None and rebuilt.worst > float(limit):
-            raise GuardRefused(
-                f"The self-check rebuilds {rebuilt.sentence}; 'rebuild_limit' is "
-                f"{float(limit):.1%}."
             )
         order = context.recall(RowOrder).order
         return Reply(
