@@ -36,7 +36,7 @@ from analyst_service.sessions import count_sessions, longest_waits
 from analyst_service.settings import Settings
 
 ROUTERS = (
-    contributions,  # the most frequent first: they are matched in this order
+    contributions,  # first, because routes are tried in order and these are most used
     catalogue_router,
     sessions,
     members,
@@ -64,7 +64,7 @@ def create_app(
     clock: Clock | None = None,
     certificate_ends: datetime | None = None,
 ) -> FastAPI:
-    """Return the application; the database and the driver live while it runs.
+    """Return the application, which opens the database and starts the driver on startup.
 
     ``certificate_ends``: the expiry of the certificate that this process itself serves.
     """
@@ -80,7 +80,7 @@ def create_app(
             metrics=metrics,
         )
         app.state.service = service
-        gauges = Gauges(look_ups(service))
+        gauges = Gauges(gauges_of(service))
         metrics.registry.register(gauges)
         try:
             with Driver(service), Sweeper(service), Sender(service):
@@ -89,12 +89,12 @@ def create_app(
             metrics.registry.unregister(gauges)
             database.close()
 
-    def look_ups(service: Service) -> dict[str, tuple[str, Callable[[], Figure]]]:
+    def gauges_of(service: Service) -> dict[str, tuple[str, Callable[[], Figure]]]:
         database, mark = service.database, settings.backup_mark
 
         def certificate_days() -> float | None:
             ends, path = certificate_ends, settings.certificate_file
-            with suppress(OSError, ValueError):  # no figure of what cannot be read
+            with suppress(OSError, ValueError):  # without a certificate no gauge
                 ends = expiry_of(path) if path and not ends else ends
             return (ends - service.clock.now()) / timedelta(days=1) if ends else None
 
@@ -104,10 +104,10 @@ def create_app(
                 partial(database.query, count_sessions),
             ),
             "coterie_longest_wait_seconds": (
-                "Seconds that any session has been in its state, at most.",
+                "Longest time that a session has been in each state.",
                 partial(database.query, longest_waits),
             ),
-            "coterie_free_bytes": ("Room left for blobs.", service.blobs.free_bytes),
+            "coterie_free_bytes": ("Free bytes for blobs.", service.blobs.free_bytes),
             "coterie_ready": (
                 "1 while the analyst is ready.",
                 lambda: float(service.is_ready()),
@@ -117,7 +117,7 @@ def create_app(
                 certificate_days,
             ),
             "coterie_last_backup_timestamp_seconds": (
-                "When the last 'coterie backup' ended (POSIX); 0 for never.",
+                "POSIX time of the last 'coterie backup'; 0 if there was none.",
                 lambda: mark.stat().st_mtime if mark.exists() else 0.0,
             ),
         }
@@ -129,7 +129,7 @@ def create_app(
         version=version("coterie"),
         lifespan=lifespan,
         telemetry=_NO_TELEMETRY,
-        openapi_url=None,  # the catalogue has a route that is counted and cheap
+        openapi_url=None,  # pages_router serves the document and caches its bytes
         generate_unique_id_function=lambda route: route.name,  # for generated clients
         responses={
             "default": {
@@ -144,7 +144,7 @@ def create_app(
     )
     errors.install(app)
     _describe(app)
-    # each one wraps those added before it
+    # a middleware wraps those that were added before it
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
     for router in ROUTERS:
@@ -153,7 +153,7 @@ def create_app(
 
 
 def _describe(app: FastAPI) -> None:
-    """Complete the OpenAPI document with everything that the framework cannot know."""
+    """Extend ``app.openapi`` by what FastAPI cannot derive from the routes."""
     generate = app.openapi
     routes = [route for router in ROUTERS for route in router.routes]
     with_caller = frozenset(
@@ -170,4 +170,4 @@ def _describe(app: FastAPI) -> None:
         describe(document, with_caller)
         return document
 
-    app.openapi = openapi  # type: ignore[method-assign]  # as its manual says
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this

@@ -18,7 +18,7 @@ from clustering_protocols.records import hash_chain
 
 
 class AuditEntry(NamedTuple):
-    """A line that was written."""
+    """A line of an audit, and its number."""
 
     number: int
     line: str
@@ -29,7 +29,7 @@ def append(
 ) -> None:
     """Append a line; the session is locked until the transaction ends.
 
-    **fields: slot, round, attempt, digest, reason, …; those that are None are left out.
+    **fields: slot, round, attempt, digest, reason, …; fields that are None are omitted.
     """
     extend(db, event, at, {session_id: [fields]})
 
@@ -45,7 +45,7 @@ def extend(
         return {}
     lock_sessions(db, entries)
     written: dict[str, list[AuditEntry]] = {}
-    # after locking: a statement sees what was committed before it began
+    # after locking, because a statement sees what was committed before it began
     rows = db.execute(_LAST, {"session_ids": list(entries)})
     for session_id, name, number, last_line in rows:
         common = {"session": name, "event": event, "at": at.isoformat()}
@@ -70,8 +70,8 @@ def extend(
 def lock_sessions(db: Transaction, session_ids: Collection[str]) -> None:
     """Lock these sessions' rows until the transaction ends.
 
-    Everybody locks in the same order, so that transactions cannot deadlock. On SQLite
-    only one transaction writes at a time anyway.
+    All transactions lock sessions in the same order, so that they cannot deadlock. On
+    SQLite only one transaction writes at a time anyway.
     """
     unlocked = set(session_ids) - _locked_sessions(db)
     if unlocked and db.connection().dialect.name == "postgresql":
@@ -80,7 +80,7 @@ def lock_sessions(db: Transaction, session_ids: Collection[str]) -> None:
 
 
 def note_locked(db: Transaction, session_ids: Iterable[str]) -> None:
-    """Remember which sessions' rows a transaction has locked already."""
+    """Remember that a transaction has locked these sessions' rows."""
     _locked_sessions(db).update(session_ids)
 
 
@@ -89,7 +89,7 @@ def _locked_sessions(db: Transaction) -> set[str]:
     return locked
 
 
-# Statements of every answer, built once.
+# Built once, because every contribution executes these statements.
 _SESSIONS, _AUDIT = table(Session), table(AuditLine)
 _INSERT = sa.insert(_AUDIT)
 _OTHER = _AUDIT.alias("other")

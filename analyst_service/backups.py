@@ -40,7 +40,7 @@ _SLICE = 1 << 20
 _ATTEMPTS = 20
 _DAMAGED = "The database of the backup is damaged."
 _NOT_EMPTY = (
-    "There is an analyst here already: restore into an empty database and an empty data "
+    "An analyst exists here already: restore into an empty database and an empty data "
     "folder."
 )
 
@@ -88,7 +88,7 @@ def back_up(
 
 
 def _copy(database: Database, blobs: FileBlobStore, draft: Path) -> int:
-    """Copy the database, then its blobs; start again if a session's end removed one."""
+    """Copy the database, then its blobs; start again if a blob was removed meanwhile."""
     copies = FileBlobStore(draft / "blobs")
     is_file = database.engine.dialect.name == "sqlite"
     for _ in range(_ATTEMPTS):
@@ -108,7 +108,9 @@ def _dump_file(database: Database, draft: Path) -> set[str]:
     path = draft / "database.db"
     with _sqlite_of(database) as source, closing(sqlite3.connect(path)) as target:
         source.backup(target)
-        target.execute("PRAGMA journal_mode=DELETE")  # one file, which may be read-only
+        target.execute(
+            "PRAGMA journal_mode=DELETE"
+        )  # no WAL, so that a read-only copy opens
     with Transaction(_engine_of(path)) as transaction:
         return live_digests(transaction)
 
@@ -147,13 +149,14 @@ def restore(folder: Path, database: Database, settings: Settings) -> Description
 
 
 def _load_file(folder: Path, database: Database, settings: Settings) -> None:
-    """Bring a copy, which a sweep would remove, to this release's schema; load it."""
-    path = settings.blob_place.open().draft_path()
+    """Load the SQLite file of a backup, after migrating a copy to this release's schema."""
+    path = settings.blob_place.open().draft_path()  # swept if this process is killed
     try:
         shutil.copyfile(folder / "database.db", path)
         with Transaction(_engine_of(path)) as transaction:
-            for check, sound in {"integrity": [("ok",)], "foreign_key": []}.items():
-                if transaction.execute(sa.text(f"PRAGMA {check}_check")).all() != sound:
+            for check, passed in {"integrity": [("ok",)], "foreign_key": []}.items():
+                rows = transaction.execute(sa.text(f"PRAGMA {check}_check")).all()
+                if rows != passed:
                     raise BackupFailed(_DAMAGED)
         migrate(_engine_of(path))
         with Transaction(_engine_of(path)) as transaction:
@@ -167,7 +170,7 @@ def _load_file(folder: Path, database: Database, settings: Settings) -> None:
 
 
 def _load_tables(folder: Path, connection: sa.Connection) -> None:
-    import psycopg  # not installed where an analyst uses SQLite
+    import psycopg  # an analyst with SQLite does not need it
 
     for name, columns in _tables(connection):
         try:
@@ -177,27 +180,27 @@ def _load_tables(folder: Path, connection: sa.Connection) -> None:
         except psycopg.OperationalError:
             raise BackupFailed("The database does not answer.") from None
         except psycopg.Error:  # its text shows the row
-            raise BackupFailed(f"{_DAMAGED} Its table {name} is refused.") from None
+            raise BackupFailed(f"{_DAMAGED} The server refuses table {name}.") from None
 
 
 def _copy_blobs_and_key(
     folder: Path, transaction: Transaction, settings: Settings
 ) -> None:
-    """Copy the blobs, the analyst's key and the store's mark."""
+    """Copy the blobs, the key and the store's mark, unless others are here already."""
     store, path = settings.blob_place.open(), settings.identity_path
     installation = transaction.get(Installation, 1)
     try:
         key = read_identity(folder / "identity.json")
     except (Malformed, ValueError):
-        raise BackupFailed("identity.json of the backup is no analyst's key.") from None
+        raise BackupFailed("identity.json of the backup is not a key.") from None
     if installation is not None and installation.key != key.key:
         raise BackupFailed(
             "identity.json of the backup is not the key of its database."
         )
     if path.exists() and read_identity(path).key != key.key:
-        raise BackupFailed(f"{_NOT_EMPTY} The key in {path} is another's.")
+        raise BackupFailed(f"{_NOT_EMPTY} {path} holds another key.")
     if store.mark() not in {None, installation and installation.store}:
-        raise BackupFailed(f"{_NOT_EMPTY} The store of arrays is another database's.")
+        raise BackupFailed(f"{_NOT_EMPTY} The store has another mark.")
     for digest in live_digests(transaction):
         _copy_blob(map_file(folder / "blobs" / digest[:2] / digest), digest, store)
     write_identity(path, key)
@@ -220,16 +223,16 @@ def _read_description(folder: Path, database: Database) -> Description:
     try:
         backup = Description.model_validate_json((folder / "backup.json").read_bytes())
     except (FileNotFoundError, ValidationError):
-        raise BackupFailed(f"{folder} is no backup of an analyst.") from None
+        raise BackupFailed(f"{folder} is not a backup of an analyst.") from None
     if backup.database != database.engine.dialect.name:
         raise BackupFailed(
-            f"The backup is of {backup.database}: COTERIE_DATABASE_URL has to name an "
-            "empty database of that kind."
+            f"The backup was made from {backup.database}: COTERIE_DATABASE_URL has to "
+            "name an empty database of the same kind."
         )
     if not database.knows(backup.revision):
         raise BackupFailed(
             f"The backup has schema {backup.revision}, which this release does not know: "
-            f"install the one that wrote it ({backup.coterie})."
+            f"install release {backup.coterie}, which wrote it."
         )
     return backup
 
@@ -238,7 +241,7 @@ def _read_description(folder: Path, database: Database) -> Description:
 def _copy_rows(
     connection: sa.Connection, name: str, columns: str, direction: str
 ) -> Iterator[Any]:
-    """Open psycopg's COPY of a table, in one of its directions."""
+    """Open psycopg's COPY of a table, ``TO STDOUT`` or ``FROM STDIN``."""
     statement = f'COPY "{name}" ({columns}) {direction}'
     with connection.connection.cursor() as cursor, cursor.copy(statement) as rows:  # type: ignore[attr-defined]  # psycopg's own
         yield rows

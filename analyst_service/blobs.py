@@ -27,9 +27,11 @@ from clustering_protocols.common.errors import StorageFull, Unavailable
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MARK: Final = "mark"
-_SMALL_BYTES: Final = 16 << 20
-_SECONDS: Final = 0.001
-_IN_USE_SECONDS: Final = 60.0  # at most, between looking a blob up and opening it
+_TRIMMED_BYTES: Final = 16 << 20  # from this size on a mapping is trimmed
+_TRIM_SECONDS: Final = 0.001
+_IN_USE_SECONDS: Final = (
+    60.0  # no thread takes longer from finding a blob to opening it
+)
 
 ROW_BYTES: Final = 64 << 10
 """A task or a contribution below this size is stored in its row instead of a blob."""
@@ -76,10 +78,10 @@ class FileBlobStore:
         """
         del check  # a local blob was checked against its digest when it arrived
         with suppress(OSError):  # a read-only folder, or no such blob
-            os.utime(self.path(digest))  # a cache keeps what was used last
+            os.utime(self.path(digest))  # a cache evicts the least recently used
         part = memoryview(self.map(digest))[begin : begin + size]
         if len(part) < size:
-            raise Unavailable("A blob is shorter than it was.")
+            raise Unavailable("A blob is shorter than when it was stored.")
         return part
 
     def path(self, digest: str) -> Path:
@@ -100,14 +102,14 @@ class FileBlobStore:
         return self.path(digest)
 
     def place(self, digest: str) -> Path:
-        """Return the path of a blob, in a folder that survives a crash.
+        """Return the path of a blob, after making and syncing its folder.
 
-        A folder that exists may not be synced yet: whoever made it may be about to.
+        A folder that exists is synced too: the thread that made it may not have done so.
         """
         path = self.path(digest)
         folder = path.parent
         if folder.name not in self._synced:
-            with _room():
+            with _explain_full_disk():
                 folder.mkdir(exist_ok=True)
             sync_folder(self._root)
             self._synced.add(folder.name)
@@ -122,7 +124,7 @@ class FileBlobStore:
         return all(map(self.has, digests))
 
     def remove(self, digest: str) -> None:
-        """Remove a blob; whoever has mapped it may read on."""
+        """Remove a blob; existing mappings of it stay readable."""
         self.path(digest).unlink(missing_ok=True)
 
     def free_bytes(self) -> int:
@@ -136,18 +138,18 @@ class FileBlobStore:
                 yield path.name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove drafts that a crash left before a time; of a cache, unnamed copies too."""
-        del live  # only a cache holds copies
+        """Remove old drafts, which a crash left; a cache also drops blobs not ``live``."""
+        del live  # for the subclass
         for stray in self._tmp.iterdir():
             if _is_older(stray, before):
                 stray.unlink(missing_ok=True)
 
     def shrink(self, most_bytes: int) -> None:
-        """Remove the least recently used blobs until at most so many bytes remain.
+        """Remove the least recently used blobs until at most ``most_bytes`` remain.
 
-        Those of the last minute stay: somebody may be about to open them.
+        Blobs of the last minute stay, because a thread may be about to open them.
         """
-        self._tmp.touch()  # tells the time by the file system's clock
+        self._tmp.touch()  # its new time is that of the file system's clock
         entries, recent = [], self._tmp.stat().st_mtime - _IN_USE_SECONDS
         for path in self._root.glob("??/*"):
             with suppress(FileNotFoundError):
@@ -160,7 +162,7 @@ class FileBlobStore:
             total -= size
 
     def mark(self) -> str | None:
-        """Return the mark that says whose store it is; None without one."""
+        """Return the name that the database gave to this store; None without a mark."""
         try:
             return (self._root / _MARK).read_text()
         except FileNotFoundError:
@@ -187,7 +189,7 @@ class WrongDigest(Exception):
 
 
 class FileDraft:
-    """A file under ``tmp`` until it is kept."""
+    """A file under ``tmp`` that :meth:`keep` makes a blob."""
 
     def __init__(self, path: Path, store: FileBlobStore) -> None:
         self.path = path
@@ -199,14 +201,14 @@ class FileDraft:
 
     def write(self, piece: bytes) -> None:
         """Append a piece."""
-        with _room():
+        with _explain_full_disk():
             self._file.write(piece)
         self._hash.update(piece)
         self.size += len(piece)
 
     def seal(self) -> str:
         """Sync and return the digest."""
-        with _room():
+        with _explain_full_disk():
             self._file.flush()
             os.fsync(self._file.fileno())
         self._file.close()
@@ -222,9 +224,9 @@ class FileDraft:
         return map_file(self.path)
 
     def ready(self) -> None:
-        """Do the slow part of :meth:`keep` early, so that nobody waits for it later.
+        """Do the slow part of :meth:`keep` before a transaction begins.
 
-        Does nothing if the bytes are on their disk already.
+        A local file has none, because its bytes are on the disk already.
         """
 
     def keep(self) -> None:
@@ -239,7 +241,7 @@ class FileDraft:
     def keep_pieces(self, pieces: Iterable[bytes], expected: str | None = None) -> str:
         """Make pieces a blob and return its digest. Durable when it returns.
 
-        Raises WrongDigest if another digest is expected; then nothing is kept.
+        Raises WrongDigest if the digest is not the expected one; nothing is stored then.
         """
         try:
             for piece in pieces:
@@ -263,7 +265,7 @@ class FileDraft:
 
 
 def map_file(path: Path) -> Buffer:
-    """Return a file's bytes, mapped; an empty file cannot be mapped and is read."""
+    """Map a file into memory; an empty file, which cannot be mapped, is read instead."""
     with path.open("rb") as file:
         if path.stat().st_size == 0:
             return b""
@@ -278,7 +280,7 @@ def _is_older(path: Path, before: float) -> bool:
 
 
 @contextmanager
-def _room() -> Iterator[None]:
+def _explain_full_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -311,10 +313,10 @@ def sync_folder(folder: Path) -> None:
 def trim_pages(mapping: Buffer) -> Iterator[None]:
     """Drop a mapping's pages every millisecond while it is read.
 
-    The kernel counts every page that was read towards this process and its memory limit
-    until it needs the memory. After that, pages are read from the file again.
+    The kernel counts pages that were read towards the memory limit of this process.
+    Dropped pages are read from the file again when they are needed.
     """
-    if not isinstance(mapping, mmap.mmap) or len(mapping) < _SMALL_BYTES:
+    if not isinstance(mapping, mmap.mmap) or len(mapping) < _TRIMMED_BYTES:
         yield
         return
     done = threading.Event()
@@ -328,17 +330,17 @@ def trim_pages(mapping: Buffer) -> Iterator[None]:
 
 
 def _trim(mapping: mmap.mmap, done: threading.Event) -> None:
-    while not done.wait(_SECONDS):
+    while not done.wait(_TRIM_SECONDS):
         mapping.madvise(mmap.MADV_DONTNEED)
     mapping.madvise(mmap.MADV_DONTNEED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobPlace:
-    """A store of blobs; several processes may open the same one.
+    """The place of a store of blobs; several processes may open the same store.
 
-    folder: of the files, or of the cache in front of an object store.
-    url: of the object store; empty without one.
+    folder: holds the files, or the cache in front of an object store.
+    url: the address of the object store; empty for files alone.
     cache_bytes: the size to which a sweep shrinks the cache.
     """
 

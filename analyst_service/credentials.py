@@ -32,7 +32,7 @@ from clustering_protocols.common.errors import (
 )
 
 _TOKENS_OVERLAP = timedelta(hours=1)
-_ISSUER = "coterie"  # of principals that only keys of this service name
+_ISSUER = "coterie"  # of principals that this service creates for its keys
 _REFUSED = "It is missing, unknown, expired or revoked."
 
 
@@ -57,7 +57,7 @@ class Caller:
     def require(self, *roles: Role) -> None:
         """Raise :class:`Forbidden` unless the caller has one of these roles."""
         if self.role not in roles:
-            raise Forbidden(f"It needs the role {' or '.join(roles)}.")
+            raise Forbidden(f"This request needs the role {' or '.join(roles)}.")
 
 
 class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
@@ -71,7 +71,7 @@ class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
         self.credential_id = credential_id
 
 
-# Statements of every request, built once.
+# Built once, because every request executes these statements.
 _CREDENTIALS, _PRINCIPALS = table(Credential), table(Principal)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 
@@ -112,7 +112,7 @@ def digest_of(secret: str) -> str:
 def authenticate(
     db: Transaction, headers: Sequence[str | None]
 ) -> list[Caller | CoterieError]:
-    """Return the caller of each Authorization header, or why it is refused."""
+    """Return the caller of each Authorization header, or the refusal."""
     now = db.now()
     parts = [(header or "").partition(" ") for header in headers]
     digests = [
@@ -141,7 +141,7 @@ def authenticate(
 def still_valid(db: Transaction, callers: Iterable[Caller]) -> set[str]:
     """Return the ids of the callers' credentials that are still valid; takes no lock.
 
-    A request may take minutes: a long poll, or the body of an upload.
+    A long poll or an upload may take minutes, so its credential is checked again.
     """
     ids = {caller.credential_id for caller in callers}
     return set(db.scalars(_ARE_VALID, {"credential_ids": list(ids), "now": db.now()}))
@@ -155,7 +155,7 @@ def actor(db: Transaction, caller: Caller) -> Actor:
 
 
 def note_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
-    """Write when credentials were last used, unless a later use is stored already."""
+    """Store when credentials were last used, unless a later use is stored already."""
     for credential_id, at in sorted(last.items()):
         earlier = sa.or_(
             Credential.last_used_at.is_(None), Credential.last_used_at < at
@@ -168,7 +168,7 @@ def note_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
         )
 
 
-# Keys. The log names whoever makes, renews or revokes one (``by``).
+# Keys. ``by`` is the actor that the log names.
 
 
 def create_key(
@@ -182,7 +182,7 @@ def create_key(
     db.add(Principal(id=key_id, issuer=_ISSUER, subject=key_id, role=role.value))
     db.flush()
     secret = _new_secret("ck")
-    _add(db, key_id, secret, label, seconds, principal_id=key_id)
+    _add_credential(db, key_id, secret, label, seconds, principal_id=key_id)
     log_when_committed(
         db, Act.KEY_MADE, by, key=key_id, role=role.value, made_for=label
     )
@@ -247,7 +247,7 @@ def revoke(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
 
 
 def _revoke(db: Transaction, *conditions: sa.ColumnElement[bool]) -> int:
-    """Revoke credentials; return how many there were to revoke."""
+    """Revoke the valid credentials that meet conditions; return their number."""
     revoked = db.execute(
         sa.update(Credential)
         .where(*conditions, Credential.revoked_at.is_(None))
@@ -279,7 +279,7 @@ def create_party_token(
         .values(expires_at=until)
     )
     secret = _new_secret("pt")
-    _add(
+    _add_credential(
         db,
         secrets.token_hex(8),
         secret,
@@ -311,8 +311,8 @@ def revoke_tokens(db: Transaction, session_id: str, slot: str | None = None) -> 
 def remove_old_tokens(db: Transaction, before: datetime) -> None:
     """Delete the tokens of sessions that were deleted before a time.
 
-    A token that left a mail address waits until the address is removed: a notice may be
-    on its way.
+    A token stays until the mail addresses that were added with it are removed, because
+    a notice may be on its way.
     """
     deleted = sa.select(Session.id).where(Session.deleted_at <= before)
     has_receiver = sa.exists().where(Receiver.credential_id == Credential.id)
@@ -323,13 +323,13 @@ def remove_old_tokens(db: Transaction, before: datetime) -> None:
     )
 
 
-def _add(
+def _add_credential(
     db: Transaction,
     credential_id: str,
     secret: str,
     label: str,
     seconds: int,
-    **of: str,
+    **owner: str,
 ) -> None:
     now = db.now()
     db.add(
@@ -339,7 +339,7 @@ def _add(
             label=label,
             created_at=now,
             expires_at=now + timedelta(seconds=seconds),
-            **of,
+            **owner,
         )
     )
     db.flush()

@@ -56,7 +56,7 @@ class ServerClock:
     :meth:`skew` asks the server. After that this machine's monotonic clock, which nobody
     can set, measures the time since the answer.
 
-    ask: returns the server's time, in UTC; its errors are the caller's.
+    ask: returns the server's time, in UTC; its exceptions are passed on.
     own: the clock of the machine, whose skew is measured.
     """
 
@@ -110,8 +110,8 @@ def changing_schema(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction that may alter tables; it is committed at the end.
 
     To alter a table SQLite copies and drops it, so foreign keys are off meanwhile and
-    checked before the commit. The pragma works only outside of a transaction, so it
-    goes to the driver.
+    checked before the commit. The pragma works only outside of a transaction, so it is
+    executed by the driver's own connection.
     """
     if engine.dialect.name != "sqlite":
         with engine.begin() as connection:
@@ -143,13 +143,13 @@ _CONNECT_SECONDS = 5
 _IDLE_SECONDS = 1.0  # a connection that was idle for longer is tested before use
 _REPEATS = 5
 _MOST_CONNECTIONS = 20
-_POOLED_CONNECTIONS = 10  # of these; others are closed when they are returned
-_FREE_SECONDS = 30  # to wait for a connection of the pool or of the server
+_POOLED_CONNECTIONS = 10  # stay open; further ones are closed when they are returned
+_FREE_SECONDS = 30  # to wait for a free connection of the pool or of the server
 _FULL = ("too many clients", "too many connections", "connection slots are reserved")
 _ASK_AGAIN_SECONDS = 0.1
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _SERVER_TIME = sa.select(sa.func.clock_timestamp(type_=sa.DateTime(timezone=True)))
-_FILLING = 0x636F_7465_7269_66  # the advisory lock of whoever fills a database
+_FILLING = 0x636F_7465_7269_66  # advisory lock while an empty database is filled
 _FILL = sa.text("SELECT pg_advisory_xact_lock(:key)")
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -192,11 +192,11 @@ class Database:
             **({} if is_file else _SERVER_OPTIONS),
         )
         self._reading = self.engine
-        self._turn: AbstractContextManager[object] = nullcontext()
+        self._write_lock: AbstractContextManager[object] = nullcontext()
         if is_file:
             _set_up_sqlite(self.engine)
-            # one thread writes at a time: SQLite's own waiting is polling
-            self._turn = threading.Lock()
+            # one thread writes at a time, because SQLite itself would wait by polling
+            self._write_lock = threading.Lock()
         else:
             _test_idle_connections(self.engine)
             # each query sees what was committed before it began, with or without a
@@ -220,7 +220,7 @@ class Database:
         and write later, one would fail.
         """
         writing = Transaction(self._writing, self.clock, autoflush=True)
-        with self._turn, writing as db, db.begin():
+        with self._write_lock, writing as db, db.begin():
             yield db
 
     def query(
@@ -254,10 +254,10 @@ class Database:
         return server_time.astimezone(UTC)
 
     def truncate_log(self) -> None:
-        """Empty SQLite's log, which still holds deleted rows, unless somebody reads."""
+        """Empty SQLite's WAL, which still holds deleted rows, unless a reader needs it."""
         if self.engine.dialect.name != "sqlite":
             return
-        with self._turn, closing(self.engine.raw_connection()) as connection:
+        with self._write_lock, closing(self.engine.raw_connection()) as connection:
             cursor = connection.cursor()
             cursor.execute("PRAGMA busy_timeout=0")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -279,7 +279,7 @@ class Database:
 
         Other processes that want to fill it wait for its end.
         """
-        with self._turn, changing_schema(self._writing) as connection:
+        with self._write_lock, changing_schema(self._writing) as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(_FILL, {"key": _FILLING})
             yield connection
@@ -322,13 +322,13 @@ _CLAIM = sa.text(
 
 
 def _is_conflict(error: DBAPIError) -> bool:
-    """Return whether a repeat may succeed: another transaction was in the way."""
+    """Return whether a repeat may succeed, because another transaction interfered."""
     state = getattr(error.orig, "sqlstate", None)
     return isinstance(error, IntegrityError) or state in _CONFLICTS
 
 
 def _test_idle_connections(engine: sa.Engine) -> None:
-    """Test connections before use if they were idle for a second, or since an error.
+    """Test connections before use after a second of idleness, or after any error.
 
     SQLAlchemy's ``pool_pre_ping`` tests at every use, which costs one more round trip
     per transaction. Here a connection that breaks within a second of its use may fail

@@ -32,10 +32,10 @@ from analyst_service.steps import (
     close_and_take,
     close_rounds,
     find_positions,
-    follow,
     give_back,
     has_rounds_to_close,
     has_work,
+    record,
     renew,
 )
 from analyst_service.worker import Process
@@ -47,11 +47,11 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-POLL_SECONDS = 0.1  # between two looks at the database
+POLL_SECONDS = 0.1  # between two queries for work
 RETRY_SECONDS = 5.0
 _CLOCK_SECONDS = 1.0
 _MOST_ANNOUNCED = 10_000
-_DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
+_OUTAGES = (OperationalError, InterfaceError, PoolTimeout)
 
 
 @dataclass(slots=True)
@@ -73,10 +73,10 @@ class Driver:
         self._running: list[_RunningStep] = []
         self._free: list[Process] = []
         self._announced: OrderedDict[str, RoundPosition] = OrderedDict()
-        self._looked = 0.0
-        self._compared = -math.inf
-        self._is_off = False
-        self._is_away = False
+        self._queried_at = 0.0
+        self._compared_at = -math.inf
+        self._is_clock_wrong = False
+        self._has_outage = False
         self._span = service.lease_span
 
     def __enter__(self) -> Self:
@@ -109,32 +109,32 @@ class Driver:
     def _run_part(self, part: Callable[[], None]) -> None:
         try:
             part()
-        except _DATABASE_AWAY as error:  # logged once per outage
-            if not self._is_away:
+        except _OUTAGES as error:  # logged once per outage
+            if not self._has_outage:
                 log.error("driver: the database is away: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
-            self._is_away = True
+            self._has_outage = True
         except Exception as error:  # noqa: BLE001  the thread serves all sessions
             log.error("driver: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
 
     def _compare_clocks(self) -> None:
         """Compare this machine's clock with the database's now and then."""
         now = time.monotonic()
-        if now < self._compared + _CLOCK_SECONDS:
+        if now < self._compared_at + _CLOCK_SECONDS:
             return
-        self._compared = now
+        self._compared_at = now
         try:
             self._service.check_clock()
         except Unavailable as error:
-            if not self._is_off:
-                log.error("driver: no step is taken. %s", error)  # noqa: TRY400  no traceback: it says all
-            self._is_off = True
+            if not self._is_clock_wrong:
+                log.error("driver: no step is taken. %s", error)  # noqa: TRY400  no traceback: the text suffices
+            self._is_clock_wrong = True
         else:
-            if self._is_off:
+            if self._is_clock_wrong:
                 log.info("driver: this machine's clock is right again")
-            self._is_off = False
+            self._is_clock_wrong = False
 
     def _start_processes(self) -> None:
-        """Start worker processes up to the number in the settings; some may have died."""
+        """Start as many worker processes as the settings ask for; some may have died."""
         if self._service.draining.is_set():
             return
         busy = len(self._running)
@@ -149,14 +149,14 @@ class Driver:
             step = self._write(close_and_take, self._service)
             if step is None:
                 return
-            self._running.append(self._begin(*step))
+            self._running.append(self._submit(*step))
 
     @property
     def _takes_steps(self) -> bool:
-        return not (self._is_off or self._service.draining.is_set())
+        return not (self._is_clock_wrong or self._service.draining.is_set())
 
     def _renew(self) -> None:
-        """Renew the leases of running steps; end steps that another driver has now."""
+        """Renew the leases of running steps; end steps that another driver has taken."""
         now = self._service.clock.now()
         for step in [s for s in self._running if now >= s.renewed + self._span / 3]:
             if self._write(renew, step.lease, self._span):
@@ -169,17 +169,17 @@ class Driver:
     def _announce_moves(self) -> None:
         """Wake the requests whose session has moved, whichever process moved it.
 
-        One query for all of them, now and then: if each request asked, that would be
-        most of the load.
+        One query serves all requests; if each of them asked, that would be most of the
+        load.
         """
         awaited, now = self._service.notifier.waited_for, time.monotonic()
-        if not awaited or now < self._looked + POLL_SECONDS:
+        if not awaited or now < self._queried_at + POLL_SECONDS:
             return
-        self._looked = now
+        self._queried_at = now
         for session, position in self._read(find_positions, awaited).items():
             self._announce(session, position)
         while len(self._announced) > max(len(awaited), _MOST_ANNOUNCED):
-            # its waiters, if any, are woken once more
+            # if requests wait for this session, they are woken once more
             self._announced.popitem(last=False)
 
     def _announce(self, session: str, position: RoundPosition) -> None:
@@ -201,7 +201,7 @@ class Driver:
                 self._free.append(step.process)
 
     def _conclude(self, step: _RunningStep) -> None:
-        """Store the outcome of a step; one that crashed is tried again a few times."""
+        """Store the outcome of a step, or release a crashed step for another attempt."""
         try:
             outcome = step.future.result()
             if isinstance(outcome, worker.Crashed):
@@ -209,36 +209,36 @@ class Driver:
             else:
                 self._store(step, outcome)
         except OperationalError:
-            raise  # the database is away: the outcome is stored once it is back
-        except Exception as error:  # noqa: BLE001  whatever it is, it is this session's
+            raise  # without a database: the outcome is stored once it answers again
+        except Exception as error:  # noqa: BLE001  any error concerns this session alone
             self._repeat(step, worker.describe_crash(error))
 
-    def _store(self, step: _RunningStep, followed: worker.Followed) -> None:
-        stored = self._write(follow, self._service.blobs, step.lease, followed)
-        if isinstance(followed, Opened) and stored:
+    def _store(self, step: _RunningStep, result: worker.StepResult) -> None:
+        stored = self._write(record, self._service.blobs, step.lease, result)
+        if isinstance(result, Opened) and stored:
             state = SessionState.COLLECTING.value
-            position = RoundPosition(state, followed.round, followed.attempt)
+            position = RoundPosition(state, result.round, result.attempt)
             self._announce(step.lease.name, position)
         elif stored:
             self._service.notifier.notify_session(step.lease.name)
         else:
             log.warning("step of %s: too late, nothing is stored", step.lease.name)
-        self._count(step, type(followed).__name__ if stored else "TooLate")
+        self._count(step, type(result).__name__ if stored else "TooLate")
 
     def _repeat(self, step: _RunningStep, crashed: worker.Crashed) -> None:
         """Release a step for another attempt, later if the machine is in trouble."""
         log.error("step of %s: %s", step.lease.name, crashed.cause)
-        if crashed.is_passing:
+        if crashed.is_temporary:
             self._write(give_back, step.lease, RETRY_SECONDS, counts=False)
         else:
             self._write(give_back, step.lease, counts=True)
-        self._count(step, "Waiting" if crashed.is_passing else "Crashed")
+        self._count(step, "Waiting" if crashed.is_temporary else "Crashed")
 
     def _count(self, step: _RunningStep, outcome: str) -> None:
         seconds = time.monotonic() - step.begun
         self._service.metrics.step_seconds.labels(outcome).observe(seconds)
 
-    def _begin(self, lease: Lease, job: worker.Job) -> _RunningStep:
+    def _submit(self, lease: Lease, job: worker.Job) -> _RunningStep:
         process = self._free.pop()
         try:
             future = process.submit(job)
@@ -252,18 +252,18 @@ class Driver:
     def _read(
         self, query: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
-        return self._note_answer(self._service.database.query(query, *a, **k))
+        return self._log_recovery(self._service.database.query(query, *a, **k))
 
     def _write(
         self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
     ) -> T:
-        return self._note_answer(self._service.database.transact(work, *a, **k))
+        return self._log_recovery(self._service.database.transact(work, *a, **k))
 
-    def _note_answer(self, answer: T) -> T:
+    def _log_recovery(self, answer: T) -> T:
         """Log the end of an outage of the database."""
-        if self._is_away:
+        if self._has_outage:
             log.info("driver: the database answers again")
-        self._is_away = False
+        self._has_outage = False
         return answer
 
     def _new_process(self) -> Process:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 
-_ALWAYS: Mapping[Problem, Mapping[str, str]] = {
+_HEADERS: Mapping[Problem, Mapping[str, str]] = {
     Problem.UNAUTHENTICATED: {"WWW-Authenticate": "Bearer"},
     Problem.TOO_MANY_REQUESTS: {"Retry-After": "1"},
     Problem.UNAVAILABLE: {"Retry-After": "2"},
@@ -49,9 +49,9 @@ class ProblemDocument(BaseModel):
     remedy: str = Field(description="What to do.")
     request_id: str
     state: str | None = Field(
-        default=None, description="Of the session, if it is over."
+        default=None, description="State of a session that is over."
     )
-    reason: str | None = Field(default=None, description="Of the session's end.")
+    reason: str | None = Field(default=None, description="Why it ended.")
 
 
 def problem_response(
@@ -76,18 +76,18 @@ def problem_response(
         document.model_dump(exclude_none=True),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
-        headers={**_ALWAYS.get(problem, {}), **(headers or {})},
+        headers={**_HEADERS.get(problem, {}), **(headers or {})},
     )
 
 
 def install(app: FastAPI) -> None:
-    """Register the handlers; order does not matter, each has its own exception."""
+    """Register the handlers; their order does not matter."""
     app.add_exception_handler(CoterieError, _handle_coterie_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
     for outage in (OperationalError, InterfaceError, PoolTimeout):
-        app.add_exception_handler(outage, _database)
-    app.add_exception_handler(IntegrityError, _collision)
+        app.add_exception_handler(outage, _handle_outage)
+    app.add_exception_handler(IntegrityError, _handle_integrity_error)
 
 
 def _handle_coterie_error(_request: Request, error: Any) -> JSONResponse:
@@ -97,7 +97,7 @@ def _handle_coterie_error(_request: Request, error: Any) -> JSONResponse:
     return problem_response(error.problem, error.detail, extra)
 
 
-def _invalid(_request: Request, error: Any) -> JSONResponse:
+def _handle_validation_error(_request: Request, error: Any) -> JSONResponse:
     """Name the field and the rule, never the value that came."""
     finding = error.errors()[0]
     place = ".".join(str(part) for part in finding["loc"])
@@ -106,19 +106,19 @@ def _invalid(_request: Request, error: Any) -> JSONResponse:
     )
 
 
-def _http(_request: Request, error: Any) -> JSONResponse:
-    """Map the framework's own refusals to the catalogue of problems."""
+def _handle_http_exception(_request: Request, error: Any) -> JSONResponse:
+    """Translate the framework's own refusals into the catalogue of problems."""
     if error.status_code == 405:
         return problem_response(
             Problem.NOT_FOUND,
-            "This address does not know that method.",
+            "This address does not support that method.",
             headers=error.headers,
         )
     problem = _BY_STATUS.get(error.status_code, Problem.MALFORMED)
     return problem_response(problem, f"{error.detail}.", headers=error.headers)
 
 
-def _database(_request: Request, error: Exception) -> JSONResponse:
+def _handle_outage(_request: Request, error: Exception) -> JSONResponse:
     log.error("database unavailable: %s", describe(error))
     if is_full(error):
         return problem_response(
@@ -127,9 +127,9 @@ def _database(_request: Request, error: Exception) -> JSONResponse:
     return problem_response(Problem.UNAVAILABLE, "The database does not answer.")
 
 
-def _collision(_request: Request, _error: Exception) -> JSONResponse:
-    """Two requests created the same row at once; a repeat finds it."""
-    return problem_response(Problem.UNAVAILABLE, "Another request was faster.")
+def _handle_integrity_error(_request: Request, _error: Exception) -> JSONResponse:
+    """Ask for a repeat, which finds the row that another request has just created."""
+    return problem_response(Problem.UNAVAILABLE, "Another request created it first.")
 
 
 def is_full(error: BaseException) -> bool:

@@ -29,7 +29,7 @@ def read_identity(path: Path) -> Institution:
 
 
 def write_identity(path: Path, institution: Institution) -> None:
-    """Write an identity into a file that only this user may read, if there is none."""
+    """Write an identity into a file for this user alone, unless the file exists."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -38,15 +38,10 @@ def write_identity(path: Path, institution: Institution) -> None:
             file.write(institution.to_bytes())
             file.flush()
             os.fsync(file.fileno())
-        _put(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
-
-
-def _put(fresh: Path, path: Path) -> None:
-    try:
         path.hardlink_to(fresh)
     except FileExistsError:
         pass  # another process was faster
-    except OSError:  # a file system without hard links: the last one wins
+    except OSError:  # a file system without hard links: the last process wins
         fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -20,19 +20,19 @@ from analyst_service.database import Database
 from analyst_service.models import Installation
 from analyst_service.retention import live_digests
 
-_ONLY: Final = 1
+_ROW_ID: Final = 1
 _OF_ANOTHER: Final = "it has the mark of another database"
 
 
 class ForeignPart(Exception):
-    """A process was started with a key or a store that is not its database's."""
+    """A process was started with a key or a store that belongs to another database."""
 
 
 class ForeignKey(ForeignPart):
     """The analyst's key is not the database's; public keys are in hex."""
 
     def __init__(self, expected: str, actual: str) -> None:
-        super().__init__("another key")
+        super().__init__("the key of another database")
         self.expected, self.actual = expected, actual
 
 
@@ -61,17 +61,17 @@ def check_parts(database: Database, parts: Parts) -> None:
     Raises ForeignPart if the database has another key or another store.
     """
     with database.read() as transaction:
-        row = transaction.get(Installation, _ONLY)
+        row = transaction.get(Installation, _ROW_ID)
     if row is None:
-        database.transact(lambda transaction: _adopt(transaction, parts))
+        database.transact(lambda transaction: _record(transaction, parts))
     if row is None or not row.is_marked:
-        database.transact(lambda transaction: _mark(transaction, parts))
+        database.transact(lambda transaction: _mark_store(transaction, parts))
         return
     _check(row, parts)
 
 
 def adopt_key(database: Database, key: str) -> None:
-    """Replace the database's key, after :func:`check_parts` has written the first."""
+    """Replace the key that :func:`check_parts` recorded on the first start."""
     change = sa.update(Installation).values(key=key)
     database.transact(lambda transaction: transaction.execute(change))
 
@@ -85,31 +85,31 @@ def adopt_store(database: Database, parts: Parts) -> None:
     def adopt(transaction: Transaction) -> None:
         if not parts.store.have(live_digests(transaction)):
             raise ForeignStore("it lacks arrays that sessions of the database name")
-        row = transaction.get(Installation, _ONLY, with_for_update=True)
-        new = transaction.merge(_new(parts.key if row is None else row.key))
+        row = transaction.get(Installation, _ROW_ID, with_for_update=True)
+        new = transaction.merge(_new_row(parts.key if row is None else row.key))
         parts.store.set_mark(new.store)
         new.is_marked = True
 
     database.transact(adopt)
 
 
-def _new(key: str) -> Installation:
+def _new_row(key: str) -> Installation:
     name = secrets.token_hex(16)
-    return Installation(id=_ONLY, key=key, store=name, is_marked=False)
+    return Installation(id=_ROW_ID, key=key, store=name, is_marked=False)
 
 
-def _adopt(transaction: Transaction, parts: Parts) -> None:
+def _record(transaction: Transaction, parts: Parts) -> None:
     """Write the row before the mark, so that no mark names a row that was lost."""
-    if transaction.get(Installation, _ONLY) is not None:
+    if transaction.get(Installation, _ROW_ID) is not None:
         return
     if parts.store.mark() is not None:
         raise ForeignStore(_OF_ANOTHER)
-    transaction.add(_new(parts.key))
+    transaction.add(_new_row(parts.key))
 
 
-def _mark(transaction: Transaction, parts: Parts) -> None:
+def _mark_store(transaction: Transaction, parts: Parts) -> None:
     """Mark the store; the row is locked, so that only one store gets the mark."""
-    row = transaction.get_one(Installation, _ONLY, with_for_update=True)
+    row = transaction.get_one(Installation, _ROW_ID, with_for_update=True)
     if row.key == parts.key and not row.is_marked and parts.store.mark() is None:
         parts.store.set_mark(row.store)
     _check(row, parts)

@@ -51,8 +51,8 @@ def current_request() -> RequestContext:
     return _request.get() or RequestContext()
 
 
-class OwnWords(Exception):
-    """An exception whose text is our own and holds no value, so it may be logged."""
+class LoggableError(Exception):
+    """An exception that may be logged with its text, which quotes no value."""
 
 
 def describe(error: BaseException) -> str:
@@ -62,7 +62,7 @@ def describe(error: BaseException) -> str:
     that refuses a connection sends no code; its message, which can name only role and
     database, is returned instead.
     """
-    if isinstance(error, OwnWords):
+    if isinstance(error, LoggableError):
         return f"{type(error).__name__}: {error}"
     place = traceback.extract_tb(error.__traceback__)[-1:]
     location = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
@@ -127,8 +127,8 @@ def _error(record: logging.LogRecord) -> str | None:
     return describe(error) if error else None
 
 
-# Administrative acts, one line each, which names people by the id and the label of their
-# principal. No key, token, row or payload is in it.
+# Administrative acts, one line each. A line names people by the id and the label of their
+# principal, and holds no key, token, row or payload.
 
 LOGGER: Final = "coterie.administration"
 log = logging.getLogger(LOGGER)
@@ -153,7 +153,7 @@ class Act(StrEnum):
 
 
 class Actor(NamedTuple):
-    """The actor: the id of a principal or a name below, and a label for people."""
+    """Whoever acts: the id of a principal or a name below, and a label for people."""
 
     id: str
     label: str = ""
@@ -167,7 +167,7 @@ STRANGER: Final = Actor("stranger")
 
 
 def log_act(act: Act, actor: Actor, **fields: Field) -> None:
-    """Log an act; fields that are None are left out."""
+    """Log an act; fields that are None are omitted."""
     named = {"actor": actor.id, "label": actor.label or None, **fields}
     present = {name: value for name, value in named.items() if value is not None}
     log.info(act.value, extra={"fields": present})
@@ -176,8 +176,8 @@ def log_act(act: Act, actor: Actor, **fields: Field) -> None:
 def log_when_committed(
     transaction: Transaction, act: Act, actor: Actor, **fields: Field
 ) -> None:
-    """Log an act when its transaction is committed, and not otherwise."""
-    from sqlalchemy import event  # worker processes log, and need no database
+    """Log an act once its transaction is committed."""
+    from sqlalchemy import event  # worker processes log without a database
 
     event.listen(
         transaction,

@@ -56,7 +56,7 @@ class DeclineWrite(Form):
     state: Literal[SlotState.REFUSED, SlotState.DECLINED] = Field(
         description="Whether a check of the party refused, or its people declined."
     )
-    reason: Text = Field(description="The name of the check; or what people say.")
+    reason: Text = Field(description="The check that refused, or people's own words.")
 
 
 class JoinWrite(Form):
@@ -78,11 +78,11 @@ _REFUSALS: Final = (NotFound, InvitationExpired, InvitationUsed, KeyNotAuthentic
 
 @contextmanager
 def _log_refusals(code: str, service: ServiceDep) -> Iterator[None]:
-    """Log an invalid invitation, or a signature that does not match it."""
+    """Log a refused invitation, or a proof that does not match it."""
     try:
         yield
     except _REFUSALS as refused:
-        session, slot = service.database.query(members.place_of, code)
+        session, slot = service.database.query(members.find_slot, code)
         log_act(
             Act.INVITATION_REFUSED,
             STRANGER,
@@ -108,12 +108,12 @@ def post_invitations(
 
 @router.post("/v1/join/preview")
 def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
-    """Show what an invitation is for; it stays valid."""
+    """Show the session and the terms of an invitation, which stays valid."""
     code = body.read().code
     with _log_refusals(code, service):
         session, slot = service.database.query(members.preview, code)
     if slot.read_at is None:
-        service.database.transact(members.note_reading, session.id, slot.slot)
+        service.database.transact(members.record_reading, session.id, slot.slot)
     return Preview(
         session=session.name,
         slot=slot.slot,
@@ -134,7 +134,7 @@ def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
 
 @router.post("/v1/join")
 def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Joined:
-    """Take the slot; again with the same keys and a new proof, for another token."""
+    """Take the slot; the same keys with a new proof get another token."""
     form = body.read()
     with _log_refusals(form.code, service):
         session, token = service.database.transact(

@@ -62,11 +62,11 @@ def invite(
     invited = list(free) if slots is None else slots
     if unknown := set(invited) - {member.slot for member in members}:
         raise InvalidParameters(
-            f"There is no slot {', '.join(sorted(unknown))}; there are "
+            f"There is no slot {', '.join(sorted(unknown))}; the slots are "
             f"{', '.join(member.slot for member in members)}."
         )
     if taken := set(invited) - set(free):
-        raise InvalidParameters(f"Taken already: {', '.join(sorted(taken))}.")
+        raise InvalidParameters(f"Slots are taken: {', '.join(sorted(taken))}.")
     revoke_unused(db, session.id, set(invited))
     for slot in invited:
         _set_state(db, free[slot], SlotState.INVITED)
@@ -108,7 +108,7 @@ def preview(db: Transaction, code: str) -> tuple[Session, Member]:
     return session, _slots(db, session)[invitation.slot]
 
 
-def note_reading(db: Transaction, session_id: str, slot: str) -> None:
+def record_reading(db: Transaction, session_id: str, slot: str) -> None:
     """Store when the invitation of a slot was first read, for the coordinator."""
     db.execute(
         sa.update(Member)
@@ -118,7 +118,7 @@ def note_reading(db: Transaction, session_id: str, slot: str) -> None:
     )
 
 
-def place_of(db: Transaction, code: str) -> tuple[str | None, str | None]:
+def find_slot(db: Transaction, code: str) -> tuple[str | None, str | None]:
     """Return the session's id and the slot of a code; None for an unknown code."""
     invitation = _by_code(db, code)
     return (invitation.session_id, invitation.slot) if invitation else (None, None)
@@ -154,25 +154,24 @@ def join(
 ) -> tuple[Session, str]:
     """Take the slot of a code; return the session and the party's token.
 
-    Others know the code and the roster, so the party proves its private key by signing.
-
-    With the same keys and a new proof a party may join again, for another token: the
-    response to its earlier request may have been lost.
+    Others know the code and the roster, so the party signs to prove that it holds the
+    private key. With the same keys and a new proof it may join again to get another
+    token, because the response to its earlier request may have been lost.
 
     max_bytes: the largest message of this service, into which the labels have to fit.
     """
-    session, invitation = _lock_place(db, code)
+    session, invitation = _lock_session(db, code)
     members = _slots(db, session)
     own = members[invitation.slot]
     if joining.slot != own.slot:
         raise InvalidParameters(f"The invitation is for slot {own.slot!r}.")
-    if invitation.used_at is not None and _line(own) != joining:
+    if invitation.used_at is not None and _roster_line(own) != joining:
         raise InvitationUsed(f"Slot {own.slot!r} is taken.")
     check_line(session.terms, joining)
     check_proof(joining, session.name, code, own.joins, proof)
     if invitation.used_at is None:
         _check_joining(read_terms(session.terms), members, own, joining, max_bytes)
-        _take(db, session, members, own, joining, invitation)
+        _fill_slot(db, session, members, own, joining, invitation)
     own.joins += 1
     return session, create_party_token(db, session.id, own.slot, TOKEN_SECONDS)
 
@@ -182,7 +181,7 @@ def decline(db: Transaction, code: str, state: SlotState, reason: str) -> None:
 
     Only the first time is audited, because the holder of a code may repeat it.
     """
-    session, invitation = _lock_place(db, code)
+    session, invitation = _lock_session(db, code)
     if invitation.used_at is not None:
         raise InvitationUsed(f"Slot {invitation.slot!r} is taken.")
     own = _slots(db, session)[invitation.slot]
@@ -194,13 +193,13 @@ def decline(db: Transaction, code: str, state: SlotState, reason: str) -> None:
 def _set_state(db: Transaction, member: Member, state: SlotState, **more: str) -> None:
     """Set the state of a slot and audit it.
 
-    The audit has no reason in it: it outlives the session, and people's words should not.
+    The reason is not audited: the audit outlives the session, people's words must not.
     """
     member.state, member.reason = state.value, None
     audit.append(db, member.session_id, state.value, db.now(), slot=member.slot, **more)
 
 
-def _take(
+def _fill_slot(
     db: Transaction,
     session: Session,
     members: Mapping[str, Member],
@@ -217,7 +216,7 @@ def _take(
     digest = sha256(joining.model_dump_json().encode()).hexdigest()
     _set_state(db, own, SlotState.JOINED, digest=digest)
     if all(member.state == SlotState.JOINED for member in members.values()):
-        roster = {slot: _line(member) for slot, member in members.items()}
+        roster = {slot: _roster_line(member) for slot, member in members.items()}
         move(db, session, Event.ALL_JOINED, now, agreement=agree(session.terms, roster))
 
 
@@ -256,7 +255,7 @@ def _check_joining(
             )
 
 
-def _line(member: Member) -> wire.Member:
+def _roster_line(member: Member) -> wire.Member:
     """Return the roster's line of a taken slot."""
     fields = {name: getattr(member, name, None) for name in wire.Member.model_fields}
     keys = PublicKeys.model_validate(member, from_attributes=True)
@@ -266,7 +265,7 @@ def _line(member: Member) -> wire.Member:
 # Invitations
 
 
-def _lock_place(db: Transaction, code: str) -> tuple[Session, Invitation]:
+def _lock_session(db: Transaction, code: str) -> tuple[Session, Invitation]:
     """Return the session of a code, locked, and its invitation."""
     session = _session_of(db, _require_valid(db, code), lock=True)
     require_alive(session)

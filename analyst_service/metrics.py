@@ -40,7 +40,7 @@ class Metrics:
         )
         self.step_seconds = Histogram(
             "coterie_step_seconds",
-            "Seconds from taking a step to storing what follows.",
+            "Seconds from taking a step to storing its outcome.",
             ["outcome"],
             buckets=_STEP_BUCKETS,
             registry=self.registry,
@@ -56,13 +56,13 @@ class Metrics:
 
 
 Figure = float | Mapping[str, float] | None
-"""A number, numbers by state, or nothing."""
+"""A number, or numbers by state; None for no gauge."""
 
 
 class Gauges(Collector):
-    """Gauges that are looked up when they are scraped.
+    """Gauges whose values are looked up at each scrape.
 
-    gauges: by name, a description and the function that looks the figure up.
+    gauges: by name, a description and the function that looks the value up.
     """
 
     def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], Figure]]]) -> None:

@@ -34,13 +34,13 @@ _CREDENTIALED = "/v1/sessions"
 
 
 def address(scope: Scope) -> str:
-    """Return the name under which a request without a credential is counted."""
+    """Return the name by which a request without a credential is counted."""
     client = scope.get("client")
     return f"address {client[0] if client else ''}"
 
 
-class Pot:
-    """Counts requests under way.
+class RequestPool:
+    """Counts the requests under way, in all and per sender.
 
     most: the limit for all senders together.
     most_each: the limit for one sender.
@@ -56,7 +56,7 @@ class Pot:
 
     @contextmanager
     def visit(self, scope: Scope) -> Iterator[Visit]:
-        """Take a place for a request; :class:`TooManyRequests` if there is none."""
+        """Take a place for a request; :class:`TooManyRequests` if none is free."""
         if self._number >= self._most:
             raise TooManyRequests("The service is at its limit.")
         visit = Visit(self)
@@ -68,7 +68,7 @@ class Pot:
             self.leave(visit.sender)
 
     def name(self, sender: str) -> None:
-        """Count a request that has a place as one of a sender's."""
+        """Count a request that has a place against the limit of its sender."""
         if self._served[sender] >= self._most_each:
             raise TooManyRequests(f"More than {self._most_each} at once.")
         self._served[sender] += 1
@@ -77,26 +77,26 @@ class Pot:
         """Give up a place."""
         self._number -= 1
         if sender is not None:
-            self._less(self._served, sender)
+            self._decrement(self._served, sender)
 
     def rejoin(self, sender: str) -> None:
-        """Take a place again after waiting, even if there is none left."""
+        """Take a place again after waiting, even if none is free."""
         self._number += 1
         self._served[sender] += 1
-        self._less(self.waiting, sender)
+        self._decrement(self.waiting, sender)
 
     @staticmethod
-    def _less(counts: Counter[str], sender: str) -> None:
+    def _decrement(counts: Counter[str], sender: str) -> None:
         counts[sender] -= 1
         if not counts[sender]:
             del counts[sender]  # senders come and go
 
 
 class Visit:
-    """One request's place in its pot."""
+    """One request's place in its pool."""
 
-    def __init__(self, pot: Pot) -> None:
-        self._pot = pot
+    def __init__(self, pool: RequestPool) -> None:
+        self._pool = pool
         self.sender: str | None = None
 
     @staticmethod
@@ -107,7 +107,7 @@ class Visit:
 
     def name(self, sender: str) -> None:
         """Name the sender; :class:`TooManyRequests` if it has too many under way."""
-        self._pot.name(sender)
+        self._pool.name(sender)
         self.sender = sender
 
     @contextmanager
@@ -116,35 +116,35 @@ class Visit:
 
         Yields False and keeps the place if too many of the sender's requests wait.
         """
-        sender, pot = self.sender, self._pot
-        if sender is None or pot.waiting[sender] >= pot.most_waiting:
+        sender, pool = self.sender, self._pool
+        if sender is None or pool.waiting[sender] >= pool.most_waiting:
             yield False
             return
-        pot.waiting[sender] += 1
-        pot.leave(sender)
+        pool.waiting[sender] += 1
+        pool.leave(sender)
         try:
             yield True
         finally:
-            pot.rejoin(sender)
+            pool.rejoin(sender)
 
 
 class Shares(NamedTuple):
     """Limits on the requests under way at the same time.
 
-    callers: with a credential; waiting long polls do not count.
-    strangers: without a credential.
-    each: per credential, or per address without one.
+    callers: requests with a credential, without waiting long polls.
+    unauthenticated: requests without a credential.
+    each: requests per credential, or per address without one.
     waiting: held long polls per credential; further ones are answered at once.
     """
 
     callers: int
-    strangers: int
+    unauthenticated: int
     each: int
     waiting: int
 
 
 def share_out(max_requests: int) -> Shares:
-    """Divide the requests that a process takes at the same time."""
+    """Divide the requests that a process serves at the same time."""
     return Shares(
         max_requests, max(1, max_requests // 2), max(1, max_requests // 10), 32
     )
@@ -153,10 +153,10 @@ def share_out(max_requests: int) -> Shares:
 BODY_SECONDS: Final = 30.0
 """Time for a body before its rate is limited."""
 
-STRANGER_SECONDS: Final = 5.0
-"""The same for a body without a credential."""
+UNAUTHENTICATED_SECONDS: Final = 5.0
+"""Time for a body without a credential before its rate is limited."""
 
-STRANGER_BYTES: Final = 16 << 10
+UNAUTHENTICATED_BYTES: Final = 16 << 10
 """Largest body without a credential."""
 
 _BYTES_PER_SECOND: Final = 16 << 10  # on average; a slower body gets 408
@@ -166,19 +166,19 @@ _UPLOAD = re.compile(
 
 
 class RequestLimits:
-    """Refuses at once what this process cannot take; nothing is queued.
+    """Refuses requests that exceed a limit of this process; none are queued.
 
     Bodies that are too large or too slow are refused. Uploads have their own limit, and
     requests without a credential narrower ones. The path decides, not the Content-Type,
-    because the framework reads whatever is sent to a JSON endpoint. A connection whose
-    body was not read to the end is closed, so that the rest is not taken for a request.
+    because the framework reads any body that is sent to a JSON endpoint. A connection
+    whose body was not read to the end is closed, lest the rest be read as a request.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
-        most, strangers, each, waiting = share_out(settings.max_requests)
-        self._callers = Pot(most, each, waiting)
-        self._strangers = Pot(strangers, each)
+        most, unauthenticated, each, waiting = share_out(settings.max_requests)
+        self._callers = RequestPool(most, each, waiting)
+        self._unauthenticated = RequestPool(unauthenticated, each)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on if there is room for it, and limit its body."""
@@ -187,20 +187,20 @@ class RequestLimits:
             return
         headers = Headers(scope=scope)
         has_caller = scope["path"].startswith(_CREDENTIALED)
-        is_stranger = not has_caller or "authorization" not in headers
-        limit: int | None = STRANGER_BYTES if is_stranger else JSON_BYTES
-        if not is_stranger and _UPLOAD.fullmatch(scope["path"]) is not None:
+        is_unauthenticated = not has_caller or "authorization" not in headers
+        limit: int | None = UNAUTHENTICATED_BYTES if is_unauthenticated else JSON_BYTES
+        if not is_unauthenticated and _UPLOAD.fullmatch(scope["path"]) is not None:
             limit = None
-        seconds = STRANGER_SECONDS if is_stranger else BODY_SECONDS
+        seconds = UNAUTHENTICATED_SECONDS if is_unauthenticated else BODY_SECONDS
         body = _Body(headers, receive, send, limit, seconds)
         if (refusal := _refuse_size(scope, headers, limit)) is not None:
             await refusal(scope, receive, body.send)
             return
-        pot = self._strangers if is_stranger else self._callers
+        pool = self._unauthenticated if is_unauthenticated else self._callers
         with ExitStack() as place:
             try:
-                visit = place.enter_context(pot.visit(scope))
-                if is_stranger:  # the route names a caller, after authentication
+                visit = place.enter_context(pool.visit(scope))
+                if is_unauthenticated:  # a route names its caller itself
                     visit.name(address(scope))
             except TooManyRequests as full:
                 refusal = problem_response(full.problem, full.detail)
@@ -223,7 +223,7 @@ def _refuse_size(scope: Scope, headers: Headers, limit: int | None) -> ASGIApp |
 
 
 class _Body:
-    """The body of one request."""
+    """Limits the size and the rate of a body; closes the connection of an unread one."""
 
     def __init__(
         self,
@@ -271,13 +271,13 @@ class _Body:
 
 log = logging.getLogger("coterie.requests")
 
-# unless a response sets them itself
-_USUAL: Final = {
+# headers of a response that does not set them itself
+_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-_USUAL_OVER_TLS: Final = {
-    **_USUAL,
+_HEADERS_OVER_TLS: Final = {
+    **_HEADERS,
     "Strict-Transport-Security": "max-age=31536000",
 }
 
@@ -335,7 +335,7 @@ class _Exchange:
     """Counts the bytes of one request and response, and adds headers to the response."""
 
     def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
-        self._usual = _USUAL_OVER_TLS if is_tls else _USUAL
+        self._headers = _HEADERS_OVER_TLS if is_tls else _HEADERS
         self.context = begin_request()
         self.status: int | None = None
         self.received = self.sent = 0
@@ -351,7 +351,7 @@ class _Exchange:
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["X-Request-ID"] = self.context.request_id
-            for name, value in self._usual.items():
+            for name, value in self._headers.items():
                 headers.setdefault(name, value)
         self.sent += len(message.get("body", b""))
         await self._send(message)

@@ -58,7 +58,7 @@ class Base(DeclarativeBase):
 def table(kind: type[Base]) -> sa.Table:
     """Return the table of a class, for statements that need no objects.
 
-    The mapper would take as long as the database does.
+    SQLAlchemy's mapper would take as long as the database itself.
     """
     return cast(sa.Table, kind.__table__)
 
@@ -137,7 +137,7 @@ class Session(Base):
     quorum: Mapped[int]
     progress: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
     figures: Mapped[list[dict[str, Any]] | None] = mapped_column(sa.JSON)
-    # deferred, because the row is read at every request
+    # deferred, because every request reads the row
     profiles: Mapped[list[dict[str, Any]] | None] = mapped_column(
         sa.JSON, deferred=True
     )

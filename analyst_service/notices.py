@@ -23,7 +23,7 @@ from analyst_service.credentials import Caller
 from analyst_service.database import Transaction
 from analyst_service.logs import describe
 from analyst_service.models import Credential, Notice, Receiver, Session
-from analyst_service.outbox import NoticeEvent, NoticeState, welcome
+from analyst_service.outbox import NoticeEvent, NoticeState, write_first_notices
 from analyst_service.process_context import Service
 from analyst_service.sessions import find, find_awaited, require_alive, visible
 from analyst_service.settings import Settings, is_mail_address
@@ -40,9 +40,9 @@ from clustering_protocols.wire.states import SessionState
 _SECONDS = 10.0  # for each answer of the mail server
 _REFUSED_FOR_GOOD = 500
 _HEADLINES = {
-    NoticeEvent.ADDED: "you will be told",
+    NoticeEvent.ADDED: "notices come here",
     NoticeEvent.TURN: "your turn",
-    NoticeEvent.AWAITED: "awaited for long",
+    NoticeEvent.AWAITED: "still waiting",
     NoticeEvent.ENDED: "it has ended",
 }
 
@@ -57,7 +57,7 @@ class Undelivered(Exception):
 
 
 class Notification(NamedTuple):
-    """A notice, its receiver and its session; ``awaited``: the slots it waits for."""
+    """A notice, its receiver and session, and the slots for which the session waits."""
 
     notice: Notice
     receiver: Receiver
@@ -65,10 +65,10 @@ class Notification(NamedTuple):
     awaited: Sequence[str]
 
 
-def letter(notification: Notification, sender: str, at: datetime) -> EmailMessage:
+def compose(notification: Notification, sender: str, at: datetime) -> EmailMessage:
     """Return the mail of a notice, without the session's title or other parties' names.
 
-    Headers hold names of sessions and checked addresses; the library refuses the rest.
+    Headers hold only names of sessions and addresses that were checked.
     """
     notice, receiver, session, _ = notification
     mail = EmailMessage(policy=SMTP)
@@ -79,14 +79,14 @@ def letter(notification: Notification, sender: str, at: datetime) -> EmailMessag
     mail["Date"] = format_datetime(at)
     mail["Message-ID"] = f"<{notice.id}@{sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: no automatic replies
-    lines = [*_lines(notification), "", _footer(receiver, session)]
+    lines = [*_body_lines(notification), "", _footer(receiver, session)]
     mail.set_content("\n".join(lines) + "\n")
     return mail
 
 
 def send(settings: Settings, notification: Notification, at: datetime) -> None:
     """Send a notice; raise :class:`Undelivered` unless the mail server accepts it."""
-    mail, place = letter(notification, settings.smtp_from, at), settings.mail_server
+    mail, place = compose(notification, settings.smtp_from, at), settings.mail_server
     try:
         with smtplib.SMTP(place.host, place.port, timeout=_SECONDS) as server:
             if place.is_tls:
@@ -102,7 +102,7 @@ def send(settings: Settings, notification: Notification, at: datetime) -> None:
         raise Undelivered(Failure.MAIL_SERVER) from None
 
 
-def _lines(notification: Notification) -> Iterator[str]:
+def _body_lines(notification: Notification) -> Iterator[str]:
     notice, receiver, session, awaited = notification
     slot = receiver.slot
     where = f"session {session.name}" + (f", slot {slot}" if slot else "")
@@ -118,14 +118,14 @@ def _lines(notification: Notification) -> Iterator[str]:
         yield f"The analyst{still} waits for this party in {where}, round {notice.round}{until}."
         yield f"What to do: coterie party run {session.name} {slot} --data FILE"
     elif notice.session_state == SessionState.CHOOSING:
-        yield f"All runs of {where} are done; one is to be chosen{until}."
+        yield f"All runs of {where} are done. The analyst waits{until} for a choice."
         yield f"What to do: coterie session choose {session.name} --n-clusters NUMBER"
     else:
         since, names = f"{session.changed_at:%Y-%m-%d %H:%M}", ", ".join(awaited)
         yield f"In {where} the analyst has waited since {since} UTC and waits{until} for: {names}."
         yield (
-            f"What to do: ask them; coterie session extend {session.name} --days NUMBER "
-            "waits longer."
+            f"What to do: ask them, or wait longer: coterie session extend {session.name} "
+            "--days NUMBER"
         )
 
 
@@ -139,7 +139,7 @@ def _describe_end(notification: Notification) -> Iterator[str]:
             else f"coterie session show {session.name} prints the result."
         )
         return
-    # only the coordinator reads which party was missing or has stopped
+    # only the coordinator learns which party was missing or has stopped
     has_expired = session.state == SessionState.EXPIRED
     has_stopped = session.reason == Problem.PARTY_STOPPED.slug
     if session.detail and slot is None and (has_expired or has_stopped):
@@ -165,10 +165,10 @@ def _footer(receiver: Receiver, session: Session) -> str:
 
 
 MOST_AN_HOUR: Final = 20
-"""Notices to one receiver within an hour, except the first and the last one."""
+"""Most notices to one receiver within an hour, without its first and last one."""
 
 _MOST = 5  # addresses of a coordinator, or of a party of a session
-_MOST_EVER = 20  # including removed ones, each of which got a first notice
+_MOST_EVER = 20  # including removed addresses, to which a first notice was sent
 _MOST_A_DAY = 100  # for one credential
 _STALE = timedelta(days=7)  # a notice that was due for longer is not sent any more
 _RETENTION = timedelta(days=7)  # of receivers after the session's end
@@ -188,16 +188,14 @@ def add_receiver(
     *,
     is_offered: bool,
 ) -> ReceiverAdded:
-    """Send notices about a session to an address; the same address gets each once."""
+    """Add an address for notices about a session; it replaces the same address."""
     session = visible(db, caller, session_id, lock=True)
     require_alive(session)
     if not is_offered:
-        raise NotOffered(
-            "It sends no mail: no mail server is set (COTERIE_SMTP_SERVER)."
-        )
+        raise NotOffered("This analyst has no mail server (COTERIE_SMTP_SERVER).")
     if not is_mail_address(address):
         raise InvalidParameters(
-            "one address of mail, like a@b.example.", field="address"
+            "expected one mail address, like a@b.example.", field="address"
         )
     _make_room(db, caller, session, address)
     receiver = Receiver(
@@ -210,7 +208,7 @@ def add_receiver(
     )
     db.add(receiver)
     db.flush()
-    welcome(db, receiver, session, receiver.created_at)
+    write_first_notices(db, receiver, session, receiver.created_at)
     return ReceiverAdded(id=receiver.id)
 
 
@@ -221,7 +219,9 @@ def list_receivers(
     receivers = _receivers_of(db, caller, visible(db, caller, session_id))
     return Receivers(
         offered=is_offered,
-        receivers=[_line(db, receiver) for receiver in receivers if receiver.address],
+        receivers=[
+            _describe(db, receiver) for receiver in receivers if receiver.address
+        ],
     )
 
 
@@ -247,13 +247,14 @@ def _receivers_of(db: Transaction, caller: Caller, session: Session) -> list[Rec
 
 
 def _make_room(db: Transaction, caller: Caller, session: Session, address: str) -> None:
+    """Refuse an address beyond the caller's limits; remove an earlier copy of it."""
     receivers = _receivers_of(db, caller, session)
     for receiver in receivers:
         if receiver.address == address:
             _forget(db, receiver)
     if sum(bool(receiver.address) for receiver in receivers) >= _MOST:
         raise InvalidParameters(
-            f"there are {_MOST} already; remove one of them first.", field="address"
+            f"there are {_MOST} addresses already; remove one first.", field="address"
         )
     today = _count(
         db,
@@ -263,7 +264,7 @@ def _make_room(db: Transaction, caller: Caller, session: Session, address: str) 
     )
     if len(receivers) >= _MOST_EVER or today >= _MOST_A_DAY:
         raise InvalidParameters(
-            "too many were added by now; the present ones stay.", field="address"
+            "too many addresses were added; the existing ones stay.", field="address"
         )
 
 
@@ -274,7 +275,7 @@ def _forget(db: Transaction, receiver: Receiver) -> None:
     db.flush()
 
 
-def _line(db: Transaction, receiver: Receiver) -> ReceiverLine:
+def _describe(db: Transaction, receiver: Receiver) -> ReceiverLine:
     own = Notice.receiver_id == receiver.id
     has_failed = Notice.failure.is_not(None)
     last = (
@@ -298,9 +299,9 @@ def _line(db: Transaction, receiver: Receiver) -> ReceiverLine:
 def _count(
     db: Transaction,
     column: orm.InstrumentedAttribute[str],
-    *of: sa.ColumnElement[bool],
+    *conditions: sa.ColumnElement[bool],
 ) -> int:
-    return db.scalar(sa.select(sa.func.count(column)).where(*of)) or 0
+    return db.scalar(sa.select(sa.func.count(column)).where(*conditions)) or 0
 
 
 # Notices
@@ -312,12 +313,12 @@ def has_due(db: Transaction) -> bool:
     return db.scalar(query) is not None
 
 
-def take(db: Transaction) -> Notification | None:
-    """Take a notice that is due and still true under a lease; None if there is none.
+def lease_next(db: Transaction) -> Notification | None:
+    """Lease a notice that is due, and return it; delete outdated ones on the way.
 
-    New notices come first, so that a receiver that fails holds up nobody else. 'added'
-    sorts before the other events of the same time. A notice whose receiver another
-    sender is serving is skipped.
+    None if no notice is due. New notices come first, so that a failing receiver holds up
+    nobody else; 'added' sorts before other events of the same time. A notice whose
+    receiver another sender is serving is skipped.
     """
     now = db.now()
     is_free = _is_free(now)
@@ -349,7 +350,7 @@ def take(db: Transaction) -> Notification | None:
     return None
 
 
-def settle(db: Transaction, notice: Notice, values: Mapping[str, object]) -> bool:
+def record(db: Transaction, notice: Notice, values: Mapping[str, object]) -> bool:
     """Store the outcome of a delivery; False if the lease was lost."""
     settled = db.execute(
         sa.update(Notice)
@@ -361,8 +362,8 @@ def settle(db: Transaction, notice: Notice, values: Mapping[str, object]) -> boo
     return settled.first() is not None
 
 
-def tidy(db: Transaction) -> None:
-    """Remove the receivers of ended sessions that have no pending notices."""
+def remove_receivers(db: Transaction) -> None:
+    """Delete the receivers of ended sessions, unless a notice to them is pending."""
     ended = sa.select(Session.id).where(
         sa.or_(
             Session.deleted_at.is_not(None),
@@ -383,7 +384,7 @@ def tidy(db: Transaction) -> None:
 def _build_notification(
     db: Transaction, notice: Notice, receiver: Receiver, now: datetime
 ) -> Notification | None:
-    """Return a notice with its session; None if it is outdated."""
+    """Return the notification of a notice; None if it is outdated."""
     session = find(db, notice.session_id)
     credential = db.get(Credential, receiver.credential_id)
     if session is None or credential is None or credential.revoked_at is not None:
@@ -414,9 +415,9 @@ def _build_notification(
 def _is_free(now: datetime) -> sa.ColumnElement[bool]:
     """Return the condition under which a notice may be taken.
 
-    A receiver gets one notice at a time, so that they come in order and a receiver that
-    hangs holds up one sender. A lease that ends later than any sender would set it dates
-    from before the clock was set back, and does not count.
+    A receiver gets one notice at a time, so that notices arrive in order and a receiver
+    that hangs holds up one sender. A lease that ends later than any sender would set it
+    dates from before the clock was set back, and does not count.
     """
     other = orm.aliased(Notice)
     has_no_lease = sa.or_(
@@ -431,8 +432,8 @@ def _is_free(now: datetime) -> sa.ColumnElement[bool]:
 
 
 # Several senders may run, in one process or in many: a lease decides which of them has a
-# notice. One that is killed between sending and storing the outcome leaves the notice to
-# be sent again, under the same Message-ID.
+# notice. If a sender is killed between sending a notice and storing the outcome, the notice
+# is sent again, under the same Message-ID.
 
 log = logging.getLogger(__name__)
 
@@ -443,7 +444,7 @@ RETRIES = tuple(
 """How long after each failure a notice is tried again; then it is given up."""
 
 _AT_ONCE = 4
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 
 
 class Sender:
@@ -453,7 +454,7 @@ class Sender:
         self._service = service
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="notices")
-        self._is_away = False
+        self._has_outage = False
 
     def __enter__(self) -> Self:
         if self._service.settings.sends_mail:
@@ -465,7 +466,7 @@ class Sender:
         if self._thread.is_alive():
             self._thread.join()
 
-    def turn(self) -> int:
+    def send_due(self) -> int:
         """Send a few due notices in parallel; return their number."""
         notifications = list(islice(self._due(), _AT_ONCE))
         if notifications:
@@ -474,21 +475,21 @@ class Sender:
         return len(notifications)
 
     def _loop(self) -> None:
-        while not self._stop.wait(_LOOK_SECONDS):
+        while not self._stop.wait(_POLL_SECONDS):
             try:
-                while self.turn() and not self._stop.is_set():
+                while self.send_due() and not self._stop.is_set():
                     pass
-                self._is_away = False
-            except Exception as error:  # noqa: BLE001  what is due stays due
-                if not self._is_away:  # logged once per outage
+                self._has_outage = False
+            except Exception as error:  # noqa: BLE001  a notice that is due stays due
+                if not self._has_outage:  # logged once per outage
                     log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
-                self._is_away = True
+                self._has_outage = True
 
     def _due(self) -> Iterator[Notification]:
-        """Take due notices one by one, each in a short transaction."""
+        """Lease due notices one by one, each in a short transaction."""
         database = self._service.database
         while database.query(has_due):
-            notification = database.transact(take)
+            notification = database.transact(lease_next)
             if notification is None:
                 return
             yield notification
@@ -504,7 +505,7 @@ class Sender:
             log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
             self._fail(notice, Undelivered(Failure.INTERNAL))
         else:
-            self._settle(notice, "sent", state=NoticeState.SENT.value, failure=None)
+            self._record(notice, "sent", state=NoticeState.SENT.value, failure=None)
 
     def _fail(self, notice: Notice, error: Undelivered) -> None:
         """Try again later, or give up."""
@@ -517,9 +518,9 @@ class Sender:
             delay = RETRIES[notice.attempts - 1]
             changes = {"due_at": self._service.clock.now() + delay}
         outcome = "given-up" if is_last else "tried-again"
-        self._settle(notice, outcome, failure=error.failure.value, **changes)
+        self._record(notice, outcome, failure=error.failure.value, **changes)
 
-    def _settle(self, notice: Notice, outcome: str, **changes: Any) -> None:
+    def _record(self, notice: Notice, outcome: str, **changes: Any) -> None:
         now = self._service.clock.now()
-        self._service.database.transact(settle, notice, changes | {"settled_at": now})
+        self._service.database.transact(record, notice, changes | {"settled_at": now})
         self._service.metrics.notices.labels(outcome).inc()

@@ -33,7 +33,7 @@ _PARTS_ABOVE: Final = 64 << 20
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
 _PROBE: Final = "probe"
 _MARK: Final = "mark"
-_SHRINKS: Final = 8  # shrink after an eighth of the cache was fetched in parts
+_SHRINKS: Final = 8  # shrink the cache after parts of an eighth of its size
 _LOOKUPS: Final = 16  # at the same time
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
 _RETRIES: Final = {"max_retries": 4}
@@ -42,11 +42,11 @@ _RETRIES: Final = {"max_retries": 4}
 def open_objects(url: str) -> ObjectStore:
     """Return the store at an address: ``s3://bucket/prefix``, ``file:///folder``, ….
 
-    Keys, region and endpoint are taken from the environment, as the store's own tools
-    take them (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …). Credentials may also lie in
-    files (``AWS_ACCESS_KEY_ID_FILE``, …).
+    Keys, region and endpoint come from the environment variables of the store's own tools
+    (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …), credentials also from files
+    (``AWS_ACCESS_KEY_ID_FILE``, …).
 
-    Raises Unavailable if the address is not valid, or nothing is there.
+    Raises Unavailable if the address is not valid, or no store is there.
     """
     from obstore.store import from_url
 
@@ -110,7 +110,7 @@ class ObjectBlobStore(FileBlobStore):
         """Return the cached file of a blob, which is fetched if necessary."""
         path = self.path(digest)
         with suppress(FileNotFoundError):
-            os.utime(path)  # the cache keeps what was used last
+            os.utime(path)  # the cache evicts the least recently used
             return path
         self._cache(self._pieces(digest), digest)
         return path
@@ -121,7 +121,7 @@ class ObjectBlobStore(FileBlobStore):
 
         try:
             with _translate_errors():
-                obstore.head(self._objects, _name(digest))
+                obstore.head(self._objects, _key(digest))
         except KeyError:
             return False
         return True
@@ -139,7 +139,7 @@ class ObjectBlobStore(FileBlobStore):
         import obstore
 
         with suppress(KeyError), _translate_errors():
-            obstore.delete(self._objects, _name(digest))
+            obstore.delete(self._objects, _key(digest))
         super().remove(digest)
 
     def older(self, before: float) -> Iterator[str]:
@@ -155,7 +155,7 @@ class ObjectBlobStore(FileBlobStore):
                         yield name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove old drafts, unnamed copies, and what the cache used least recently."""
+        """Remove old drafts, copies that are not live, and the least recently used."""
         super().sweep(before, live)
         for digest in super().older(before):
             if digest not in live:
@@ -195,7 +195,7 @@ class ObjectBlobStore(FileBlobStore):
         with _translate_errors():
             obstore.put(
                 self._objects,
-                _name(digest),
+                _key(digest),
                 path if in_parts else path.read_bytes(),
                 use_multipart=in_parts,
             )
@@ -204,7 +204,7 @@ class ObjectBlobStore(FileBlobStore):
         import obstore
 
         with _translate_errors():
-            blob = obstore.get(self._objects, _name(digest))
+            blob = obstore.get(self._objects, _key(digest))
             for piece in blob.stream(min_chunk_size=_PIECE):
                 yield bytes(piece)
 
@@ -214,7 +214,7 @@ class ObjectBlobStore(FileBlobStore):
 
         with _translate_errors():
             part = obstore.get_range(
-                self._objects, _name(digest), start=begin, length=size
+                self._objects, _key(digest), start=begin, length=size
             )
         self._cache([bytes(part)], check)
         self._fetched += size
@@ -241,19 +241,19 @@ class ObjectDraft(FileDraft):
         self._store.upload(self.digest, self.path)
 
     def keep(self) -> None:
-        """Keep the file; upload it again if a sweep has removed the object meanwhile."""
+        """Move the file into the cache; upload it again if a sweep removed the object."""
         if not self.is_kept and not self._store.has(self.digest):
             self.ready()
         super().keep()
 
 
-def _name(digest: str) -> str:
+def _key(digest: str) -> str:
     return f"{digest[:2]}/{digest}"
 
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Replace the store's errors by our own, because their text may hold addresses."""
+    """Replace the store's exceptions, whose text may hold addresses, by our own."""
     from obstore.exceptions import (
         BaseError,
         PermissionDeniedError,
@@ -278,4 +278,4 @@ def _translate_errors() -> Iterator[None]:
 
 def _is_full(error: BaseException) -> bool:
     text = str(error).lower().replace(" ", "")
-    return any(mark.replace(" ", "") in text for mark in _FULL)
+    return any(part.replace(" ", "") in text for part in _FULL)

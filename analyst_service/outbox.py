@@ -56,14 +56,14 @@ LONG = 0.5
 """The fraction of a deadline after which the wait counts as long."""
 
 
-def note_move(db: Transaction, move: SessionMove, now: datetime) -> None:
+def write_notices(db: Transaction, move: SessionMove, now: datetime) -> None:
     """Write the notices about a session's move for all its receivers."""
     receivers = db.scalars(_RECEIVERS, {"session_id": move.id}).all()
     if not receivers:
         return
-    # an extended deadline: whose turn it is has been announced already
-    is_longer = move.changed_at < now
-    outdated = [NoticeEvent.AWAITED] if is_longer else _WAITS
+    # the extension of a deadline: the turn was announced already
+    is_extension = move.changed_at < now
+    outdated = [NoticeEvent.AWAITED] if is_extension else _WAITS
     db.execute(
         sa.delete(Notice)
         .where(
@@ -74,22 +74,22 @@ def note_move(db: Transaction, move: SessionMove, now: datetime) -> None:
         .execution_options(synchronize_session=False)
     )
     for receiver in receivers:
-        for event, due_at in _due(receiver.slot, move, now):
-            if not (is_longer and event is NoticeEvent.TURN):
-                _put(db, receiver, move, event, now, due_at)
+        for event, due_at in _plan_notices(receiver.slot, move, now):
+            if not (is_extension and event is NoticeEvent.TURN):
+                _add_notice(db, receiver, move, event, now, due_at)
 
 
-def welcome(
+def write_first_notices(
     db: Transaction, receiver: Receiver, session: Session, now: datetime
 ) -> None:
-    """Write the first notice to a new receiver, and those that are due by now."""
+    """Write the first notice to a new receiver, and those of the session's state."""
     move = SessionMove(*(getattr(session, name) for name in SessionMove._fields))
-    _put(db, receiver, move, NoticeEvent.ADDED, now, now)
-    for event, due_at in _due(receiver.slot, move, now):
-        _put(db, receiver, move, event, now, due_at)
+    _add_notice(db, receiver, move, NoticeEvent.ADDED, now, now)
+    for event, due_at in _plan_notices(receiver.slot, move, now):
+        _add_notice(db, receiver, move, event, now, due_at)
 
 
-def _put(
+def _add_notice(
     db: Transaction,
     receiver: Receiver,
     move: SessionMove,
@@ -115,7 +115,7 @@ def _put(
     db.flush()
 
 
-def _due(
+def _plan_notices(
     slot: str | None, move: SessionMove, now: datetime
 ) -> Iterator[tuple[NoticeEvent, datetime]]:
     """Yield the events to announce and when; ``slot`` is None for a coordinator.

@@ -44,7 +44,7 @@ _BURST_SECONDS: Final = 5
 
 
 class Rates:
-    """Rate limits: one token bucket per caller, which holds five seconds' worth."""
+    """Rate limits: one token bucket per caller, with the tokens of five seconds."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
@@ -53,10 +53,7 @@ class Rates:
         self._lock = threading.Lock()
 
     def take(self, caller: str, now: datetime) -> None:
-        """Count a request.
-
-        Raises TooManyRequests if the caller's bucket is empty.
-        """
+        """Take a token for a request; :class:`TooManyRequests` if none is left."""
         with self._lock:
             tokens, since = self._buckets.get(caller, (self._burst, now))
             rested = max(0.0, (now - since).total_seconds())
@@ -67,7 +64,7 @@ class Rates:
             if len(self._buckets) > _MAX_CALLERS:
                 self._buckets.popitem(last=False)
         if is_empty:
-            raise TooManyRequests(f"More than {self._per_second:g} in a second.")
+            raise TooManyRequests(f"More than {self._per_second:g} per second.")
 
 
 class Uses:
@@ -78,12 +75,12 @@ class Uses:
         self._lock = threading.Lock()
 
     def note(self, credential_id: str, now: datetime) -> None:
-        """Note that a credential was used."""
+        """Record that a credential was used."""
         with self._lock:
             self._last[credential_id] = now
 
     def take(self) -> dict[str, datetime]:
-        """Return the noted times and start anew; a crash loses a minute of them."""
+        """Return the recorded times and forget them; a crash loses a minute of them."""
         with self._lock:
             times, self._last = self._last, {}
         return times
@@ -124,10 +121,10 @@ class LoggedCheck:
 
 
 class Recent(Generic[_V]):
-    """A cached value that is at most a second old; safe from any thread.
+    """A cached value that is about a second old at most; safe from any thread.
 
-    While one thread computes it, the others get the last one instead of waiting. An
-    exception is cached and raised in the same way.
+    While one thread computes a new value, the others get the previous one instead of
+    waiting. An exception is cached and raised in the same way.
     """
 
     def __init__(self, compute: Callable[[], _V]) -> None:
@@ -136,7 +133,7 @@ class Recent(Generic[_V]):
         self._lock = threading.Lock()
 
     def get(self, now: datetime) -> _V:
-        """Return the value as of now or a moment ago."""
+        """Return the value, which is computed anew if it is a second old."""
         cached = self._cached
         if cached is None:
             with self._lock:
@@ -196,7 +193,7 @@ class Service:
         return timedelta(seconds=LEASE_SECONDS)
 
     def count(self, credential_id: str) -> None:
-        """Count a request of a credential, and note the use of the credential.
+        """Count a request against its credential's rate, and record the use.
 
         Raises TooManyRequests.
         """
@@ -205,7 +202,7 @@ class Service:
         self.rates.take(credential_id, now)
 
     def drain(self) -> None:
-        """End all waiting and take no further step, because this process will end."""
+        """Answer the requests that wait, and start no step: this process will end."""
         self.draining.set()
         log.info("not ready: this analyst is about to end")
         self.notifier.notify_driver()
@@ -213,13 +210,13 @@ class Service:
             self.notifier.notify_session(session)
 
     def require_ready(self) -> None:
-        """Raise :class:`Unavailable` unless requests should be sent here."""
+        """Raise :class:`Unavailable` unless a load balancer may send requests here."""
         if self.draining.is_set():
             raise Unavailable("This analyst is about to end.")
         self.ready.get(self.clock.now())
 
     def is_ready(self) -> bool:
-        """Return whether requests should be sent here."""
+        """Return whether a load balancer may send requests here."""
         try:
             self.require_ready()
         except Unavailable:
@@ -227,9 +224,9 @@ class Service:
         return True
 
     def require_room(self, size: int) -> None:
-        """Raise :class:`StorageFull` if an upload of so many bytes would leave too little.
+        """Raise :class:`StorageFull` if an upload of this size would leave too little.
 
-        The reserve is for tasks, results and the database.
+        Tasks, results and the database need the reserve.
         """
         if not self.has_room(size):
             raise StorageFull(
@@ -238,7 +235,7 @@ class Service:
             )
 
     def has_room(self, size: int = 0) -> bool:
-        """Return whether the analyst takes an upload of so many bytes."""
+        """Return whether the analyst has room for an upload of this size (bytes)."""
         return self.blobs.free_bytes() - size >= self.settings.least_free_bytes
 
     def check_clock(self) -> None:
@@ -252,8 +249,8 @@ class Service:
             seconds = skew.total_seconds()
             raise Unavailable(
                 f"This machine's clock is {abs(seconds):.0f} seconds "
-                f"{'ahead of' if seconds > 0 else 'behind'} the database server's: set it "
-                "(NTP)."
+                f"{'ahead of' if seconds > 0 else 'behind'} the database server's. "
+                "Synchronise it (NTP)."
             )
 
     def _check_ready(self) -> None:

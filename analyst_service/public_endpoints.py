@@ -25,7 +25,7 @@ from coterie_pages.served_pages import HEADERS, asset_in
 
 catalogue_router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
 pages_router = APIRouter(include_in_schema=False, route_class=AdmittingRoute)
-# requests to it are not counted, because a supervisor asks under any load
+# not rate-limited, because a process supervisor asks under any load
 alive_router = APIRouter(tags=["health"])
 health_router = APIRouter(tags=["health"], route_class=AdmittingRoute)
 
@@ -131,11 +131,11 @@ your place in the session, so treat it like a password.</p>
 <li>On the machine where your data are, read what you are invited to:
 <code>coterie party join @invitation.txt</code></li>
 <li>Then take part: <code>coterie party run @invitation.txt --data FILE</code></li>
-<li>Delete this visit from the history of the browser: the invitation is in it. What
-stands behind the <code>#</code> was not sent to this service.</li>
+<li>Delete this visit from the history of the browser, because the history holds the
+invitation. The part after the <code>#</code> was not sent to this service.</li>
 </ol>
-<p>If other people use this browser, ask the coordinator for a new invitation: the one
-that you followed ends with it.</p>
+<p>If other people use this browser, ask the coordinator for a new invitation, which
+replaces the one that you followed.</p>
 </main>
 </body>
 </html>
@@ -155,8 +155,8 @@ _HEADERS: Final = {
 async def get_landing(request: Request) -> Response:
     """Name the desk and the API, and say what an invitation is.
 
-    An invitation looks like a link, and its code is behind the '#', which the browser
-    does not send. This page has no script that could read it and loads nothing.
+    An invitation looks like a link whose code follows the '#', so the browser does not
+    send it. This page has no script that could read the code, and loads nothing.
     """
     if "text/html" not in request.headers.get("accept", ""):
         raise NotFound("This address is not served.")

@@ -51,26 +51,26 @@ _SEQUENCES = frozenset({"list", "tuple", "set", "frozenset"})
 
 
 class JsonRequest(Request):
-    """A request whose JSON is left unread for the endpoint."""
+    """A request whose JSON the framework hands to the endpoint as bytes."""
 
     async def json(self) -> Any:
         """Return the bytes of the body, marked as JSON."""
-        return _Text(await self.body())
+        return _JsonBytes(await self.body())
 
 
-class _Text(bytes):
+class _JsonBytes(bytes):
     """Bytes that came as JSON."""
 
 
-class Unread(Generic[_M]):
-    """A body that is not parsed yet; OpenAPI shows it as the model that it should be."""
+class UnreadBody(Generic[_M]):
+    """A body that is not parsed yet; OpenAPI shows the model that it should hold."""
 
     def __init__(self, model: type[_M], text: bytes) -> None:
         self._model = model
         self._text = text
 
     def read(self) -> _M:
-        """Return the model in the body; to be called in a thread.
+        """Parse the body; to be called in a thread, because it may take a while.
 
         Raises Malformed, InvalidParameters: naming the first broken rule.
         """
@@ -90,17 +90,17 @@ class Unread(Generic[_M]):
         """Accept any JSON; show the model in the OpenAPI document."""
         (model,) = get_args(source)
 
-        def take(content: Any) -> Unread[_M]:
-            if not isinstance(content, _Text):
+        def accept(content: Any) -> UnreadBody[_M]:
+            if not isinstance(content, _JsonBytes):
                 raise ValueError("Expected Content-Type application/json")  # noqa: TRY004  pydantic reports ValueErrors alone
             return cls(model, content)
 
         return core_schema.no_info_plain_validator_function(
-            take, json_schema_input_schema=handler.generate_schema(model)
+            accept, json_schema_input_schema=handler.generate_schema(model)
         )
 
 
-Posted = Annotated[Unread[_M], Body()]
+Posted = Annotated[UnreadBody[_M], Body()]
 
 
 @cache
@@ -164,7 +164,7 @@ def send_blob(service: Service, digest: str, headers: Mapping[str, str]) -> Resp
     """Return a response with a blob, in the form that the request's headers ask for.
 
     Raises NotFound if it was removed meanwhile.
-    Raises TooLarge if it is over the limit of JSON.
+    Raises TooLarge if it exceeds the limit of JSON.
     """
     try:
         path = service.blobs.file(digest)
@@ -226,8 +226,8 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 class AdmittingRoute(APIRoute):
     """A route that authenticates and counts the caller before it reads the body.
 
-    The framework would read and check the body first. If the endpoint has no caller
-    parameter, the request is counted by its address.
+    The framework alone would read and check the body first. If the endpoint has no
+    caller parameter, the request is counted by its address.
     """
 
     @property
@@ -242,7 +242,7 @@ class AdmittingRoute(APIRoute):
 
         async def admit(request: Request) -> Response:
             if is_open:
-                _count_stranger(request)
+                _count_by_address(request)
             else:
                 caller = await _authenticate(request)
                 Visit.of(request.scope).name(caller.credential_id)
@@ -262,14 +262,13 @@ async def _authenticate(request: Request) -> Caller:
     except Unauthenticated as error:
         if isinstance(error, CredentialRefused):
             current_request().caller = error.credential_id  # if it was valid once
-        _count_stranger(request)
+        _count_by_address(request)
         raise
     current_request().caller = caller.credential_id
     service.count(caller.credential_id)
     return caller
 
 
-def _count_stranger(request: Request) -> None:
-    """Count a request without a valid credential, by its address."""
+def _count_by_address(request: Request) -> None:
     service = service_of(request)
     service.rates.take(address(request.scope), service.clock.now())

@@ -1,4 +1,4 @@
-"""Removal of data whose time is over: first rows, then the blobs that no row names."""
+"""Removal of data after its retention time: first rows, then blobs that no row names."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def remove_blobs(service: Service, digests: Iterable[str]) -> None:
 
 
 def _purge(db: Transaction, session_id: str) -> set[str]:
-    """Remove tasks, state and contributions; the latter's rows stay, as receipts."""
+    """Remove tasks, state and contributions; rows of contributions stay as receipts."""
     in_blobs = (
         sa.select(kind.digest).where(
             kind.session_id == session_id, kind.content.is_(None)
@@ -164,27 +164,27 @@ def delete_session(service: Service, caller: Caller, session_id: str) -> None:
 
 def _list_due(
     service: Service,
-    mark: orm.InstrumentedAttribute[Any],
+    removed_at: orm.InstrumentedAttribute[Any],
     keep: orm.InstrumentedAttribute[Any],
     setting: int | None,
 ) -> Sequence[str]:
-    """Return the ended sessions whose retention time is over and that are not marked.
+    """Return the ended sessions whose retention time is over and whose data still exist.
 
-    mark: the column that says when the removal was done.
+    removed_at: the column of the time of the removal.
     keep: the column of the retention (seconds) in the terms.
-    setting: the retention (seconds) in the settings. The shorter of both counts; None is
-        no limit.
+    setting: the retention (seconds) in the settings; None is no limit. The shorter of
+        both holds.
     """
-    unmarked = sa.and_(Session.state.in_(OVER_STATES), mark.is_(None))
+    remaining = sa.and_(Session.state.in_(OVER_STATES), removed_at.is_(None))
     now, due = service.clock.now(), list[str]()
     with service.database.read() as db:
-        for in_terms in db.scalars(sa.select(keep).where(unmarked).distinct()).all():
+        for in_terms in db.scalars(sa.select(keep).where(remaining).distinct()).all():
             limits = [limit for limit in (setting, in_terms) if limit is not None]
             if not limits:
                 continue
             before = now - timedelta(seconds=min(limits))
             query = sa.select(Session.id).where(
-                unmarked, keep.is_not_distinct_from(in_terms)
+                remaining, keep.is_not_distinct_from(in_terms)
             )
             due += db.scalars(query.where(Session.changed_at <= before)).all()
     return due
@@ -227,7 +227,7 @@ def delete_ended(service: Service) -> None:
 
 
 def sweep(service: Service) -> None:
-    """Remove drafts that a crash left, and blobs that no row names.
+    """Remove old drafts, which a crash left, and old blobs that no row names.
 
     Young blobs stay, because a step writes blobs before a row names them.
     """
@@ -254,15 +254,15 @@ class Sweeper:
         self._stop.set()
         self._thread.join()
 
-    def turn(self) -> None:
+    def run_once(self) -> None:
         """Remove everything that is due, and store when credentials were last used."""
         service = self._service
         if last := service.uses.take():
             service.database.transact(credentials.note_uses, last)
         purge_ended(service)
         delete_ended(service)
-        service.database.transact(notices.tidy)
-        # until then a party that asks learns that its session was deleted
+        service.database.transact(notices.remove_receivers)
+        # with its token, a party that asks learns that its session was deleted
         before = service.clock.now() - _TOKEN_RETENTION
         service.database.transact(credentials.remove_old_tokens, before)
         service.database.truncate_log()
@@ -272,6 +272,6 @@ class Sweeper:
         while not self._stop.wait(SWEEP_SECONDS):
             self._service.is_ready()  # logs a change, even if nobody asks
             try:
-                self.turn()
+                self.run_once()
             except Exception as error:  # noqa: BLE001  the next sweep tries again
                 log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values

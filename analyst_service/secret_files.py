@@ -48,7 +48,7 @@ def secret_fields(fields: Mapping[str, FieldInfo]) -> list[str]:
 def named_files(
     fields: Mapping[str, FieldInfo], environment: Mapping[str, str]
 ) -> Iterator[tuple[str, Path]]:
-    """Yield the secret settings that have a file, and the file."""
+    """Yield the secret settings that come from a file, each with its file."""
     for name in secret_fields(fields):
         if path := environment.get(file_variable(name)):
             yield name, Path(path)
@@ -89,7 +89,7 @@ def is_open_to_others(path: Path) -> bool:
 
 
 def read_secret(name: str, path: Path) -> str:
-    """Return the one line of a variable's file; :class:`ValueError` if there is none."""
+    """Return the line of text in a variable's file; :class:`ValueError` without one."""
     try:
         with path.open("rb") as file:
             text = file.read(_MOST_BYTES).decode().strip()

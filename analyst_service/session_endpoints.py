@@ -71,7 +71,7 @@ STATES: Final = tuple(_GROUPS)
 
 
 def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPage:
-    """Return the caller's sessions (an administrator's are all), last changed first.
+    """Return the caller's sessions, last changed first; all of them to an administrator.
 
     A session that changes while pages are read moves to the first page; every other one
     is on exactly one page.
@@ -105,7 +105,7 @@ def _list_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionPa
         SessionLine(
             **_columns(session, "title", "state", "round", "created_at", "reason"),
             id=sessions.public_id(caller, session),
-            # parsing the whole terms would take longer than all the rest of a line
+            # parsing the whole terms would take longer than the rest of the line
             protocol=json.loads(session.terms)["protocol"]["name"],
             owner=labels.get(session.owner_id) or session.owner_id,
             awaited=awaited.get(session.id, []),
@@ -150,7 +150,7 @@ def _conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
         yield Session.changed_at < request.changed_before
 
 
-def _choices() -> Iterable[type[BaseModel]]:
+def _protocol_models() -> Iterable[type[BaseModel]]:
     """Yield one model per protocol of the catalogue: its name and its parameters."""
     for name, protocol in catalogue.catalogue().items():
         yield create_model(
@@ -161,13 +161,13 @@ def _choices() -> Iterable[type[BaseModel]]:
         )
 
 
-_AnyChoice: Any = reduce(or_, _choices())
+_AnyProtocol: Any = reduce(or_, _protocol_models())
 
 
 class SessionWrite(SessionRequest):
     """The terms that a coordinator proposes."""
 
-    protocol: Annotated[_AnyChoice, Field(discriminator="name")]
+    protocol: Annotated[_AnyProtocol, Field(discriminator="name")]
     seed: int = Field(default=0, ge=0, lt=2**53, description="Seed of random starts.")
 
 
@@ -226,8 +226,7 @@ class PartyStop(Form):
     """The reason for a party's stop."""
 
     reason: StopReason | None = Field(
-        description="All that others learn; it does not say which check refused. Null "
-        "withdraws 'held'."
+        description="What others learn, not which check refused. Null withdraws 'held'."
     )
 
 
@@ -374,7 +373,7 @@ def get_audit(
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
     """Return who sent or received which digest when: a chain of lines, oldest first."""
-    # not to parties: from the digest of a short answer its bytes could be guessed
+    # not for parties, which could guess a short answer from its digest
     caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
     with service.database.read() as db:
         session = sessions.visible(db, caller, session_id, deleted=True)
@@ -425,7 +424,7 @@ def put_deadline(
     caller: CallerDep,
     service: ServiceDep,
 ) -> SessionStatus:
-    """Wait longer for those that have not answered; a repeat changes nothing."""
+    """Wait longer for parties that have not answered; a repeat changes nothing."""
     return _change(service, caller, session_id, sessions.extend, body.read().deadline)
 
 
@@ -460,8 +459,8 @@ def post_stopped(
 ) -> None:
     """Announce that the caller's party stopped; a repeat changes nothing.
 
-    A party that is held may continue. Any other sends nothing more, and the session ends
-    unless the remaining parties are a quorum.
+    A held party may continue. A party with another reason sends nothing more, and the
+    session ends unless the remaining parties are a quorum.
     """
     reason = body.read().reason
     service.database.transact(sessions.stop_party, caller, session_id, reason)
@@ -497,7 +496,7 @@ def get_result(
 
 
 def _hand_out(db: Transaction, caller: Caller, session_id: str) -> str:
-    """Return the digest of the caller's result; audit the first time it is sent."""
+    """Return the digest of the caller's result; audit its first delivery."""
     session = sessions.visible(db, caller, session_id)
     if session.state != SessionState.COMPLETED:
         sessions.require_alive(session)

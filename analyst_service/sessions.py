@@ -14,7 +14,7 @@ from analyst_service import audit
 from analyst_service.credentials import Caller, Role
 from analyst_service.database import Transaction
 from analyst_service.models import Contribution, Member, Principal, Session, Task, table
-from analyst_service.outbox import SessionMove, note_move
+from analyst_service.outbox import SessionMove, write_notices
 from clustering_protocols.catalogue import protocol
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
@@ -45,14 +45,14 @@ _IS_OPEN: Final = Session.state.not_in(OVER_STATES)
 _COORDINATORS: Final = (Role.COORDINATOR, Role.ADMINISTRATOR)
 _LONGEST_WAIT = timedelta(days=366)
 _NO_REASON = "Stopped on request."
-_STEM = 54  # of a name, where an id is the name and more
+_STEM = 54  # characters of the name in an id that has a random suffix
 
 
 # Rows
 
 
 _SESSIONS, _TASKS = table(Session), table(Task)
-# of every request, so built once
+# built once, because every request executes them
 _BY_IDS = (
     sa.select(Session)
     .where(Session.id.in_(sa.bindparam("session_ids", expanding=True)))
@@ -72,9 +72,9 @@ def move(
 ) -> bool:
     """Move a session on, unless it has moved since it was read.
 
-    A compare-and-set on state, round and attempt, and on the lease's token where a step
-    moves the session: of several attempts one wins. Every move ends a lease, is audited,
-    and is announced to everyone who left a mail address.
+    A compare-and-set on state, round and attempt, and on the lease's token if a step
+    moves the session, so that one of several concurrent moves wins. A move ends a lease,
+    is audited, and is announced to the mail addresses of the session.
     """
     values = {
         **{f"from_{name}": getattr(session, name) for name in _POSITION},
@@ -105,7 +105,7 @@ def move(
         reason=changes.get("reason"),
         stage=changes.get("stage"),
     )
-    note_move(db, moved, now)
+    write_notices(db, moved, now)
     return True
 
 
@@ -120,14 +120,14 @@ _MOVE_BY_LEASE = _MOVE.where(_SESSIONS.c.lease_token == sa.bindparam("token"))
 
 
 def find(db: Transaction, session_id: str, *, lock: bool = False) -> Session | None:
-    """Return a session as it is now; a lock keeps others from changing it."""
+    """Return a session as it is now, locked on request; None if it does not exist."""
     return with_ids(db, [session_id], lock=lock).get(session_id)
 
 
 def with_ids(
     db: Transaction, session_ids: Collection[str], *, lock: bool = False
 ) -> dict[str, Session]:
-    """Return sessions as they are now, by id; everybody locks in the same order."""
+    """Return sessions as they are now, by id; locked in the order of their ids."""
     query = _BY_IDS_LOCKED if lock else _BY_IDS
     rows = db.scalars(query, {"session_ids": list(session_ids)})
     sessions = {session.id: session for session in rows}
@@ -212,9 +212,9 @@ def visible(
 ) -> Session:
     """Return a session that the caller may see; the one rule for all endpoints.
 
-    Somebody else's session answers as if it did not exist. A deleted session raises
-    SessionOver unless ``deleted``. ``loaded`` holds the sessions of parties, by id, where
-    :func:`with_ids` has read them already.
+    Raises NotFound if it does not exist or is somebody else's, SessionOver if it was
+    deleted (unless ``deleted``). ``loaded``: the sessions of parties, by id, that
+    :func:`with_ids` has read already.
     """
     if caller.role is Role.ADMINISTRATOR:
         session = find(db, session_id, lock=lock)
@@ -266,8 +266,8 @@ def longest_waits(db: Transaction) -> dict[str, float]:
     }
 
 
-# Quotas; None is no quota. Where one is set, the principal's row is locked until the
-# transaction ends, so that of two simultaneous requests the second one sees the first.
+# Quotas; None is no quota. With a quota, the principal's row is locked until the
+# transaction ends, so that the second of two simultaneous requests sees the first.
 
 
 def check_bytes(
@@ -279,7 +279,7 @@ def check_bytes(
     more: int = 0,
     lock: bool = False,
 ) -> None:
-    """Raise :class:`QuotaReached` if bytes do not fit into the quota of an owner.
+    """Raise :class:`QuotaReached` if bytes exceed the quota of the session's owner.
 
     more: bytes that are about to be stored and are in no row yet.
     """
@@ -303,7 +303,7 @@ def _lock_principal(db: Transaction, principal_id: str | None) -> None:
     db.execute(query.with_for_update(key_share=True))
 
 
-# What the coordinator does
+# A coordinator's requests
 
 
 def create(
@@ -315,7 +315,7 @@ def create(
 ) -> tuple[Session, bool]:
     """Return the session and whether it is new; a repeat changes nothing.
 
-    Raises QuotaReached if the caller has as many open sessions as its quota says.
+    Raises QuotaReached if the caller has as many open sessions as its quota allows.
     Raises SessionExists if the id is taken by other terms.
     """
     caller.require(*_COORDINATORS)
@@ -376,7 +376,7 @@ def _free_id(db: Transaction, caller: Caller, name: str) -> str:
     """
     if find(db, name) is None:
         return name
-    if caller.role is Role.ADMINISTRATOR:  # an administrator means the other one
+    if caller.role is Role.ADMINISTRATOR:  # administrators use ids, not names
         raise SessionExists(f"The id {name!r} is taken.")
     return f"{name[:_STEM]}.{secrets.token_hex(4)}"
 
@@ -404,10 +404,10 @@ def cancel(
 def extend(
     db: Transaction, caller: Caller, session_id: str, deadline: datetime
 ) -> Session:
-    """Wait until a later deadline; a repeat changes nothing.
+    """Set a later deadline; a repeat changes nothing.
 
     Raises InvalidParameters if it is not later, or more than a year away.
-    Raises NotReady while the analyst computes a step, because nobody is awaited.
+    Raises NotReady while the analyst computes a step and waits for nobody.
     """
     caller.require(*_COORDINATORS)
     session = visible(db, caller, session_id, lock=True)
@@ -433,8 +433,8 @@ def choose(
 ) -> Session:
     """Select one of the runs; a repeat changes nothing.
 
-    Raises InvalidParameters if no run of the session has so many clusters.
-    Raises NotReady, RoundClosed if the runs are not done, or another one is selected.
+    Raises InvalidParameters if no run of the session has this number of clusters.
+    Raises NotReady if the runs are not done, RoundClosed if another run is selected.
     """
     caller.require(*_COORDINATORS)
     session = visible(db, caller, session_id, lock=True)
@@ -443,7 +443,8 @@ def choose(
     if n_clusters not in runs:
         numbers = ", ".join(map(str, runs))
         raise InvalidParameters(
-            f"the runs have {numbers or 'one number'}.", field="n_clusters"
+            f"the runs have {numbers} clusters." if runs else "there is only one run.",
+            field="n_clusters",
         )
     run = runs.index(n_clusters)
     if session.state == SessionState.CHOOSING:
@@ -460,8 +461,8 @@ def choose(
 def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
     """End the open sessions whose terms this release refuses; return them and the reasons.
 
-    Returns their earlier state. Their parties and coordinator get the reason,
-    version-mismatch, with the refused value.
+    The returned sessions have their earlier state. Parties and coordinator read the
+    reason version-mismatch, with the refused value.
     """
     ended = []
     query = sa.select(Session).where(_IS_OPEN).order_by(Session.id)
@@ -483,11 +484,11 @@ def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
 def stop_party(
     db: Transaction, caller: Caller, session_id: str, reason: StopReason | None
 ) -> None:
-    """Note that the caller's own party stopped; a repeat changes nothing.
+    """Record that the caller's own party stopped; a repeat changes nothing.
 
     A held party still gets tasks, and continues when it withdraws its reason (None).
 
-    Raises PartyStopped if it stopped already, for another reason.
+    Raises PartyStopped if it stopped for good already, for another reason.
     Raises SessionOver if the session has ended.
     """
     session = visible(db, caller, session_id, lock=True)
@@ -549,7 +550,7 @@ _STOPPED = (
 def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:
     """Return whether a session cannot continue without the parties that stopped.
 
-    While the analyst computes a step it waits for nobody: the next round decides.
+    While the analyst computes a step it needs nobody: the next round decides.
     """
     if session.state == SessionState.STEPPING:
         return False

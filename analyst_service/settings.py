@@ -38,7 +38,7 @@ def is_mail_address(text: str) -> bool:
 
 
 class MailServer(NamedTuple):
-    """The mail server, the user (empty: no login), and whether it speaks TLS."""
+    """A mail server; ``user`` is empty if it needs no login."""
 
     host: str
     port: int
@@ -210,7 +210,7 @@ class Settings(BaseSettings):
 
     @property
     def database(self) -> str:
-        """Return the database URL with our driver and the password."""
+        """Return the database URL, completed by the driver and the password."""
         if not self.database_url:
             return f"sqlite:///{self.data_dir.resolve() / 'coterie.db'}"
         url = self.database_url
@@ -231,7 +231,7 @@ class Settings(BaseSettings):
 
     @property
     def backup_mark(self) -> Path:
-        """Return the file whose time is that of the last backup."""
+        """Return the file whose modification time is that of the last backup."""
         return self.data_dir / "last-backup"
 
     @property

@@ -37,7 +37,7 @@ from analyst_service.sessions import (
     members_of,
     move,
 )
-from analyst_service.worker import Failed, Followed, Job
+from analyst_service.worker import Failed, Job, StepResult
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import Choosing, Closed, Conclusion, Opened
 from clustering_protocols.terms.terms import read_terms
@@ -46,7 +46,11 @@ from clustering_protocols.wire.states import CHOICE, Event, SessionState
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run a session's step; ``session`` is its state at that time."""
+    """The right to run a step of a session.
+
+    session: its row when the lease was taken.
+    begun: how often the step was begun, this attempt included.
+    """
 
     session: Session
     token: str
@@ -58,7 +62,7 @@ class Lease:
         return self.session.id
 
 
-# Statements of every step, built once.
+# Built once, because every step executes these statements.
 _SESSIONS = table(Session)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 # A lease that ends later than any driver would set it dates from before the clock was set
@@ -84,7 +88,7 @@ _TAKE = (
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        # taking over a lease that still holds is no new attempt: its driver lives
+        # a takeover of a lease that still holds is no new attempt: its driver lives
         step_attempts=_SESSIONS.c.step_attempts
         + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
     )
@@ -120,7 +124,7 @@ class RoundPosition(NamedTuple):
 
 
 def has_rounds_to_close(db: Transaction) -> bool:
-    """Return whether a session is complete or overdue; takes no lock."""
+    """Return whether a round is complete or a session overdue; takes no lock."""
     return bool(db.scalar(_HAS_DUE, {"now": db.now()}))
 
 
@@ -200,7 +204,7 @@ def close_rounds(db: Transaction) -> None:
 
 
 def _describe_wait(db: Transaction, session: Session) -> str:
-    """Return the reason why a session expired: the round, and the missing parties."""
+    """Return a sentence on why a session expired, with the missing parties."""
     purpose = f"in round {session.round}" if session.round else "for parties to join"
     awaited = find_awaited(db, [session]).get(session.id, [])
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
@@ -210,20 +214,20 @@ def _describe_wait(db: Transaction, session: Session) -> str:
 
 
 def close_and_take(db: Transaction, service: Service) -> tuple[Lease, Job] | None:
-    """Close rounds, and take a step if there is one."""
+    """Close rounds, and lease a step if one is due."""
     close_rounds(db)
     lease = take(db, service.lease_span)
     return None if lease is None else (lease, job_of(db, service, lease.session))
 
 
 def take(db: Transaction, span: timedelta) -> Lease | None:
-    """Take a step; fail the sessions whose step was started too often.
+    """Lease a step; fail the sessions whose step was begun too often.
 
     span: how long a lease holds without being renewed.
     """
     now = db.now()
     free = {"now": now, "far": now + 2 * span}
-    while (session := db.scalar(_NEXT, free)) is not None:  # which others do not lock
+    while (session := db.scalar(_NEXT, free)) is not None:
         token = secrets.token_hex(16)
         taken = {"of_id": session.id, "by": token, "until": now + span}
         begun = db.scalar(_TAKE, free | taken)
@@ -241,14 +245,14 @@ def take(db: Transaction, span: timedelta) -> Lease | None:
 
 
 def renew(db: Transaction, lease: Lease, span: timedelta) -> bool:
-    """Extend the lease of a running step; False if another driver has it now."""
+    """Extend the lease of a running step; False if another driver has taken it."""
     return _change(db, lease, lease_until=db.now() + span)
 
 
 def give_back(
     db: Transaction, lease: Lease, seconds: float = 0, *, counts: bool
 ) -> None:
-    """Release a step, which any driver may take after some seconds.
+    """Release a step; any driver may take it after this time (seconds).
 
     counts: whether this attempt counts against the session.
     """
@@ -262,7 +266,7 @@ def give_back(
 
 
 def _change(db: Transaction, lease: Lease, **values: object) -> bool:
-    """Write columns of a session, unless its lease is lost."""
+    """Write columns of a session; False if the lease was lost."""
     of_lease = {"of_id": lease.session.id, "by": lease.token}
     return db.execute(_CHANGE, of_lease | values).first() is not None
 
@@ -303,25 +307,25 @@ _OPEN = {
 }
 
 
-def follow(
-    db: Transaction, blobs: FileBlobStore, lease: Lease, followed: Followed
+def record(
+    db: Transaction, blobs: FileBlobStore, lease: Lease, result: StepResult
 ) -> bool:
-    """Store the outcome of a step; False if the lease was lost meanwhile.
+    """Store the result of a step; False if the lease was lost meanwhile.
 
-    Raises FileNotFoundError if one of its blobs was removed before a row named it; then
-        the step has to run again.
+    Raises FileNotFoundError if one of its blobs was removed before a row named it, so
+        that the step has to run again.
     """
-    digests = {digest for digest in followed.payloads if isinstance(digest, str)}
+    digests = {digest for digest in result.payloads if isinstance(digest, str)}
     claim(db, digests)
     if not blobs.have(digests):
-        raise FileNotFoundError("a blob of the step's outcome is gone")
-    if isinstance(followed, Opened):
-        return _open(db, lease, followed)
-    if isinstance(followed, Choosing):
-        return _choose(db, lease, followed)
-    if isinstance(followed, Closed):
-        return _complete(db, lease, followed)
-    return _fail(db, lease, followed)
+        raise FileNotFoundError("a blob of the step's result was removed")
+    if isinstance(result, Opened):
+        return _open(db, lease, result)
+    if isinstance(result, Choosing):
+        return _choose(db, lease, result)
+    if isinstance(result, Closed):
+        return _complete(db, lease, result)
+    return _fail(db, lease, result)
 
 
 def _open(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> bool:

@@ -1,4 +1,4 @@
-"""Waiting of requests: for a shared transaction, and for news of a session."""
+"""Requests that wait for a shared transaction, or for a session to move."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 def outcomes(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieError]:
-    """Return the result of work for each item, or the refusal that it raised."""
+    """Return the result of ``work`` for each item, or the CoterieError that it raised."""
     results: list[R | CoterieError] = []
     for item in items:
         try:
@@ -29,7 +29,7 @@ def outcomes(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieErro
 
 
 class Batcher:
-    """Does work of one kind in a thread, in batches of what arrived meanwhile.
+    """Runs a function in a thread, on batches of the items that arrived meanwhile.
 
     An item that arrives alone is served at once. For use from one event loop.
     """
@@ -43,16 +43,16 @@ class Batcher:
     ) -> R:
         """Return the outcome of an item, or raise it if it is an exception.
 
-        work: the same function for all items: from a batch to its outcomes. Its
-            exception is raised for each item of the batch.
+        work: returns the outcome of each item of a batch; the same function in all
+            calls. Its exception is raised for each item of the batch.
         """
         outcome: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, outcome))
         if self._batches is None:
-            self._batches = asyncio.create_task(self._work_off(work))
+            self._batches = asyncio.create_task(self._run(work))
         return await outcome
 
-    async def _work_off(self, work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    async def _run(self, work: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
@@ -72,9 +72,9 @@ class Batcher:
             self._batches = None
 
 
-# A notification carries no data: whoever gets it looks into the database. The driver is
-# notified that there may be work; it also polls, because other service processes have
-# notifiers of their own. It notifies the requests that wait for a session that moved.
+# A notification carries no data: its receiver queries the database. The driver is notified
+# that there may be work; it also polls, because other service processes have their own
+# notifiers. The driver notifies the requests that wait for a session that has moved.
 
 
 class Waiter:
@@ -85,7 +85,7 @@ class Waiter:
         self._notified = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Return once notified since creation or the last wait, or after the timeout."""
+        """Wait for a notification since creation or the last wait, or for the timeout."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._notified.wait()
@@ -110,7 +110,7 @@ class Notifier:
         self._driver.set()
 
     def wait(self, seconds: float) -> None:
-        """Let the driver wait until it is notified, or for so many seconds."""
+        """Let the driver wait until it is notified, or for the timeout (seconds)."""
         self._driver.wait(seconds)
         self._driver.clear()
 
@@ -129,7 +129,7 @@ class Notifier:
 
     @contextmanager
     def subscribe(self, session: str) -> Iterator[Waiter]:
-        """Subscribe; to be entered before looking whether there is anything to wait for."""
+        """Subscribe a request; enter before the query whether it has to wait."""
         waiter = Waiter()
         with self._lock:
             self._waiters[session].add(waiter)

@@ -24,12 +24,12 @@ from typing_extensions import Buffer
 
 from analyst_service.blobs import ROW_BYTES, BlobPlace, FileBlobStore
 from analyst_service.engines.engine_factory import EngineChoice
-from analyst_service.logs import OwnWords, describe
+from analyst_service.logs import LoggableError, describe
 from clustering_protocols import engine
 from clustering_protocols.common.errors import CoterieError, StorageFull, Unavailable
 from clustering_protocols.protocol_packages import use_packages
 
-_PASSING = (StorageFull, Unavailable)
+_TEMPORARY = (StorageFull, Unavailable)
 _WRITERS: Final = 4
 
 
@@ -37,7 +37,7 @@ _WRITERS: Final = 4
 class Job:
     """The input of a step; without a state it is the session's first.
 
-    ``tasks``, ``contributions``: bytes of the short ones, digests of the others.
+    ``tasks``, ``contributions``: by slot, bytes of short ones and digests of long ones.
     ``chooses``: whether the step follows the selection of the run ``chosen``.
     ``packages``: the distributions whose protocols are offered.
     """
@@ -60,19 +60,19 @@ class Failed:
     reason: str
     detail: str
 
-    payloads: Sequence[str] = ()  # nothing is stored for it
+    payloads: Sequence[str] = ()  # a failure has no blobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crashed:
-    """The step did not finish; ``is_passing`` if the cause is the machine."""
+    """The step did not finish; ``is_temporary`` if the cause lies in the machine."""
 
     cause: str
-    is_passing: bool
+    is_temporary: bool
 
 
-Followed = engine.Move[str | bytes] | Failed
-Outcome = Followed | Crashed
+StepResult = engine.Move[str | bytes] | Failed
+Outcome = StepResult | Crashed
 
 
 @cache
@@ -80,8 +80,8 @@ def _use_packages(names: tuple[str, ...]) -> None:
     use_packages(lambda: names)
 
 
-def run(job: Job) -> Followed:
-    """Run one step; the outcome has the bytes of short tasks, and digests."""
+def run(job: Job) -> StepResult:
+    """Run one step; the result holds the bytes of short tasks, and digests of blobs."""
     _use_packages(job.packages)
     blobs = _open_store(job.blobs)
     # outside of `try`: an unavailable store fails no session
@@ -92,7 +92,7 @@ def run(job: Job) -> Followed:
     }
     try:
         move = _advance(job, mapped)
-    except _PASSING:
+    except _TEMPORARY:
         raise  # the machine's fault, not the session's
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
@@ -111,7 +111,7 @@ def run(job: Job) -> Followed:
 
 @lru_cache(maxsize=1)
 def _open_store(place: BlobPlace) -> FileBlobStore:
-    """Return the store, opened once: Dask workers remove its keys from the environment."""
+    """Return the store, opened once: Dask's start removes its keys from the environment."""
     return place.open()
 
 
@@ -150,10 +150,10 @@ def attempt(job: Job) -> Outcome:
 def describe_crash(error: Exception) -> Crashed:
     """Describe an exception for the driver.
 
-    Its text is included only if it is our own, because another one may hold values.
+    The text of an error that is not our own may hold values, so it is left out.
     """
-    cause = error.detail if isinstance(error, _PASSING) else describe(error)
-    return Crashed(cause=cause, is_passing=isinstance(error, (*_PASSING, OSError)))
+    cause = error.detail if isinstance(error, _TEMPORARY) else describe(error)
+    return Crashed(cause=cause, is_temporary=isinstance(error, (*_TEMPORARY, OSError)))
 
 
 def serve(channel: Connection) -> None:
@@ -163,14 +163,14 @@ def serve(channel: Connection) -> None:
     # listens during steps too, and ends the process when its driver is dead
     threading.Thread(target=_listen, args=(channel, jobs), daemon=True).start()
     while True:
-        take(jobs, channel.send)
+        run_next(jobs, channel.send)
 
 
-def take(jobs: SimpleQueue[Job], send: Callable[[Outcome], None]) -> None:
+def run_next(jobs: SimpleQueue[Job], send: Callable[[Outcome], None]) -> None:
     """Run the next job and send its outcome.
 
-    If no other job waits, import what the session's later steps need, while its parties
-    answer: a process imports the mathematics of its own sessions only.
+    If no other job waits, import what the session's later steps need while its parties
+    answer, because a process imports only the mathematics of its own sessions.
     """
     job = jobs.get()
     outcome = attempt(job)
@@ -191,15 +191,15 @@ def _listen(channel: Connection, jobs: SimpleQueue[Job]) -> None:
 _REAP_SECONDS: Final = 5.0
 
 
-class WorkerDied(OwnWords):
-    """A worker process ended before its step did; the text says how."""
+class WorkerDied(LoggableError):
+    """A worker process ended during its step; the text says how."""
 
 
 class Process:
     """A worker process, which is reused with everything that it has imported.
 
     A step that kills its process harms no other step. Jobs and outcomes go through one
-    pipe, and when one end is closed, even by ``kill -9``, the other end notices.
+    pipe; when the process at one end dies, even by ``kill -9``, the other end notices.
 
     ``has_own``: whether it starts processes of its own, which a daemon may not.
     """
@@ -211,7 +211,7 @@ class Process:
         try:
             self._child.start()
         finally:
-            theirs.close()  # only the child holds it now, so its death closes it
+            theirs.close()  # only the child holds it now, so its death closes the pipe
         self._lock = threading.Lock()
         self._pending: Future[Outcome] | None = None
         self._is_over = False
@@ -246,16 +246,16 @@ class Process:
         with suppress(EOFError, OSError):  # OSError if it died within a message
             while True:
                 outcome: Outcome = self._channel.recv()
-                self._settle().set_result(outcome)
+                self._finish().set_result(outcome)
         self._child.join(_REAP_SECONDS)
         with self._lock:
-            self._is_over, self._cause = True, _how_ended(self._child.exitcode)
+            self._is_over, self._cause = True, _describe_end(self._child.exitcode)
             is_pending = self._pending is not None
         if is_pending:
-            self._settle().set_exception(WorkerDied(self._cause))
+            self._finish().set_exception(WorkerDied(self._cause))
 
-    def _settle(self) -> Future[Outcome]:
-        """Return the future of the finished step."""
+    def _finish(self) -> Future[Outcome]:
+        """Return the future of the finished step, and make the process free."""
         with self._lock:
             future, self._pending = self._pending, None
         if future is None:
@@ -263,8 +263,8 @@ class Process:
         return future
 
 
-def _how_ended(status: int | None) -> str:
-    """Return how a process ended, with a likely reason.
+def _describe_end(status: int | None) -> str:
+    """Return a sentence on how a process ended, with a likely reason.
 
     status: its exit code, or minus the number of a signal; None if it is not known.
     """

@@ -3,8 +3,8 @@
 from clustering_protocols.common.extras import require_service
 
 # These modules are imported for every list of commands, so each command imports what it
-# needs when it runs. Without the extra there are no such commands.
-require_service("This command is of the service")
+# needs when it runs. Without the service's extra these commands do not exist.
+require_service("This command belongs to the service")
 
 from .keys import key
 from .maintenance import backup, config, migrate, restore

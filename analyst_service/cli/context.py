@@ -42,7 +42,7 @@ def read_settings() -> Settings:
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         raise click.ClickException(
-            # an error about several settings has no place
+            # an error about several settings has an empty ``loc``
             " ".join(
                 "".join(f"{variable(str(name))}: " for name in error["loc"][:1])
                 + f"{in_words(error)}."
@@ -69,7 +69,7 @@ def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
     variables = [variable(name) for name in fields]
     variables += [file_variable(name) for name in secret_fields(fields)]
     for name, similar in misspelt(os.environ, variables):
-        yield f"{name} is no setting; did you mean {similar}?"
+        yield f"{name} is unknown; did you mean {similar}?"
     files = [
         (file_variable(name), path) for name, path in named_files(fields, os.environ)
     ]
@@ -84,7 +84,7 @@ def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
 def misspelt(
     environment: Collection[str], variables: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield names that are no setting, each with a setting of a similar name."""
+    """Yield variables that name no setting, each with a setting of a similar name."""
     from analyst_service.secret_files import PREFIX
 
     for name in sorted(environment):
@@ -136,11 +136,11 @@ def any_database(settings: Settings) -> Iterator[Database]:
 
     make_folder(settings)
     try:
-        with acts_on_stderr(), closing(_open_database(settings)) as database:
+        with log_acts_to_stderr(), closing(_open_database(settings)) as database:
             yield database
     except exc.DatabaseError as error:
         if type(error) not in {exc.OperationalError, exc.DatabaseError}:
-            raise  # a defect; DatabaseError itself means a file that is no database
+            raise  # a bug here; DatabaseError itself means that the file is no database
         raise click.ClickException(
             f"The database cannot be used: {_reason(error)} COTERIE_DATABASE_URL says "
             "where it is; by default it is a file in COTERIE_DATA_DIR."
@@ -200,8 +200,8 @@ def foreign_store(settings: Settings, error: ForeignStore) -> str:
     return (
         f"The store of arrays in {variable} is not the one of this database: "
         f"{error.reason}. Correct {variable}, or move all of the arrays there, with the "
-        "file 'mark' beside them. If the store is the right one without it, run 'coterie "
-        "config adopt store'."
+        "file 'mark' beside them. If all arrays are there and only the mark is wrong, run "
+        "'coterie config adopt store'."
     )
 
 
@@ -216,10 +216,10 @@ def operator() -> Actor:
 
 
 @contextmanager
-def acts_on_stderr() -> Iterator[None]:
-    """Write the acts of a command to standard error, one line of JSON each.
+def log_acts_to_stderr() -> Iterator[None]:
+    """Log a command's administrative acts to standard error, one line of JSON each.
 
-    Not in a terminal, where commands report in words.
+    In a terminal nothing is logged, because commands report there in words.
     """
     if sys.stderr.isatty():
         yield

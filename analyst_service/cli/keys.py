@@ -65,7 +65,7 @@ def show_identity() -> None:
     type=click.Choice(["coordinator", "administrator"]),
     help="Only keys of this role.",
 )
-@click.option("--tokens", is_flag=True, help="Instead: the tokens of parties.")
+@click.option("--tokens", is_flag=True, help="List the tokens of parties instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_command(role: str | None, *, tokens: bool, as_json: bool) -> None:
     """List keys: id, role, label, expiry. Never the secrets."""
@@ -122,7 +122,7 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 @contextmanager
 def _explain_unknown_key(key_id: str) -> Iterator[None]:
-    """Replace NotFound by an error that says where to find the ids of keys."""
+    """Replace NotFound by an error whose remedy says how to list the ids of keys."""
     from clustering_protocols.common.errors import NotFound, NotReady
 
     try:
@@ -168,7 +168,7 @@ def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> 
 
 @key.command("revoke")
 @click.argument("key_id", required=False)
-@click.option("--session", help="Instead: all tokens of a session's parties.")
+@click.option("--session", help="Revoke all tokens of this session instead.")
 def revoke_key(key_id: str | None, session: str | None) -> None:
     """Revoke the key or token with this id, from the next request on.
 

@@ -46,7 +46,7 @@ def check(*, as_json: bool) -> None:
 
     Secrets are not shown. Variables that look misspelt are reported.
     """
-    lines = list(_effective(read_settings()))
+    lines = list(_describe_settings(read_settings()))
     if as_json:
         click.echo(json.dumps(lines))
         return
@@ -80,10 +80,10 @@ def adopt(part: str) -> None:
         except CoterieError as error:
             raise click.ClickException(error.detail) from None
         log_act(Act.ADOPTED, operator(), part=part)
-    click.echo(f"The configured {part} is the database's own now.", err=True)
+    click.echo(f"The database has adopted the configured {part}.", err=True)
 
 
-def _effective(settings: Settings) -> Iterator[dict[str, Any]]:
+def _describe_settings(settings: Settings) -> Iterator[dict[str, Any]]:
     from analyst_service.secret_files import named_files, variable
 
     files = dict(named_files(type(settings).model_fields, os.environ))
@@ -127,7 +127,7 @@ def migrate() -> None:
             click.echo(f"The schema was created: revision {after}.", err=True)
         else:
             log_act(Act.MIGRATED, operator(), before=before, after=after)
-            click.echo(f"The schema went from revision {before} to {after}.", err=True)
+            click.echo(f"The schema was upgraded from {before} to {after}.", err=True)
         end_outdated_sessions(database)
 
 
@@ -162,7 +162,7 @@ def backup(folder: Path) -> None:
         check_parts(settings, database, parts)
         n_blobs = back_up(database, parts.store, read_identity(settings), folder)
     log_act(Act.BACKUP_MADE, operator(), blobs=n_blobs)
-    click.echo(f"A backup with {n_blobs} blobs in {folder}.", err=True)
+    click.echo(f"Wrote a backup with {n_blobs} blobs to {folder}.", err=True)
     try:
         settings.backup_mark.touch()
     except OSError as error:
@@ -178,9 +178,9 @@ def backup(folder: Path) -> None:
 def restore(folder: Path) -> None:
     """Restore a backup from FOLDER into an empty analyst.
 
-    That is an empty database of the same kind (COTERIE_DATABASE_URL) and an empty data
-    folder (COTERIE_DATA_DIR). The schema is upgraded to this release. Start the service
-    afterwards: sessions continue.
+    The database (COTERIE_DATABASE_URL) has to be of the same kind and empty, and so has
+    the data folder (COTERIE_DATA_DIR). The schema is upgraded to this release. Start the
+    service afterwards: sessions continue.
     """
     from analyst_service.backups import restore as restore_backup
     from analyst_service.logs import Act, log_act
@@ -196,7 +196,7 @@ def restore(folder: Path) -> None:
 
 @contextmanager
 def _explain(folder: Path, verb: str) -> Iterator[None]:
-    """Report errors with a backup in a sentence that quotes no row."""
+    """Report an error of a backup in a sentence that quotes no row."""
     from analyst_service.backups import BackupFailed
     from clustering_protocols.common.errors import StorageFull, Unavailable
 

@@ -79,7 +79,7 @@ def serve(
     with current_database(settings) as database:
         check_parts(settings, database, open_parts(settings))
     _check_certificate(certificate, private_key)
-    ends = _certificate_end(certificate or settings.certificate_file)
+    ends = _read_expiry(certificate or settings.certificate_file)
     _check_port(host, port)
 
     from analyst_service.app import create_app
@@ -95,7 +95,7 @@ def serve(
             err=True,
         )
     write_logs(log_format, log_level)
-    _say_start(host, port, settings, is_tls=certificate is not None)
+    _log_start(host, port, settings, is_tls=certificate is not None)
     run(
         create_app(settings, certificate_ends=ends if certificate else None),
         settings.drain_seconds,
@@ -117,7 +117,7 @@ _FIRST_KEY = "coordinator.key"
 
 
 def _set_up(settings: Settings, host: str, port: int) -> None:
-    """Make the schema of an empty database and a coordinator's key, once."""
+    """Create the schema and a coordinator's key if the database is empty."""
     from analyst_service import credentials
 
     with any_database(settings) as database:
@@ -131,18 +131,18 @@ def _set_up(settings: Settings, host: str, port: int) -> None:
                 db, role, "first key", 365 * 86_400, operator()
             )
     if sys.stdout.isatty():
-        click.echo(f"The key of the coordinator, shown this once: {secret}")
+        click.echo(f"The key of the coordinator, shown only once: {secret}")
         return
     path = settings.data_dir / _FIRST_KEY
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(f"{secret}\n")
-    click.echo(f"The key of the coordinator is in {path}: COTERIE_KEY_FILE names it.")
+    click.echo(f"The key of the coordinator is in {path}. Set COTERIE_KEY_FILE to it.")
 
 
-def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:
-    """Log version, address and database of the service, never a password."""
+def _log_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:
+    """Log version, address and database of the service, without a password."""
     import logging
 
     from sqlalchemy import make_url
@@ -176,12 +176,12 @@ def _check_certificate(certificate: str | None, private_key: str | None) -> None
     except (OSError, ValueError):
         raise click.ClickException(
             f"{certificate} and {private_key} cannot be used for TLS. Both have to be "
-            "PEM files that can be read, the key without a passphrase. The key has to "
-            "be the certificate's."
+            "readable PEM files, the key has to belong to the certificate, and it must "
+            "have no passphrase."
         ) from None
 
 
-def _certificate_end(path: str | Path | None) -> datetime | None:
+def _read_expiry(path: str | Path | None) -> datetime | None:
     """Return when a certificate expires; warn if it has, or will soon."""
     from analyst_service.database import SystemClock
     from analyst_service.metrics import describe_expiry, expiry_of
@@ -201,7 +201,6 @@ def _certificate_end(path: str | Path | None) -> datetime | None:
 
 
 def _check_port(host: str, port: int) -> None:
-    """Refuse an address that cannot be bound."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM

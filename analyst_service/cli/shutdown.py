@@ -27,7 +27,7 @@ LAST_SECONDS: Final = 10  # for requests under way, after the last connection
 _GC_THRESHOLD: Final = 10_000  # objects allocated and not freed, between collections
 _CLOSE: Final = (b"connection", b"close")
 HEADER_SECONDS: Final = 10
-_LEAST, _MOST = 16, 1024
+_LEAST_LIMIT, _MOST_LIMIT = 16, 1024
 
 
 def run(app: FastAPI, drain_seconds: float, **options: Any) -> None:
@@ -80,14 +80,14 @@ class DrainingServer(uvicorn.Server):
 # Connections whose header is incomplete. A reverse proxy forwards a request when its
 # header is complete. Without one, anybody could open connections, send half a header and
 # occupy a file descriptor each. So a header has a deadline, and if too many connections
-# wait, the oldest one of the address with most of them is closed.
+# wait, the address with most of them loses its oldest one.
 
 
 class WaitingConnections:
     """Connections that wait for the end of a header, by address, oldest first.
 
     limit: the most that may wait; by default a quarter of the file descriptors that
-        this process may open, from 16 to 1,024.
+        this process may open, but at least 16 and at most 1,024.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -128,22 +128,22 @@ class TimedProtocol(HttpToolsProtocol):
 
     @property
     def address(self) -> str:
-        """Return the address of the other end."""
+        """Return the client's IP address."""
         return self.client[0] if self.client else ""
 
     def give_up(self) -> None:
         """Close the connection at once."""
-        self._wait_no_more()
+        self._stop_waiting()
         self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Start the deadline of the first header."""
         super().connection_made(transport)
-        self._wait()
+        self._start_waiting()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
-        self._wait_no_more()
+        self._stop_waiting()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -152,23 +152,23 @@ class TimedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Note that its header is complete."""
+        """Note that the header is complete."""
         self._lacks_header = False
         super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes; if they leave a header incomplete, start its deadline."""
+        """Process bytes; start the deadline of a header that is still incomplete."""
         super().data_received(data)
         if not self._lacks_header:
-            self._wait_no_more()
+            self._stop_waiting()
         elif self._deadline is None and not self.transport.is_closing():
-            self._wait()
+            self._start_waiting()
 
-    def _wait(self) -> None:
+    def _start_waiting(self) -> None:
         self._deadline = self.loop.call_later(HEADER_SECONDS, self.give_up)
         self._waiting.add(self)
 
-    def _wait_no_more(self) -> None:
+    def _stop_waiting(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -176,9 +176,9 @@ class TimedProtocol(HttpToolsProtocol):
 
 
 def _default_limit() -> int:
-    if sys.platform == "win32":  # which has no such limit
-        return _MOST
+    if sys.platform == "win32":  # Windows has no such limit
+        return _MOST_LIMIT
     import resource
 
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return min(max(files // 4, _LEAST), _MOST)
+    return min(max(files // 4, _LEAST_LIMIT), _MOST_LIMIT)

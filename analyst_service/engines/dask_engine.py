@@ -33,8 +33,8 @@ from analyst_service.engines.tasks import (
     BlockResults,
     BlockTask,
     MappedBlobs,
+    run_task,
     versions,
-    work,
 )
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
@@ -42,7 +42,7 @@ from clustering_protocols.protocol_packages import named_packages
 
 # Only futures are used, never ``scatter``, so that whatever a cluster loses can be computed
 # again. Trouble with the cluster raises :class:`Unavailable`, which delays a step and fails
-# no session. Names of tasks are random.
+# no session. Keys of tasks are random, so that no task gets the result of another.
 
 log = logging.getLogger(__name__)
 B = TypeVar("B")
@@ -50,12 +50,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 SentTask = tuple[Future, int]
 
-_BEAT_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0  # between two questions to the scheduler
 _ANSWER_SECONDS: Final = 10.0  # a healthy scheduler answers within milliseconds
 _START_SECONDS: Final = 120.0  # for worker processes to start on a busy machine
-_ALONE_SECONDS: Final = 30.0  # for a worker that ended to be started again
+_RESTART_SECONDS: Final = 30.0  # for a worker that ended to be started again
 _AWAY: Final = (
-    "The Dask scheduler does not answer, or not to our certificate (COTERIE_ENGINE)."
+    "The Dask scheduler does not answer, or refuses our certificate (COTERIE_ENGINE)."
 )
 _NO_WORKERS: Final = "The Dask scheduler has no workers."
 _SILENT: Final = "Dask's workers returned nothing within five minutes."
@@ -86,7 +86,7 @@ class Cluster:
         self._own = own
 
     @property
-    def is_well(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether the connection is open."""
         return bool(self._client.status == "running")
 
@@ -95,18 +95,18 @@ class Cluster:
 
         Raises Unavailable if the scheduler does not answer or has no workers.
         """
-        until = time.monotonic() + min(_ALONE_SECONDS, self._seconds)
-        while (n_threads := self._count()) == 0:
+        until = time.monotonic() + min(_RESTART_SECONDS, self._seconds)
+        while (n_threads := self._count_threads()) == 0:
             if time.monotonic() > until:
                 raise self._give_up(_NO_WORKERS)
-            time.sleep(_BEAT_SECONDS / 10)
+            time.sleep(_CHECK_SECONDS / 10)
         return n_threads
 
     def submit(self, task: BlockTask) -> SentTask:
-        """Submit a task; return its future, and the number of its blocks."""
+        """Submit a task; return its future and the number of its blocks."""
         key = f"block-{secrets.token_hex(16)}"
         try:
-            future = self._client.submit(work, task, key=key, pure=False)
+            future = self._client.submit(run_task, task, key=key, pure=False)
         except (*_TROUBLE, RuntimeError):  # the client was closed
             raise self._give_up(_AWAY) from None
         return future, len(task.blocks)
@@ -130,26 +130,26 @@ class Cluster:
     def cancel(self, tasks: Iterable[SentTask]) -> None:
         """Cancel tasks."""
         futures = [future for future, _ in tasks]
-        if futures and self.is_well:
+        if futures and self.is_open:
             self._client.cancel(futures)
 
     def close(self) -> None:
         """Close the connection, and the local cluster if there is one."""
-        self._client.close(timeout=_BEAT_SECONDS)
+        self._client.close(timeout=_CHECK_SECONDS)
         if self._own is not None:
             self._own.close(timeout=_ANSWER_SECONDS)
 
     def _wait_for(self, future: Future) -> Any:
         """Return a result; meanwhile check that the scheduler still answers.
 
-        Results come through the scheduler too, so it may fall silent before they do.
+        Results come through the scheduler, so none comes once it is silent.
         """
         until = time.monotonic() + self._seconds
         loop = self._client.loop.asyncio_loop
         result = asyncio.run_coroutine_threadsafe(self._gather(future), loop)
         try:
             while time.monotonic() < until:
-                concurrent.futures.wait([result], _BEAT_SECONDS)
+                concurrent.futures.wait([result], _CHECK_SECONDS)
                 if result.done():
                     return result.result()
                 self.n_threads()
@@ -159,7 +159,7 @@ class Cluster:
             raise
         except _TROUBLE:
             raise self._give_up(_AWAY) from None
-        except Exception as error:  # `work` raises nothing, so it did not run
+        except Exception as error:  # `run_task` raises nothing, so it did not run
             log.error("dask: %s", type(error).__name__)  # noqa: TRY400  no traceback: it may hold values
             raise self._give_up(_UNREAD) from error
         finally:
@@ -169,7 +169,7 @@ class Cluster:
     async def _gather(self, future: Future) -> Any:
         return await self._client.gather(future, asynchronous=True)
 
-    def _count(self) -> int:
+    def _count_threads(self) -> int:
         try:
             cores = self._client.sync(
                 self._client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS
@@ -196,7 +196,7 @@ def connect(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
     Raises Unavailable.
     """
     global _cluster  # noqa: PLW0603  a local cluster outlasts a step
-    if _cluster is None or not _cluster.is_well:
+    if _cluster is None or not _cluster.is_open:
         if _cluster is not None:
             _cluster.close()
         _cluster = _open_cluster(scheduler, seconds, place)
@@ -218,7 +218,7 @@ def _client(cluster: LocalCluster | str) -> Client:
 
 
 def _run_within(seconds: float, function: Callable[[T], R], argument: T) -> R:
-    """Call a function; raise TimeoutError if it takes longer, as with a dead scheduler."""
+    """Call a function; raise TimeoutError if it takes longer, e.g. without a scheduler."""
     result: concurrent.futures.Future[R] = concurrent.futures.Future()
 
     def run() -> None:
@@ -268,26 +268,26 @@ Below, sending takes longer than it saves (measured in November 2026).
 """
 TASK_SECONDS: Final = 0.1  # of work per task; submitting one takes some milliseconds
 _MOST_BLOCKS: Final = 64  # per task
-_MOST_CARRIED: Final = 1 << 20  # bytes of a block that are in no blob
-_MOST_BOUND: Final = 1 << 20  # the same for a kernel, per TASK_SECONDS of a block
+_MOST_BLOCK_BYTES: Final = 1 << 20  # of a block's arrays that are in no blob
+_MOST_KERNEL_BYTES: Final = 1 << 20  # of a kernel's, per TASK_SECONDS of a block
 _AHEAD: Final = 2  # submitted tasks per thread
 
 
 @dataclass(slots=True)
-class _Pace:
-    """The recent cost of a kernel, in seconds of processor time."""
+class _Cost:
+    """Processor time (s) of a kernel: per block lately, and in the latest ``map``."""
 
-    of_a_block: float = 0.0
-    of_all: float = 0.0
+    per_block: float = 0.0
+    total: float = 0.0
 
 
 class DaskEngine:
     """Runs kernels on the workers of a cluster, or in this process if that is as fast.
 
-    Blocks whose rows are in no blob stay here, because rows are not sent. So do kernels
-    that are not a module's function, or that carry too much data for their work.
+    Blocks whose rows are in no blob stay in this process, because rows are not sent. So
+    do kernels that are not a module's function, or carry too much data for their work.
 
-    connect: called before the first task is sent.
+    connect: returns the cluster; called before the first task is sent.
     mapped: the blobs of the step.
     """
 
@@ -297,7 +297,7 @@ class DaskEngine:
         self._local = local
         self._connect = connect
         self._mapped = mapped
-        self._paces: dict[Any, _Pace] = {}
+        self._costs: dict[Any, _Cost] = {}
 
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
         """Yield the kernel's result for each block, in the order of the blocks.
@@ -308,24 +308,24 @@ class DaskEngine:
         if function is None:
             yield from self._local.map(kernel, blocks)
             return
-        pace = self._paces.setdefault(function, _Pace())
-        expected, pace.of_all = pace.of_all, 0.0
+        cost = self._costs.setdefault(function, _Cost())
+        expected, cost.total = cost.total, 0.0
         remaining = iter(blocks)
         if expected < WORTH_SENDING:
-            yield from self._begin_locally(kernel, remaining, pace)
+            yield from self._begin_locally(kernel, remaining, cost)
         first = list(islice(remaining, 1))
-        if first and self._is_heavy(kernel, first[0], pace):
+        if first and self._is_heavy(kernel, first[0], cost):
             yield from self._local.map(kernel, chain(first, remaining))
         elif first:
-            yield from self._map_on_cluster(kernel, chain(first, remaining), pace)
+            yield from self._map_on_cluster(kernel, chain(first, remaining), cost)
 
     def _begin_locally(
-        self, kernel: Callable[[B], R], remaining: Iterator[B], pace: _Pace
+        self, kernel: Callable[[B], R], remaining: Iterator[B], cost: _Cost
     ) -> Iterator[R]:
-        """Work in this process until it is worth sending the rest."""
+        """Run blocks in this process until sending the remaining ones is worth it."""
 
         def first_blocks() -> Iterator[B]:
-            while pace.of_all < WORTH_SENDING:
+            while cost.total < WORTH_SENDING:
                 block = list(islice(remaining, 1))
                 if not block:
                     return
@@ -333,16 +333,16 @@ class DaskEngine:
 
         timed = partial(_time_kernel, kernel)
         for result, seconds in self._local.map(timed, first_blocks()):
-            pace.of_all += seconds
-            pace.of_a_block = seconds
+            cost.total += seconds
+            cost.per_block = seconds
             yield result
 
     def _map_on_cluster(
-        self, kernel: Callable[[B], R], blocks: Iterator[B], pace: _Pace
+        self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _Cost
     ) -> Iterator[R]:
         cluster = self._connect()
         window = _AHEAD * cluster.n_threads() + 1
-        tasks = self._tasks(kernel, blocks, pace)
+        tasks = self._tasks(kernel, blocks, cost)
         waiting: deque[SentTask] = deque()
         try:
             for task in islice(tasks, window):
@@ -352,32 +352,33 @@ class DaskEngine:
                 waiting.popleft()
                 for task in islice(tasks, 1):
                     waiting.append(cluster.submit(task))
-                pace.of_all += answer.seconds
-                pace.of_a_block = answer.seconds / len(answer.results)
+                cost.total += answer.seconds
+                cost.per_block = answer.seconds / len(answer.results)
                 yield from answer.results
         finally:
             cluster.cancel(waiting)
 
     def _tasks(
-        self, kernel: Callable[[B], R], blocks: Iterator[B], pace: _Pace
+        self, kernel: Callable[[B], R], blocks: Iterator[B], cost: _Cost
     ) -> Iterator[BlockTask]:
-        lean_kernel, _ = self._mapped.lean(kernel)
+        sent_kernel, _ = self._mapped.replace_arrays(kernel)
         installed = versions(named_packages())
-        while batch := list(islice(blocks, _blocks_of_a_task(pace))):
-            lean = [self._mapped.lean(block)[0] for block in batch]
-            yield BlockTask(versions=installed, kernel=lean_kernel, blocks=lean)
+        while batch := list(islice(blocks, _blocks_of_a_task(cost))):
+            sent_blocks = [self._mapped.replace_arrays(block)[0] for block in batch]
+            yield BlockTask(versions=installed, kernel=sent_kernel, blocks=sent_blocks)
 
-    def _is_heavy(self, kernel: Callable[[B], R], block: B, pace: _Pace) -> bool:
+    def _is_heavy(self, kernel: Callable[[B], R], block: B, cost: _Cost) -> bool:
         """Return whether more data would be sent than the work is worth."""
-        worth = max(pace.of_a_block / TASK_SECONDS, 1.0)
-        (_, bound), (_, carried) = map(self._mapped.lean, (kernel, block))
-        return carried > _MOST_CARRIED or bound > _MOST_BOUND * worth
+        worth = max(cost.per_block / TASK_SECONDS, 1.0)
+        _, of_kernel = self._mapped.replace_arrays(kernel)
+        _, of_block = self._mapped.replace_arrays(block)
+        return of_block > _MOST_BLOCK_BYTES or of_kernel > _MOST_KERNEL_BYTES * worth
 
 
-def _blocks_of_a_task(pace: _Pace) -> int:
-    if pace.of_a_block <= 0:
+def _blocks_of_a_task(cost: _Cost) -> int:
+    if cost.per_block <= 0:
         return 1
-    return min(max(ceil(TASK_SECONDS / pace.of_a_block), 1), _MOST_BLOCKS)
+    return min(max(ceil(TASK_SECONDS / cost.per_block), 1), _MOST_BLOCKS)
 
 
 def _time_kernel(kernel: Callable[[B], R], block: B) -> tuple[R, float]:
@@ -387,7 +388,7 @@ def _time_kernel(kernel: Callable[[B], R], block: B) -> tuple[R, float]:
 
 
 def _function_of(kernel: object) -> FunctionType | None:
-    """Return the module's function in a kernel; None if it is something else.
+    """Return the module-level function in a kernel; None if it is something else.
 
     A function defined in another function would be sent with its whole closure.
     """

@@ -12,7 +12,7 @@ from typing_extensions import Buffer
 from analyst_service.blobs import BlobPlace
 from clustering_protocols.numerics.blocks import Engine, LocalEngine
 
-# A worker gets the choice and needs no settings
+# A worker process unpickles the choice and need not import the settings.
 if TYPE_CHECKING:
     from analyst_service.settings import Settings
 
@@ -45,7 +45,7 @@ class EngineChoice:
     def open(self, place: BlobPlace, mapped: Mapping[str, Buffer]) -> Engine:
         """Return the engine of a step.
 
-        mapped: mapping of str to buffer; the blobs of the step in memory, by digest.
+        mapped: the blobs of the step in memory, by digest.
         """
         local = LocalEngine(os.cpu_count() or 1)
         if self.kind == "local":

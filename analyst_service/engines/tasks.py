@@ -39,7 +39,7 @@ class Reference:
 
     begin, size: the range of bytes within the blob.
     check: SHA-256 of the range, if a worker may fetch the range alone.
-    first: offset of the array's first element within the range.
+    first: offset of the array's first element within the range, in bytes.
     dtype, shape, strides: as in numpy.
     """
 
@@ -69,7 +69,7 @@ class Reference:
 class MappedBlobs:
     """The blobs of a step, by their addresses in memory.
 
-    blobs: mapping of str to buffer; they stay mapped during the life of this object.
+    blobs: by digest; they stay mapped during the life of this object.
     is_checked: whether references include the SHA-256 of their range, which a worker
         needs if it fetches only a range.
     """
@@ -117,8 +117,8 @@ class MappedBlobs:
             self._checks[key] = sha256(blob[begin:end].data).hexdigest()
         return self._checks[key]
 
-    def lean(self, value: Any) -> tuple[Any, int]:
-        """Return a value with references in place of rows, and the bytes left in it."""
+    def replace_arrays(self, value: Any) -> tuple[Any, int]:
+        """Replace arrays in blobs by references; also return the bytes of other arrays."""
         carried = 0
 
         def refer(array: Any) -> Any:
@@ -225,10 +225,10 @@ def versions(packages: tuple[str, ...] = ()) -> Versions:
     return installed
 
 
-def work(task: BlockTask) -> BlockResults | BlockFailure:
-    """Run a task, whose rows are read from this worker's own blob store."""
+def run_task(task: BlockTask) -> BlockResults | BlockFailure:
+    """Run a task on rows from this worker's own blob store."""
     try:
-        _require_same(task.versions, versions(tuple(task.versions)))
+        _require_same_versions(task.versions, versions(tuple(task.versions)))
         blobs = _blobs()
         # permanently, because a context manager would interfere with other threads' limits
         threadpool_limits(1)
@@ -240,7 +240,7 @@ def work(task: BlockTask) -> BlockResults | BlockFailure:
         return BlockFailure(error=error)
 
 
-def _require_same(expected: Versions, installed: Versions) -> None:
+def _require_same_versions(expected: Versions, installed: Versions) -> None:
     differences = [
         f"{name} {installed.get(name, 'none')} (here {needed})"
         for name, needed in expected.items()

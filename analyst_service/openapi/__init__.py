@@ -1,4 +1,4 @@
-"""The OpenAPI document: examples, and additions to what the framework generates."""
+"""Examples, and other additions to the OpenAPI document that the framework generates."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ _SENDERS: Final = (Problem.MALFORMED, Problem.INVALID_PARAMETERS, Problem.TOO_LA
 
 
 def describe(document: Document, with_caller: frozenset[str]) -> None:
-    """Complete a document in place for readers and generators.
+    """Complete a document in place for human readers and code generators.
 
     document: OpenAPI 3.1, as the framework generated it.
     with_caller: the ids of the operations that need a credential.
@@ -130,7 +130,7 @@ def describe(document: Document, with_caller: frozenset[str]) -> None:
     components["examples"] = {problem.slug: _example_of(problem) for problem in Problem}
     for operation in _operations(document):
         _describe(operation, needs_caller=operation["operationId"] in with_caller)
-    _let_defaults_be_left_out(document)
+    _move_defaults_into_descriptions(document)
 
 
 def _operations(document: Document) -> Iterator[dict[str, Any]]:
@@ -177,7 +177,7 @@ def _example_of(problem: Problem) -> dict[str, Any]:
 # Defaults
 
 
-def _let_defaults_be_left_out(document: Document) -> None:
+def _move_defaults_into_descriptions(document: Document) -> None:
     """Move the defaults of request bodies from the keyword into the description.
 
     Generated clients always send a field that has a default. Responses do contain such

@@ -61,7 +61,7 @@ def test_coordinators_and_parties_manage_notice_addresses(
             assert line["address"] == "desk@ward.example"
             assert run(api, *words, "--remove", line["id"]).stdout == ""
             refused = run(api, *words, "--mail", "nobody", expect=5)
-            assert "one address of mail" in refused.output
+            assert "one mail address" in refused.output
 
 
 def test_run_registers_the_address_named_at_join(

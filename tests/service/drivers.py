@@ -9,7 +9,7 @@ from analyst_service.database import Database
 from analyst_service.metrics import Metrics
 from analyst_service.process_context import Service
 from analyst_service.settings import Settings
-from analyst_service.steps import follow, job_of, take
+from analyst_service.steps import job_of, record, take
 
 
 def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
@@ -22,6 +22,6 @@ def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
         lease = database.transact(take, service.lease_span)
         if lease is not None:
             followed = worker.run(database.query(job_of, service, lease.session))
-            if database.transact(follow, service.blobs, lease, followed):
+            if database.transact(record, service.blobs, lease, followed):
                 wins.put(os.getpid())
         barrier.wait()

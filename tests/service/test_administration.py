@@ -69,7 +69,7 @@ def test_config_check_prints_sources_and_near_misses_and_no_password(run: Run) -
     }
     done = run("config", "check", **variables)
     assert done.exit_code == 0
-    assert "COTERIE_WORKER is no setting; did you mean COTERIE_WORKERS?" in done.stderr
+    assert "COTERIE_WORKER is unknown; did you mean COTERIE_WORKERS?" in done.stderr
     assert "did you mean COTERIE_DATABASE_PASSWORD_FILE?" in done.stderr
     assert "COTERIE_HOME" not in done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]

@@ -206,7 +206,7 @@ def test_a_backup_that_is_killed_leaves_nothing_that_looks_whole(
     kill_after(api.service.settings, function, "backup", target)
     assert not target.exists()
     [draft] = tmp_path.glob(".tuesday.*")
-    assert "is no backup of an analyst" in refused(place, draft)
+    assert "is not a backup of an analyst" in refused(place, draft)
 
 
 def test_a_backup_that_fails_leaves_nothing(
@@ -226,7 +226,7 @@ def test_an_analyst_that_is_there_is_never_written_over(
     copy: Path, api: Api, place: Settings
 ) -> None:
     before = api.stored()
-    assert "an analyst here already" in refused(api.service.settings, copy)
+    assert "analyst exists here already" in refused(api.service.settings, copy)
     assert api.stored() == before
     key = load_identity(place.identity_path).key
     assert "is another's" in refused(place, copy)
@@ -277,13 +277,13 @@ CHANGES: dict[str, tuple[Change, str]] = {
         "not match its digest",
     ),
     "no key": (lambda copy: (copy / "identity.json").unlink(), "cannot be restored"),
-    "half a key": (written("identity.json", b"{"), "no analyst's key"),
+    "half a key": (written("identity.json", b"{"), "is not a key"),
     "another key": (
         written("identity.json", Institution("", b"x" * 32).to_bytes()),
         "not the key of its database",
     ),
-    "no description": (written("backup.json", b"{}"), "is no backup"),
-    "a deep one": (written("backup.json", b"[" * 100_000), "is no backup"),
+    "no description": (written("backup.json", b"{}"), "is not a backup"),
+    "a deep one": (written("backup.json", b"[" * 100_000), "is not a backup"),
     "another kind of database": (
         described('"sqlite"', '"another"'),
         "COTERIE_DATABASE_URL",

@@ -224,9 +224,9 @@ def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
     return taken
 
 
-def follow(session: ByHand, lease: Lease, followed: worker.Followed) -> bool:
+def follow(session: ByHand, lease: Lease, followed: worker.StepResult) -> bool:
     service = session.api.service
-    stored = service.database.transact(steps.follow, service.blobs, lease, followed)
+    stored = service.database.transact(steps.record, service.blobs, lease, followed)
     return bool(stored)
 
 
@@ -236,7 +236,7 @@ def confirming(api: Api) -> ByHand:
     return complete(session)
 
 
-OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
+OUTCOMES: dict[type[worker.StepResult], Callable[[Api], ByHand]] = {
     engine.Opened: lambda api: complete(api.open(Dummy(), PARTS).join()),
     engine.Closed: lambda api: complete(
         api.open(Dummy(), PARTS).join().until("closing")
@@ -248,7 +248,7 @@ OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
 @pytest.mark.threat(54)
 @pytest.mark.parametrize("kind", OUTCOMES, ids=lambda kind: kind.__name__)
 def test_only_the_driver_with_the_lease_stores_an_outcome(
-    api: Api, kind: type[worker.Followed]
+    api: Api, kind: type[worker.StepResult]
 ) -> None:
     session = OUTCOMES[kind](api)
     slow, job = job_of(session)
@@ -297,14 +297,14 @@ def test_an_idle_worker_prepares_the_later_steps(
     jobs.put(first)
     jobs.put(second)
     told: list[worker.Outcome] = []
-    worker.take(jobs, told.append)
+    worker.run_next(jobs, told.append)
     assert (told, done) == ([OPENED], [])
-    worker.take(jobs, told.append)
+    worker.run_next(jobs, told.append)
     assert (told, done) == ([OPENED, OPENED], [b"2"])
     over = engine.Closed(results={}, summary=None)
     monkeypatch.setattr(worker, "attempt", lambda _: over)
     jobs.put(first)
-    worker.take(jobs, told.append)
+    worker.run_next(jobs, told.append)
     assert done == [b"2"], "a session that is over has no later steps"
 
 
@@ -539,7 +539,7 @@ def test_a_driver_with_a_wrong_clock_takes_no_step(
 
     api.clock.ahead = timedelta(seconds=LEASE_SECONDS / 4)
     api.clock.forward(2)
-    driver._compared = -math.inf
+    driver._compared_at = -math.inf
     driver._compare_clocks()
     driver.begin()
     assert [step.lease.name for step in driver._running] == [session.id]
@@ -559,8 +559,8 @@ def test_a_clock_jump_neither_stops_nor_repeats_a_step(
     assert second is not None
     database, service = each_api.service.database, each_api.service
     followed = worker.run(database.query(steps.job_of, service, first.session))
-    assert not database.transact(steps.follow, service.blobs, first, followed)
-    assert database.transact(steps.follow, service.blobs, second, followed)
+    assert not database.transact(steps.record, service.blobs, first, followed)
+    assert database.transact(steps.record, service.blobs, second, followed)
     assert session.status["state"] == "collecting"
 
 

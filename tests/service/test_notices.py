@@ -23,7 +23,7 @@ from support.tls import certificate
 
 from analyst_service.credentials import revoke
 from analyst_service.models import Notice, Receiver, Session
-from analyst_service.notices import RETRIES, Notification, Sender, letter
+from analyst_service.notices import RETRIES, Notification, Sender, compose
 from analyst_service.outbox import GRACE, NoticeEvent
 from analyst_service.retention import Sweeper
 from analyst_service.settings import is_mail_address
@@ -33,9 +33,9 @@ from tests.service.samples import PARTS, A, B, StartApi
 DAY = 86_400
 FROM = "analyst@coterie.example"
 EVENTS = {
-    "you will be told": "added",
+    "notices come here": "added",
     "your turn": "turn",
-    "awaited for long": "awaited",
+    "still waiting": "awaited",
     "it has ended": "ended",
 }
 
@@ -134,7 +134,7 @@ def listed(session: ByHand, who: str | None = None) -> list[dict[str, Any]]:
 
 def tell(api: Api) -> None:
     sender = Sender(api.service)
-    while sender.turn():
+    while sender.send_due():
         pass
 
 
@@ -316,7 +316,7 @@ def test_no_mail_server_is_no_error_of_ours(start_api: StartApi) -> None:
         leave(session)
         tell(api)
         assert listed(session)[0]["failure"] == "mail-server"
-        with patch("analyst_service.notices.letter", side_effect=RuntimeError):
+        with patch("analyst_service.notices.compose", side_effect=RuntimeError):
             for wait in RETRIES:
                 api.clock.forward(wait.total_seconds())
                 tell(api)
@@ -397,7 +397,7 @@ def test_what_was_deleted_is_told_and_then_forgotten(
     told_api.send("DELETE", session.path, session.key)
     tell(told_api)
     assert mails.events() == ["added", "ended"]
-    Sweeper(told_api.service).turn()
+    Sweeper(told_api.service).run_once()
     rows, _ = told_api.stored()
     assert rows["receivers"] == rows["notices"] == []
 
@@ -442,7 +442,7 @@ def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
     receiver = Receiver(id="1" * 32, address="a@b.example", slot=A)
     told = Notification(notice, receiver, session, [])
     with pytest.raises(ValueError, match="linefeed"):
-        letter(told, FROM, api.clock.now())
+        compose(told, FROM, api.clock.now())
 
 
 @pytest.mark.threat(125)

@@ -215,6 +215,6 @@ def test_an_analyst_keeps_all_arrays_in_the_store(
         result = api.send("GET", f"{session.path}/result", session.key)
         assert result.status_code == 200
         api.clock.forward(2 * 366 * 86_400)  # files have the time of this machine
-        Sweeper(api.service).turn()
+        Sweeper(api.service).run_once()
         left = {path.name for path in folder.rglob("*") if path.is_file()}
         assert left <= api.service.database.query(live_digests) | {"probe"}

@@ -22,7 +22,7 @@ from analyst_service.blobs import FileDraft
 from analyst_service.database import Database, SystemClock
 from analyst_service.logs import describe
 from analyst_service.metrics import describe_expiry, expiry_of
-from analyst_service.worker import Process, WorkerDied, _how_ended
+from analyst_service.worker import Process, WorkerDied, _describe_end
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.wire.answers import SessionStatus
@@ -146,8 +146,8 @@ def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
     assert "killed by signal 9 (SIGKILL): short of memory? It held at most " in said
     assert said.endswith(" MiB.")
     # of other ends nothing is said of memory
-    assert _how_ended(-11) == "The worker process was killed by signal 11 (SIGSEGV)."
-    assert _how_ended(1) == "The worker process ended with status 1."
+    assert _describe_end(-11) == "The worker process was killed by signal 11 (SIGSEGV)."
+    assert _describe_end(1) == "The worker process ended with status 1."
 
 
 @pytest.mark.parametrize(("days", "verb"), [(366, "ended"), (7, "ends"), (60, "")])

@@ -25,7 +25,7 @@ from analyst_service.retention import (
     remove_blobs,
     sweep,
 )
-from analyst_service.steps import follow, job_of, take
+from analyst_service.steps import job_of, record, take
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
@@ -37,7 +37,7 @@ OTHERS = simulation.split(X[:20], Layout.lattice(2), seed=1)
 
 
 def keep(api: Api) -> None:
-    Sweeper(api.service).turn()
+    Sweeper(api.service).run_once()
 
 
 def blobs_of(api: Api) -> set[str]:
@@ -205,7 +205,7 @@ def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     job = database.query(job_of, service, lease.session)
     api.send("DELETE", session.path, session.key)
     followed = worker.run(job)
-    assert not database.transact(follow, service.blobs, lease, followed)
+    assert not database.transact(record, service.blobs, lease, followed)
     grow_old(api)
     keep(api)
     assert api.stored()[1] == []
@@ -291,7 +291,7 @@ def test_a_step_whose_outcome_was_removed_is_run_again(
     session = api.open(Dummy(), PARTS).join(turn=False)
     run = worker.run
 
-    def run_and_lose(job: worker.Job) -> worker.Followed:
+    def run_and_lose(job: worker.Job) -> worker.StepResult:
         followed = run(job)
         for digest in followed.payloads:
             api.service.blobs.remove(digest)

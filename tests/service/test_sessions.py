@@ -359,7 +359,7 @@ def test_an_invitation_expires_unless_it_was_used(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("slots", "why"), [(["r9c9"], "no slot r9c9"), ([A], "Taken already: r1c1")]
+    ("slots", "why"), [(["r9c9"], "no slot r9c9"), ([A], "Slots are taken: r1c1")]
 )
 def test_free_slots_alone_are_invited(
     file_api: Api, slots: list[str], why: str

@@ -182,7 +182,7 @@ class Faults(RuleBasedStateMachine):
 
     @rule()
     def collect_garbage(self) -> None:
-        Sweeper(self.api.service).turn()
+        Sweeper(self.api.service).run_once()
 
     # What coordinators do
 

@@ -17,9 +17,9 @@ from support.in_process import Api
 from analyst_service import contribution_endpoints as endpoints, middleware, requests
 from analyst_service.blobs import FileBlobStore
 from analyst_service.database import Database
-from analyst_service.middleware import Pot, RequestLimits, Shares
+from analyst_service.middleware import RequestLimits, RequestPool, Shares
 from analyst_service.process_context import Recent
-from analyst_service.requests import MAX_NAMES, Unread
+from analyst_service.requests import MAX_NAMES, UnreadBody
 from analyst_service.session_endpoints import SessionWrite
 from analyst_service.settings import Settings
 from clustering_protocols import catalogue
@@ -40,7 +40,7 @@ STRANGE = (
 def test_a_strangers_body_is_refused_before_its_first_byte_or_at_the_limit(
     api: Api,
 ) -> None:
-    limit = middleware.STRANGER_BYTES
+    limit = middleware.UNAUTHENTICATED_BYTES
     announced = {"content-length": str(limit + 1)}
     for method, path in STRANGE:
         refused = ask(api, method, path, [b" "] * (limit + 1), **announced)
@@ -68,7 +68,7 @@ def test_an_unknown_caller_is_refused_before_the_body_is_read(
 def test_a_strangers_body_has_a_head_start_of_its_own(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(middleware, "STRANGER_SECONDS", 0.05)
+    monkeypatch.setattr(middleware, "UNAUTHENTICATED_SECONDS", 0.05)
     with start_api() as api:
         slow = ask(api, "POST", "/v1/join/preview", [b"{", SILENCE])
         assert (slow.status, slow.problem) == (408, "timeout")
@@ -138,7 +138,7 @@ def test_validation_stops_at_the_first_wrong_item_of_a_list(what: str) -> None:
         SessionWrite.model_validate(body)
     assert patient.value.error_count() >= 900
     with pytest.raises(InvalidParameters) as refused:
-        Unread(SessionWrite, json.dumps(body).encode()).read()
+        UnreadBody(SessionWrite, json.dumps(body).encode()).read()
     found = refused.value.__context__
     assert isinstance(found, ValidationError)
     assert found.error_count() < 8
@@ -162,7 +162,7 @@ def silent(api: Api, n: int, **more: Any) -> Iterator[list[Future[Exchange]]]:
 def test_strangers_that_fall_silent_take_no_place_from_a_caller(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = Shares(callers=2, strangers=6, each=4, waiting=0)
+    shares = Shares(callers=2, unauthenticated=6, each=4, waiting=0)
     monkeypatch.setattr(middleware, "share_out", lambda _: shares)
     with start_api() as api:
         key = api.key()
@@ -187,7 +187,7 @@ def test_strangers_that_fall_silent_take_no_place_from_a_caller(
 def test_one_callers_requests_take_no_place_from_another(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = Shares(callers=6, strangers=6, each=3, waiting=0)
+    shares = Shares(callers=6, unauthenticated=6, each=3, waiting=0)
     monkeypatch.setattr(middleware, "share_out", lambda _: shares)
     with start_api() as api:
         flooding, other = api.key(), api.key()
@@ -209,7 +209,7 @@ def test_one_callers_requests_take_no_place_from_another(
 def test_long_polls_take_no_slot_and_too_many_return_at_once(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares = Shares(callers=2, strangers=2, each=2, waiting=3)
+    shares = Shares(callers=2, unauthenticated=2, each=2, waiting=3)
     monkeypatch.setattr(middleware, "share_out", lambda _: shares)
     monkeypatch.setattr(endpoints, "MAX_WAIT_SECONDS", 300)
     with start_api() as api:
@@ -229,11 +229,11 @@ def test_long_polls_take_no_slot_and_too_many_return_at_once(
         assert api.send("GET", "/v1/sessions", other).status_code == 200
 
 
-def pots(api: Api) -> tuple[Pot, Pot]:
+def pots(api: Api) -> tuple[RequestPool, RequestPool]:
     layer = api.app.middleware_stack
     while not isinstance(layer, RequestLimits):
         layer = layer.__dict__.get("app") or layer.__dict__["_app"]
-    return layer._strangers, layer._callers
+    return layer._unauthenticated, layer._callers
 
 
 @pytest.mark.threat(67)

@@ -38,7 +38,7 @@ def engine(
     processes: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[DaskEngine]:
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
-    monkeypatch.setattr(dask_engine, "_ALONE_SECONDS", 20.0)
+    monkeypatch.setattr(dask_engine, "_RESTART_SECONDS", 20.0)
     monkeypatch.setattr(dask_engine, "_START_SECONDS", 15.0)
     place = BlobPlace(folder=tmp_path / "blobs")
     connect = partial(dask_engine.connect, processes.address, SECONDS, place)

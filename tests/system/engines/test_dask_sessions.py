@@ -140,7 +140,7 @@ def test_a_cluster_that_is_away_fails_no_session(
     outcomes = [worker.attempt(replace(job, engine=DASK)) for job, _ in played.steps]
     crashed = [each for each in outcomes if isinstance(each, worker.Crashed)]
     assert crashed == [
-        worker.Crashed(cause="The Dask scheduler does not answer.", is_passing=True)
+        worker.Crashed(cause="The Dask scheduler does not answer.", is_temporary=True)
     ]
     assert not any(isinstance(each, worker.Failed) for each in outcomes)
     assert sent == []

@@ -49,7 +49,7 @@ def test_a_view_of_a_blob_travels_as_its_place(files: FileBlobStore) -> None:
     _, rows, mapped = stored(files)
     for view in VIEWS:
         seen = view(rows)
-        lean, carried = mapped.lean(seen)
+        lean, carried = mapped.replace_arrays(seen)
         assert isinstance(lean, Reference)
         assert carried == 0
         assert len(pickle.dumps(lean)) < 500
@@ -66,7 +66,7 @@ def test_any_slices_of_a_blob_are_shown_again(
     files = FileBlobStore(tmp_path_factory.getbasetemp() / "slices")
     _, rows, mapped = stored(files, X[:40])
     seen = rows[data.draw(st.slices(40)), data.draw(st.slices(7))]
-    again = resolve_references(mapped.lean(seen)[0], files)
+    again = resolve_references(mapped.replace_arrays(seen)[0], files)
     np.testing.assert_array_equal(again, seen)
 
 
@@ -80,7 +80,7 @@ def test_rows_are_found_wherever_blocks_and_kernels_hold_them(
         [{"a": rows[5], "b": shift}, {"c": "text", "d": None}],
     )
     kernel = partial(summed, shift, unused=rows[:2])
-    lean, carried = mapped.lean((kernel, block))
+    lean, carried = mapped.replace_arrays((kernel, block))
     assert carried == 2 * shift.nbytes
     text = pickle.dumps(lean)
     assert len(text) < 2500
@@ -102,7 +102,7 @@ def test_a_blob_that_is_missing_or_cut_is_the_machines_trouble(
     files: FileBlobStore,
 ) -> None:
     digest, rows, mapped = stored(files)
-    reference = mapped.lean(rows[100:4000])[0]
+    reference = mapped.replace_arrays(rows[100:4000])[0]
     path = files.path(digest)
     whole = path.read_bytes()
     path.unlink()
@@ -127,7 +127,7 @@ def test_a_worker_fetches_only_its_own_rows_and_only_once(
     objects: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest, rows, mapped = stored(over(objects, tmp_path / "analyst"))
-    reference = mapped.lean(rows[200:300])[0]
+    reference = mapped.replace_arrays(rows[200:300])[0]
     asked = []
     get_range = obstore.get_range
 
@@ -149,7 +149,7 @@ def test_bytes_that_are_not_those_of_the_analyst_are_never_used(
     objects: MemoryStore, tmp_path: Path, wrong: str
 ) -> None:
     digest, rows, mapped = stored(over(objects, tmp_path / "analyst"))
-    reference = mapped.lean(rows[200:300])[0]
+    reference = mapped.replace_arrays(rows[200:300])[0]
     name = f"{digest[:2]}/{digest}"
     content = bytearray(bytes(obstore.get(objects, name).bytes()))
     if wrong == "gone":

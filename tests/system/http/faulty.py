@@ -94,7 +94,7 @@ def wrap_all() -> None:
     wrap(FileDraft, "keep", after="after the rename")
     wrap(endpoints, "_keep", after="after the commit")
     wrap_response(_Exchange)
-    wrap(Driver, "_begin", after="stepping")
+    wrap(Driver, "_submit", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
     wrap(Ledger, "note_sending", before="within the transaction")
     wrap(HttpAnalyst, "contribute", before="before the send")
