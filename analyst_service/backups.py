@@ -200,7 +200,7 @@ def _copy_blobs_and_key(
     if path.exists() and read_identity(path).key != key.key:
         raise BackupFailed(f"{_NOT_EMPTY} {path} holds another key.")
     if store.mark() not in {None, installation and installation.store}:
-        raise BackupFailed(f"{_NOT_EMPTY} The store has another mark.")
+        raise BackupFailed(f"{_NOT_EMPTY} The store belongs to another database.")
     for digest in live_digests(transaction):
         _copy_blob(map_file(folder / "blobs" / digest[:2] / digest), digest, store)
     write_identity(path, key)
