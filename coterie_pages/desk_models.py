@@ -15,8 +15,8 @@ class PartyRow(Value):
     """A party of this home in a list.
 
     group: whether it waits for its person, runs, or has ended.
-    said: a sentence on what it waits for, or why it ended.
-    since: the start of this state; None if only the command line knows it.
+    sentence: what it waits for, or why it ended.
+    since: when this state began; None for a party of the command line.
     """
 
     session: str
@@ -25,7 +25,7 @@ class PartyRow(Value):
     protocol: str = ""
     state: str
     group: Literal["asks", "runs", "ended"]
-    said: str = ""
+    sentence: str = ""
     since: AwareDatetime | None = None
 
 
@@ -39,7 +39,7 @@ class FieldGroup(Value):
 
     @property
     def is_open(self) -> bool:
-        """Return whether a field in it is wrong or not as usual."""
+        """Return whether a field in it has an error, or not its default."""
         return any(group.is_open for group in self.groups) or any(
             field.wrong or field.value not in ("", field.usual) for field in self.fields
         )
@@ -50,7 +50,7 @@ class TableScreen(Screen):
 
     names: the columns of the file.
     report: a :class:`party_sdk.tables.CheckReport`; None if nothing was read.
-    checked: whether it was checked against terms.
+    checked: whether the table was checked against terms.
     """
 
     names: tuple[str, ...]
@@ -88,18 +88,18 @@ class CellLine(Value):
 class VariableSource(Value):
     """A variable of the session, and where the table has it.
 
-    found: the draft, a :class:`party_sdk.tables.drafts.ColumnProposal`.
-    said: the mapping, a :class:`party_sdk.tables.mapping.ColumnMapping`.
+    proposal: a :class:`party_sdk.tables.drafts.ColumnProposal`.
+    mapping: a :class:`party_sdk.tables.mapping.ColumnMapping`.
     source: the column of the table; empty without one.
-    is_drafted: whether that is the drafted one.
-    candidates: the table's columns, the nearest first.
-    conversions: of units that lead to the variable's.
+    is_drafted: whether the proposal named this column.
+    candidates: the table's columns, the most similar first.
+    conversions: names of conversions into the variable's unit.
     options: possible meanings of a text.
     asks: whether a person has to decide something.
     """
 
-    found: Any = Field(repr=False)
-    said: Any = Field(repr=False)
+    proposal: Any = Field(repr=False)
+    mapping: Any = Field(repr=False)
     source: str = ""
     is_drafted: bool = False
     candidates: tuple[str, ...] = ()
@@ -111,40 +111,40 @@ class VariableSource(Value):
 
     @property
     def written(self) -> str:
-        """Return the signs of thousands and decimals around '_'; empty as found."""
-        if not self.said.says_signs:
+        """Return thousands separator, '_' and decimal sign; empty to detect them."""
+        if not self.mapping.says_signs:
             return ""
-        return f"{self.said.thousands or ''}_{self.said.decimal or ''}"
+        return f"{self.mapping.thousands or ''}_{self.mapping.decimal or ''}"
 
     @property
     def is_number(self) -> bool:
         """Return whether it holds numbers."""
-        return self.found.type in {"number", "integer"}
+        return self.proposal.type in {"number", "integer"}
 
     @property
     def has_minus(self) -> bool:
-        """Return whether numbers with another minus sign are in the column."""
-        is_in_table = self.is_drafted and self.found.minus is not None
-        return is_in_table or self.said.minus is not None
+        """Return whether the column has numbers with an unusual minus sign."""
+        is_in_table = self.is_drafted and self.proposal.minus is not None
+        return is_in_table or self.mapping.minus is not None
 
     @property
     def has_limits(self) -> bool:
-        """Return whether limits of detection are in the column."""
+        """Return whether the column has limits of detection."""
         is_in_table = self.is_drafted and any(
-            cell.is_limit for cell in self.found.cells
+            cell.is_limit for cell in self.proposal.cells
         )
-        return is_in_table or self.said.limits is not None
+        return is_in_table or self.mapping.limits is not None
 
 
 class RowsPreview(Value):
-    """The first rows of a table, for its own people."""
+    """The first rows of a table, for the people who hold it."""
 
     names: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = Field(default=(), repr=False)
 
 
 class SlotLine(Value):
-    """A slot in the form; row and column count from 1."""
+    """A slot in the form; row and column groups count from 1."""
 
     name: str = ""
     title: str = ""
@@ -162,10 +162,11 @@ class SlotLine(Value):
 class ColumnGroup(Value):
     """The variables of a column group in the form; ``number`` counts from 1.
 
-    fields, elsewhere: the table from which its dictionary is drafted, in the folder or not.
+    fields, elsewhere: name the table from which the dictionary is drafted, in the folder of
+        tables or elsewhere.
     variables: rows as :class:`party_sdk.tables.variables.Variable`.
     listed: the table with these variables; empty if they are typed.
-    notes, wrong: by the number of a row, from 1.
+    notes, wrong: notes and errors by the number of a row, from 1.
     """
 
     number: int = Field(ge=1)

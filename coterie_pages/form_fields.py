@@ -1,4 +1,4 @@
-"""Form fields and lines of text of the JSON schema of parameters."""
+"""Form fields for parameters, and their types in words, from a JSON schema."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Schema = Mapping[str, Any]
 
 
 class Parameter(NamedTuple):
-    """A parameter that has a value of its own.
+    """A parameter with a value, which may be a part of another parameter.
 
-    name: a dot reaches into a part.
-    schema: of its value.
-    group: its topic, or that of the part around it.
+    name: as in ``alignment.ids``, with the names of the enclosing parameters.
+    schema: the schema of its value.
+    group: its topic, or that of the enclosing parameter.
     """
 
     name: str
@@ -40,12 +40,12 @@ class Parameter(NamedTuple):
 
     @property
     def usual(self) -> str:
-        """Return the default as JSON; empty where there is none."""
+        """Return the default as JSON; empty if the parameter is required."""
         return "" if self.is_required else json.dumps(self.schema.get("default"))
 
 
 def parameters_of(schema: Schema) -> Iterator[Parameter]:
-    """Yield the parameters that a new session may have; of several parts each part."""
+    """Yield the parameters of a new session; for a nested one, each of its parts."""
     yield from _walk_parameters("", schema, schema.get("$defs", {}), is_required=True)
 
 
@@ -100,9 +100,9 @@ def fields_of(
 ) -> tuple[FormField, ...]:
     """Return a field for each parameter, required ones first.
 
-    values: of the fields by name; empty ones mean the default.
+    values: by the name of the field; an empty value stands for the default.
     wrong: why a value was refused, by the name of the parameter.
-    prefix: of the names of the fields.
+    prefix: begins the name of each field.
     """
     values, wrong = values or {}, wrong or {}
     fields = [

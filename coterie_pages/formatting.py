@@ -49,7 +49,7 @@ _FIGURES: Final = {
     "n_iter": "updates",
 }
 PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"
-"""Where it is said what is stored, and for how long."""
+"""The page that says what is stored, and for how long."""
 _MAX_LENGTH: Final = 200
 _MAX_VARIABLES: Final = 8
 LEVELS: Final = {
@@ -57,7 +57,7 @@ LEVELS: Final = {
     RiskLevel.COLLUSION: "If parties collude or lie",
     RiskLevel.DESIGN: "By taking part",
 }
-"""How people call the levels of risks, in the order in which they stand."""
+"""The headings of the levels of risks, in the order of the page."""
 _UNKNOWN: Final = "you do not know this key"
 
 
@@ -76,7 +76,7 @@ def span(seconds: int) -> str:
 
 
 def number(value: Any) -> str:
-    """Return a figure to three digits, a large one whole; a dash where there is none."""
+    """Return a figure with three digits, or whole if it is large; a dash for None."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -94,7 +94,7 @@ def show(value: Any) -> Any:
 
 
 def plain_heading(heading: str) -> str:
-    """Return a heading without the sign of its column's kind."""
+    """Return a heading without ``#`` or ``=``, which mark the kind of its column."""
     return heading[1:] if heading[:1] in {"#", "="} else heading
 
 
@@ -112,7 +112,7 @@ def cells(records: Iterable[Any], *names: str) -> Iterator[tuple[Any, ...]]:
 
 
 def indices_of(records: Iterable[Any], name: str, value: bool = True) -> list[int]:  # noqa: FBT001, FBT002  templates
-    """Return which records have an attribute, counted from 0."""
+    """Return the indices of the records whose attribute is true, or false on request."""
     flags = [bool(getattr(record, name)) for record in records]
     return [index for index, flag in enumerate(flags) if flag is value]
 
@@ -122,15 +122,15 @@ def numbered(rows: Iterable[Iterable[Any]]) -> Iterator[tuple[Any, ...]]:
     return ((f"cluster {cluster}", *row) for cluster, row in enumerate(rows))
 
 
-def clusters(count: int, word: str = "cluster") -> list[str]:
-    """Return headings for so many clusters."""
-    return [f"{word} {cluster}" for cluster in range(count)]
+def clusters(count: int) -> list[str]:
+    """Return a heading for each of ``count`` clusters."""
+    return [f"cluster {cluster}" for cluster in range(count)]
 
 
 def cluster_rows(
     report: RunReport | SessionReport, own: Sequence[int]
 ) -> Iterator[tuple[str, ...]]:
-    """Yield each cluster's name, rows and own rows, as far as they are known."""
+    """Yield each cluster's name, rows and own rows; without columns that are unknown."""
     columns = [sizes for sizes in (report.sizes, own) if sizes]
     for cluster in range(max(map(len, columns))):
         yield (
@@ -154,13 +154,13 @@ def outcome_rows(
 
 
 def drift_cells(drift: VariableDrift) -> tuple[str, str, str]:
-    """Return a column of new rows as cells of a table."""
+    """Return the drift of a column as cells of a table."""
     shift = "–" if drift.shift is None else f"{drift.shift:+.2f}"
     return drift.name, shift, percent(drift.outside)
 
 
 def column_rows(columns: Iterable[Any], ranges: bool) -> Iterator[tuple[Any, ...]]:  # noqa: FBT001  templates
-    """Yield how each column of a table is read, with its range on request."""
+    """Yield name, type and missing values of each column, with its range on request."""
     for column in columns:
         ends = (end or "–" for end in column.range) if ranges else ()
         yield column.name, column.type, column.missing, *ends
@@ -181,12 +181,12 @@ def named_figures(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def shortened(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield values by their names, cut where they are long."""
+    """Yield names and values, with long values cut."""
     return ((name, shorten(value)) for name, value in values.items())
 
 
 def join_shape(shape: Sequence[int]) -> str:
-    """Return the shape of an array."""
+    """Return the shape of an array in words."""
     return " × ".join(map(str, shape)) or "one value"
 
 
@@ -215,7 +215,7 @@ def name_institution(institution: NamedInstitution | None) -> str:
 
 
 def frequency(kind: RoundKind) -> str:
-    """Return how often a question may be asked."""
+    """Return how often a round may occur."""
     if kind.least == kind.most:
         return "once" if kind.most == 1 else f"{kind.most:,} times"
     if kind.least == 0:
@@ -234,7 +234,7 @@ def figure(name: str) -> str:
 
 
 def cluster_title(cluster: int, names: Sequence[str] = ()) -> str:
-    """Return how a cluster is called: its number, and its name if it has one."""
+    """Return the number of a cluster, with its name if it has one."""
     name = names[cluster] if cluster < len(names) else ""
     return f"cluster {cluster}: {name}" if name else f"cluster {cluster}"
 
@@ -283,7 +283,7 @@ def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
 
 
 def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
-    """Yield the sentences of the terms' sections, each with its label."""
+    """Yield the label and the sentence of each section of the terms."""
     for _, _, caption in captions_of(SessionRequest):
         sentence = "" if caption.group else getattr(sheet, caption.name)
         if sentence:
@@ -291,7 +291,7 @@ def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent; a dash where there is none."""
+    """Return a share in percent; a dash for None."""
     return "–" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
@@ -323,7 +323,7 @@ def is_over(report: RunReport | SessionReport) -> bool:
 
 
 def shown_figures(runs: Sequence[RunLine]) -> list[str]:
-    """Return the names of the figures that are worth a column."""
+    """Return the names of the figures that get a column: those that a run has."""
     return [
         name
         for name in (runs[0].figures if runs else ())
@@ -333,7 +333,7 @@ def shown_figures(runs: Sequence[RunLine]) -> list[str]:
 
 
 def cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
-    """Return a field's mean or levels in a line of a profile."""
+    """Return a field's mean, or the shares of its levels, in a line of a profile."""
     if field.levels:
         return field.shares_text(line)
     mean, spread = field.mean[line], field.spread[line]
@@ -360,7 +360,7 @@ _SMALLEST_P: Final = 0.001
 def outcome_cell(field: Outcome, line: int) -> str:
     """Return the intervals of a described variable: of its mean, or of each level.
 
-    For yes and no only the share of yes, for very many levels only the first ones.
+    Of yes and no only the share of yes is shown, of very many levels only the first ones.
     """
     if not field.levels:
         interval = field.means[line]
@@ -407,7 +407,7 @@ def _statistic(letter: str, degrees: Sequence[int], value: float, p: float) -> s
 
 
 def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield of each line its name, rows, events and restricted mean survival."""
+    """Yield the name, rows, events and restricted mean survival of each line."""
     for name, line in zip(lines, time.lines, strict=True):
         if line is None:
             yield name, "–", "–", "–"
@@ -421,7 +421,7 @@ def survival_rows(time: Survival, lines: Sequence[str]) -> Iterator[tuple[str, .
         yield name, f"{n_rows:,}", f"{events:,}", mean
 
 
-# Moments that people write
+# Times that people type
 
 _AGO: Final = re.compile(r"([0-9]{1,6})([dhm])")
 _AGES: Final = {"d": "days", "h": "hours", "m": "minutes"}
@@ -431,8 +431,7 @@ FORMS: Final = "a date (2026-11-01), a time (2026-11-01T09:30) or an age (3d, 12
 def read_moment(text: str, now: datetime) -> datetime:
     """Return the time that a text names; one without a zone is in UTC.
 
-    Raises ValueError if it is none of :data:`FORMS`, or lies before the calendar
-        begins.
+    Raises ValueError if it has none of the :data:`FORMS`, or is out of range.
     """
     text = text.strip()
     try:

@@ -19,9 +19,9 @@ from clustering_protocols.wire.answers import RunLine
 class NamedInstitution(Value):
     """An institution.
 
-    name: of its trusted card, else its own; empty without one.
-    known: whether its card is trusted here, or it is the reader's own.
-    fingerprint: of its public key.
+    name: as on its trusted card, else as it calls itself; may be empty.
+    known: whether its card is trusted here, or it is the reader's own institution.
+    fingerprint: the fingerprint of its public key.
     """
 
     name: str = ""
@@ -64,8 +64,8 @@ class SlotEntry(Value):
     """A slot and its party.
 
     row, column: the groups, from 0.
-    state, read_at: as the analyst says; empty for a reader who did not ask it.
-    reason: why the slot is empty: the name of a check, or words.
+    state, read_at: from the analyst; empty if it was not asked.
+    reason: why the slot is empty: the name of a check, or people's words.
     n_rows, n_columns: None until the party has joined.
     """
 
@@ -92,7 +92,7 @@ class Matrix(Value):
 
     @property
     def heads(self) -> list[str]:
-        """Return the headings of its table: the columns, or numbers from 1."""
+        """Return the headings of the table: the columns, or numbers from 1."""
         width = len(self.rows[0]) if self.rows else 0
         names = self.columns or tuple(str(number) for number in range(1, width + 1))
         return [f"#{name}" for name in names]
@@ -110,10 +110,10 @@ class Points(Value):
     """Own rows on their two principal axes, without ids.
 
     x, y: standardised rows on the axes.
-    labels: the cluster of each; -1 for none.
-    explained: the share of the spread on each axis.
-    n_rows: of the table; fewer may be drawn.
-    outlines: of a mixture, two standard deviations around each mean.
+    labels: the cluster of each row; -1 for none.
+    explained: the share of the variance on each axis.
+    n_rows: rows of the table; fewer may be drawn.
+    outlines: for a mixture, two standard deviations around each mean.
     """
 
     x: tuple[float, ...]
@@ -151,9 +151,9 @@ class LoggedLine(Value):
 class SentLine(LoggedLine):
     """A line of a party's log: a message that left, or a receipt.
 
-    size: in bytes, of a message.
+    size: the bytes of a message.
     entry: the number of a receipt's line in the analyst's audit.
-    told: notes that the operator read before the message was sent.
+    told: notes that were shown to the operator before the message was sent.
     """
 
     size: int | None = None
@@ -172,10 +172,10 @@ class SentLine(LoggedLine):
 
 
 _EVENTS: Final = {
-    "joining": "the party's line of the roster left",
-    "mapping": "a mapping of the table was kept here: nothing left",
-    "noting": "what the operator was told",
-    "sending": "an answer left",
+    "joining": "the party's line of the roster was sent",
+    "mapping": "a mapping of the table was stored here; nothing was sent",
+    "noting": "shown to the operator",
+    "sending": "a contribution was sent",
     "receipt": "the analyst acknowledged it",
 }
 
@@ -209,7 +209,7 @@ class PlannedSlot(Value):
 
 
 class ParameterLine(Value):
-    """A parameter of the protocol; ``usual``: whether it has its default."""
+    """A parameter of the protocol; ``usual``: whether its value is the default."""
 
     name: str
     value: str
@@ -288,15 +288,15 @@ class TermsSheet(Words):
     digest: SHA-256 of the exact text of the terms, hex.
     consent: SHA-256 of all that a party accepts; see
         :func:`coterie_pages.views.terms_sheet.consent_digest`.
-    url: the analyst's address, if it is known.
-    coordinator, analyst: who signed the terms, and who runs the service.
+    url: the analyst's address; empty if unknown.
+    coordinator, analyst: the institutions that signed the terms and run the service.
     slot, you: the reader's slot and institution; empty for a coordinator.
     runs, release, storage: the sections of the terms as sentences.
-    personal_data: what leaves about single people, in one sentence.
-    sent: the kinds of messages, those that somebody can read first.
+    personal_data: what is sent about single people, in one sentence.
+    sent: the kinds of messages, readable ones first.
     categories: the variables of the dictionary, of the reader's column group if it has one.
     answer_within, join_within: seconds.
-    least_rows: of each party.
+    least_rows: the fewest rows that a party may have.
     paper: what to cite for the method.
     audit: how many updates fit a party's audit of its sums; empty without an audit.
     """
@@ -357,13 +357,13 @@ class Refusal(Screen):
 class _Report(Value):
     """The common part of both sides' reports.
 
-    sheet: the terms; None for a coordinator on another machine than that on which the
-        session was opened: only there can they be checked.
+    sheet: the terms; None for a coordinator on another machine than the one that opened
+        the session, because the terms can be checked only there.
     agreement, safety_number: empty until all have joined; the agreement as SHA-256, hex.
     sizes: rows of all parties in each cluster of the selected run; empty if they are not
         published.
-    names: of the clusters at home; '' for those without a name.
-    centroids: of the selected run, if protocol and terms publish them.
+    names: this home's names of the clusters; '' for a cluster without one.
+    centroids: centroids of the selected run, if protocol and terms publish them.
     told: further published figures of the protocol.
     outcomes: intervals and tests of described variables.
     measured: agreement of this method with pooled clustering on the worst and the best
@@ -400,13 +400,13 @@ class _Report(Value):
 class RunReport(_Report):
     """A party's report of its own run of a session.
 
-    complete: whether the result is there.
+    complete: whether the party has the result.
     ended: how the session ended without a result, as far as the party knows.
-    n_rows: of the party's table; None until it has joined.
-    linked: how many of them are linked to rows of others, as ``n of m``.
+    n_rows: rows of the party's table; None until it has joined.
+    linked: how many of these rows are linked to rows of others, as ``n of m``.
     own_sizes: own rows in each cluster.
-    odd: sentences on clusters that hold own rows alone, or none of them.
-    without: own rows in no cluster, or that did not take part.
+    odd: sentences on clusters with own rows only, or without own rows.
+    without: own rows that are in no cluster or did not take part.
     points: the party's own rows on two axes.
     accepted: the accepted risk codes.
     mapping: the keyed digest of the mapping of the table; empty without one.
@@ -431,7 +431,7 @@ class RunReport(_Report):
 class SessionReport(_Report):
     """A coordinator's report of a session.
 
-    state, reason: of the session, and the problem that ended it early.
+    state, reason: the session's state, and the problem that ended it early.
     audit: the analyst's log, after its chain and signature were checked.
     signed_by: the fingerprint of the key that signed it.
     """
@@ -446,10 +446,10 @@ class SessionReport(_Report):
 
 
 class OwnRun(Value):
-    """The own rows under one number of clusters.
+    """A party's own rows in the run with one number of clusters.
 
     own_sizes, sizes: own rows, and rows of all parties, in each cluster.
-    profile: of the own rows; None without a dictionary.
+    profile: the profile of the own rows; None without a dictionary.
     """
 
     n_clusters: int
@@ -461,8 +461,7 @@ class OwnRun(Value):
 class VariableDrift(Value):
     """A column of new rows beside the trained ones.
 
-    shift: of the clustered mean, in standard deviations of the trained rows; None if these
-        are all alike.
+    shift: of the mean, in standard deviations of the trained rows; None if that is 0.
     outside: share of the new rows outside the trained range.
     """
 
@@ -472,7 +471,7 @@ class VariableDrift(Value):
 
 
 class ClusterDrift(Value):
-    """New rows in a cluster, and its shares of own rows then and now."""
+    """New rows in a cluster; its share of own rows in the session, and of the new rows."""
 
     cluster: int = Field(ge=0)
     n_rows: int = Field(ge=0)
@@ -486,10 +485,10 @@ class NewRowsSummary(Value):
     n_rows, n_labelled: all new rows, and those with a label.
     n_trained: own rows that the session clustered.
     outside: share of rows with a value outside the range of the trained rows.
-    by_chance: the largest mean share outside, for rows of the same distribution.
+    by_chance: the largest mean share outside for rows of the same distribution.
     farthest: the largest distance of a row to its centre; None if the party has no
         centres.
-    variables: those that moved most; ``more_variables`` moved less.
+    variables: the columns that moved most; ``more_variables`` others moved less.
     """
 
     n_rows: int = Field(ge=0)
@@ -512,7 +511,7 @@ class Link(Value):
 
 
 class Banner(Value):
-    """A message about the last action; ``remedy``: what to do now, if anything."""
+    """A message about the last action; ``remedy`` may say what to do now."""
 
     text: str
     remedy: str = ""
@@ -522,13 +521,13 @@ class Banner(Value):
 class Frame(Value):
     """The frame around a served page.
 
-    root: the path of all pages, scripts and styles; empty for a stranger.
+    root: the path of all pages, scripts and styles; empty for an unknown visitor.
     address: the path of this page, for its refreshes.
-    token: the secret of every form against requests of other sites.
+    token: a secret in every form, against forged requests from other sites.
     leave: the address of the form that leaves the desk; empty without one.
-    notice: above the page.
-    seconds: between refreshes; 0 for none.
-    waits: whether something on the page waits for the person: its title says so.
+    notice: a message above the page.
+    seconds: time between refreshes; 0 for none.
+    waits: whether the page waits for the person, which its title then says.
     """
 
     root: str = ""
@@ -544,8 +543,8 @@ class Frame(Value):
 class FormField(Value):
     """A field of a form.
 
-    name: of the sent value; a dot reaches into a part.
-    group: the topic by which forms fold fields.
+    name: the name of the sent value; for a nested parameter with dots.
+    group: the topic under which a form folds the field.
     options: the text of each value of a choice.
     kind: ``choice``: one of the options, or empty for the default; ``tick``: yes or no.
     limits: type and limits in words.
@@ -582,9 +581,9 @@ class KeysChoice(Value):
     """The match keys by which a new session links rows without a common id.
 
     table: an own table on which the keys are tried.
-    keys: one a line, the first counts first.
+    keys: one key per line, in order of precedence.
     lines: ``KeyPreview`` of :mod:`party_sdk.tables` for each key.
-    needs: permissions that each party must give; empty if none.
+    needs: permissions that each party must give; empty for none.
     """
 
     table: FormField

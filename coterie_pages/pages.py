@@ -23,13 +23,13 @@ _REPORTS: Final = {
     "session-report": "session.html.j2",
 }
 Report = TermsSheet | RunReport | SessionReport
-"""What is one file, to keep and print, and may be shown in a frame too."""
+"""A model that is one file, to store and print, or is shown in a frame."""
 _MACROS: Final = {
     "parts": "parts.html.j2",
     "forms": "forms.html.j2",
     "desk": "desk/parts.html.j2",
 }
-"""Macros that every page may use: each of those before it, too."""
+"""Macros that every page may use; a template may also use the macros above its own."""
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 
 
@@ -111,7 +111,7 @@ def _escape_control(value: Any) -> Any:
     """Escape characters that a browser would obey instead of showing them."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    if value.isprintable():  # as nearly all is: found out in a tenth of the time
+    if value.isprintable():  # nearly every text; the check takes a tenth of the time
         return value
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", value)
 
@@ -125,28 +125,28 @@ READING: Final[Mapping[str, str]] = {
     "those of the next, from -1 to 1. The larger, the better; near 0 clusters touch.",
     "calinski_harabasz": "How far clusters lie apart, against how wide they are. The "
     "larger, the better; compare it between numbers of clusters only.",
-    "davies_bouldin": "How much each cluster overlaps with the one it is hardest to tell "
-    "from. The smaller, the better.",
+    "davies_bouldin": "How much each cluster overlaps with the most similar one. The "
+    "smaller, the better.",
     "partition_coefficient": "How clearly rows belong to one cluster rather than to "
     "several, up to 1. The larger, the better; it favours few clusters.",
     "xie_beni": "How wide clusters are, against how near the two nearest are to each "
     "other. The smaller, the better.",
-    "criterion": "What the method itself makes as large as it can. Compare starts and "
-    "runs of one method by it, not methods.",
+    "criterion": "What the method maximises. Use it to compare starts and runs of one "
+    "method, not different methods.",
     "aic": "How well a mixture fits for the number of its parameters (Akaike). The "
     "smaller, the better; it favours many clusters.",
     "bic": "How well a mixture fits for the number of its parameters (Schwarz). The "
     "smaller, the better.",
-    "icl": "The same, where clusters that overlap count as worse. The smaller, the better.",
-    "entropy": "How unsure it is to which cluster rows belong, from 0 to 1. The smaller, "
+    "icl": "As BIC, but clusters that overlap count as worse. The smaller, the better.",
+    "entropy": "How uncertain the memberships of rows are, from 0 to 1. The smaller, "
     "the better.",
-    "gap": "How much tighter clusters are than in rows without any. The larger, the "
-    "better; where even the best is not above that of one cluster, there are none.",
-    "stability": "How alike the clusters are that each half of the rows gives, up to 1. "
-    "The larger, the better; well below 1 others would find other clusters.",
-    "prediction_strength": "How many pairs of the least predictable cluster one half of the "
-    "rows keeps together for the other, up to 1. Above .8 clusters are usually real.",
+    "gap": "How much tighter clusters are than in rows without clusters. The larger, the "
+    "better; if even the largest gap is not above that of one cluster, there are none.",
+    "stability": "How similar the clusters of two halves of the rows are, up to 1. The "
+    "larger, the better; well below 1, other rows would give other clusters.",
+    "prediction_strength": "For the least predictable cluster of one half of the rows: the "
+    "share of pairs that the other half keeps together. Above .8 clusters are usually real.",
     "n_iter": "How many updates were made.",
-    "converged": "Whether the result came to rest. If not, allow more updates.",
+    "converged": "Whether the updates converged. If not, allow more of them.",
 }
 """By the names of :class:`clustering_protocols.numerics.metrics.Figures`."""

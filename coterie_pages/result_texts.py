@@ -30,12 +30,12 @@ _MEASURES: Final = (
     "davies_bouldin",
 )
 _FAR: Final = 0.5
-"""A mean that lies so many standard deviations from all others' is mentioned."""
+"""Standard deviations from the mean of all rows from which a trait is mentioned."""
 _MAX_TRAITS: Final = 3
 _WEAK: Final = 0.25
-"""Below, a silhouette shows no substantial structure (Kaufman and Rousseeuw 1990)."""
+"""A smaller silhouette shows no substantial structure (Kaufman and Rousseeuw 1990)."""
 _STABLE: Final = 0.75
-"""Below, other rows would give other clusters; see the figure's sentence."""
+"""With a smaller stability other rows would give other clusters."""
 _LOSSLESS: Final = 0.99
 _SMALL: Final = 10
 
@@ -80,7 +80,7 @@ def methods_of(report: RunReport | SessionReport) -> Iterator[str]:
         yield f"The clustered variables were {_join(clustered)}."
     if outcomes:
         titles = sorted({field.title or field.name for field in outcomes})
-        yield f"Variables that were described alone: {', '.join(titles)}."
+        yield f"Variables that were only described: {', '.join(titles)}."
     yield from _number_of_clusters(report)
     changed = [
         f"{parameter.name} = {parameter.value}"
@@ -108,7 +108,8 @@ def _number_of_clusters(report: RunReport | SessionReport) -> Iterator[str]:
         numbers = ", ".join(str(run.n_clusters) for run in runs)
         rule = f" ({sheet.runs})" if sheet is not None and sheet.runs else ""
         yield (
-            f"Of the numbers of clusters {numbers}, {selected.n_clusters} was taken{rule}."
+            f"Runs with {numbers} clusters were made, of which the one with "
+            f"{selected.n_clusters} was selected{rule}."
         )
     elif report.sizes:
         yield f"The number of clusters was {len(report.sizes)}."
@@ -131,9 +132,9 @@ def _join(names: Sequence[str]) -> str:
 
 
 def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
-    """Return of each cluster the fields in which it differs most from all together.
+    """Return the traits of each cluster: the fields that differ most from all rows.
 
-    From the profiles of all parties, or else from that of the party's rows.
+    They come from the profiles of all parties, or else of the party's own rows.
     """
     pooled_profiles = [profile for profile in profiles if not profile.own] or list(
         profiles
@@ -150,7 +151,7 @@ def portraits(profiles: Sequence[Profile]) -> Mapping[int, str]:
 
 
 def _farthest(profile: Profile, line: int) -> Iterator[str]:
-    """Yield the variables that lie farthest from all clusters together."""
+    """Yield the variables of a line whose means are farthest from those of all rows."""
     binary = {
         f"{field.title or field.name}: {NO_YES[0]}"
         for field in profile.fields
@@ -171,7 +172,7 @@ def _farthest(profile: Profile, line: int) -> Iterator[str]:
 
 
 def _value(profile: Profile, row: Deviations, line: int) -> str:
-    """Return the mean or the share in brackets; empty where there is none."""
+    """Return the mean or the share in brackets; empty if there is none."""
     for field in profile.fields:
         name = field.title or field.name
         if not field.levels and name == row.name:
@@ -189,7 +190,7 @@ def _value(profile: Profile, row: Deviations, line: int) -> str:
 
 
 class PairedProfile(NamedTuple):
-    """A profile, and that of the party's rows over the same variables, if any."""
+    """A profile, with the profile of the party's rows over the same variables, if any."""
 
     profile: Profile
     own: Profile | None
@@ -239,7 +240,7 @@ class PairedProfile(NamedTuple):
 
 
 def pair_profiles(profiles: Sequence[Profile]) -> list[PairedProfile]:
-    """Return each profile of all parties with that of the own rows; then the others."""
+    """Return the profiles of all parties, each with that of the own rows; then others."""
     single = {id(profile): profile for profile in profiles if profile.own}
     pairs = []
     for pooled in (profile for profile in profiles if not profile.own):
@@ -259,7 +260,7 @@ def rows_without_cluster(n_rows: int) -> str:
 
 
 def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
-    """Yield warnings about a result, those about this result alone first."""
+    """Yield warnings about a result, the most specific ones first."""
     if isinstance(report, RunReport):
         yield from report.odd
         if report.without:
@@ -268,15 +269,15 @@ def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
         if whole and linked != whole:
             yield (
                 f"Only {report.linked} of your rows are linked to rows of others. "
-                "The clusters describe these alone."
+                "The clusters describe only these."
             )
     yield from _doubts_of_figures(report.runs)
     for profile in report.profiles:
         if profile.others and not profile.own:
             clusters = ", ".join(map(str, profile.others))
-            yield f"The clusters {clusters} are too small to be shown alone: they are one line."
+            yield f"The clusters {clusters} are too small to be shown alone and share a line."
     if any(profile.rounded for profile in report.profiles):
-        yield "Profiles that left their parties are rounded: small differences are not there."
+        yield "Profiles that left their parties are rounded and hide small differences."
     if report.measured is not None and report.measured[0] < _LOSSLESS:
         low, high = map(number, report.measured)
         yield (
@@ -286,7 +287,7 @@ def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
     institutions = [seat.who for seat in report.seats if seat.who is not None]
     if unknown := sum(not institution.known for institution in institutions):
         yield f"You do not know the keys of {unknown} of the institutions."
-    yield "Nobody has tried these clusters on other data. They say what goes together, not why."
+    yield "These clusters were not tested on other data. They show what goes together, not why."
 
 
 def _doubts_of_figures(runs: Sequence[RunLine]) -> Iterator[str]:
@@ -303,11 +304,11 @@ def _doubts_of_figures(runs: Sequence[RunLine]) -> Iterator[str]:
             break
     stability = figures.get("stability")
     if isinstance(stability, float) and stability < _STABLE:
-        yield f"Each half of the rows gives other clusters (stability {number(stability)})."
+        yield f"Two halves of the rows give other clusters (stability {number(stability)})."
     if len(runs) > 1:
         yield (
-            "The number of clusters was chosen on the same rows. The quality measures "
-            "flatter it."
+            "The number of clusters was chosen on the same rows, so its quality measures "
+            "are too good."
         )
 
 
@@ -344,9 +345,7 @@ def suggest_run(runs: Sequence[RunLine]) -> Suggestion | None:
     reason = f"best by {_join(names)}" if names else "the most stable"
     stability = best_run.figures.get("stability")
     if isinstance(stability, float) and _is_stable(best_run):
-        reason += (
-            f"; each half of the rows gives it again (stability {number(stability)})"
-        )
+        reason += f"; both halves of the rows give these clusters (stability {number(stability)})"
     return Suggestion(best_run.n_clusters, reason, tuple(_doubts(best_run)))
 
 
@@ -370,7 +369,7 @@ def _is_stable(run: RunLine) -> bool:
 def _doubts(run: RunLine) -> Iterator[str]:
     if not _is_stable(run):
         value = number(run.figures.get("stability"))
-        yield f"Each half of the rows gives other clusters (stability {value})."
+        yield f"Two halves of the rows give other clusters (stability {value})."
     if small := [size for size in run.sizes if size <= _SMALL]:
         yield f"Clusters of {_SMALL} rows or fewer: {len(small)}."
     if run.figures.get("converged") is False:

@@ -28,13 +28,13 @@ HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # a form's Origin is told to its own site alone
+    "Referrer-Policy": "same-origin",  # a form's Origin goes to its own site only
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
-"""Of every page: what it may load, who may show it, and that nobody keeps it."""
+"""Headers of every page: it loads nothing else, is not framed, and is not cached."""
 
 _ASSETS: Final = {
     "style.css": ("templates/style.css", "text/css; charset=utf-8"),
@@ -53,7 +53,7 @@ class Asset(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return its headers: a cache may keep it, as its address changes with it."""
+        """Return its headers: cacheable, because its address changes with its content."""
         cache_control = "public, max-age=31536000, immutable"
         return {
             **HEADERS,
@@ -63,7 +63,7 @@ class Asset(NamedTuple):
 
 
 def asset(name: str) -> Asset | None:
-    """Return the asset of a name; None if there is none."""
+    """Return the asset of a name; None for an unknown name."""
     if name not in _ASSETS:
         return None
     return asset_in("coterie_pages", *_ASSETS[name])
@@ -77,7 +77,7 @@ def asset_in(package: str, path: str, media_type: str) -> Asset:
 
 
 def address_of(root: str, name: str) -> str:
-    """Return the address of a script or style; :class:`KeyError` if there is none."""
+    """Return the address of a script or style; :class:`KeyError` for an unknown name."""
     file = asset(name)
     if file is None:
         raise KeyError(name)

@@ -25,7 +25,7 @@ N_COLOURS: Final = 8
 
 
 def element(tag: str, *content: str, **attributes: object) -> Markup:
-    """Return an element with its attributes, ``-`` for ``_``; plain text is escaped."""
+    """Return an element; ``_`` becomes ``-`` in attributes, plain text is escaped."""
     attributes_ = Markup("").join(
         Markup(' {}="{}"').format(name.rstrip("_").replace("_", "-"), _plain(value))
         for name, value in attributes.items()
@@ -51,7 +51,7 @@ def picture(
     name: an identifier, unique on the page.
     title, description: for readers who do not see it.
     size: width and height in units that are pixels at the usual size.
-    class_: how letters grow in a small picture.
+    class_: the style, which decides how letters scale in a small picture.
     """
     width, height = size
     return element(
@@ -82,7 +82,7 @@ def standalone(picture: Markup) -> str:
 def text(
     x: float, y: float, content: str, *, anchor: str = "start", class_: str = "label"
 ) -> Markup:
-    """Return a line of text that starts, is centred or ends at a point."""
+    """Return a line of text whose start, middle or end is at a point."""
     return element("text", content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
@@ -97,7 +97,7 @@ def shorten(content: str, length: int) -> str:
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """Return about so many round values within a range."""
+    """Return about ``count`` round values within a range."""
     if not high > low:
         return [low]
     rough = (high - low) / count
@@ -133,7 +133,7 @@ class _Plot(NamedTuple):
     """An area of a picture, and the ranges of values that it shows.
 
     left, top, width, height: in the picture's units.
-    x, y: least and largest values; ``y`` grows upwards.
+    x, y: smallest and largest value of each axis; ``y`` grows upwards.
     """
 
     left: float
@@ -145,12 +145,12 @@ class _Plot(NamedTuple):
 
     @property
     def right(self) -> float:
-        """Return where the plot ends."""
+        """Return the x of the right edge."""
         return self.left + self.width
 
     @property
     def bottom(self) -> float:
-        """Return where the plot ends."""
+        """Return the y of the bottom edge."""
         return self.top + self.height
 
     def place(self, x: float, y: float) -> _Pair:
@@ -194,7 +194,7 @@ def _margin(values: Sequence[float], share_: float) -> _Pair:
 
 
 def changes(name: str, title: str, shifts: Sequence[float]) -> Markup:
-    """Return a curve over the updates; those without a change lie on the floor."""
+    """Return a curve over the updates, on a logarithmic axis with zeros at the bottom."""
     description = f"From {shifts[0]:.2g} at the first update to {shifts[-1]:.2g} at update {len(shifts)}."
     powers = [math.log10(value) for value in shifts if value > 0] or [0.0]
     low, high = math.floor(min(powers)), math.ceil(max(powers))
@@ -235,7 +235,7 @@ def curves(name: str, title: str, runs: Sequence[RunLine]) -> Markup:
         for index, (figure_, points) in enumerate(panels)
         for part in _draw_panel(figure_, points, *divmod(index, 2))
     )
-    description = "Each panel shows one figure; a ring is around the run that counts."
+    description = "Each panel shows one figure; the selected run has a ring."
     size = (_PANEL[0] * 2 + 20, _PANEL[1] * -(-len(panels) // 2))
     return picture(name, title, description, size, parts)
 
@@ -273,7 +273,7 @@ _MOST_ROWS: Final = 60
 _NAME: Final = 42
 _HEAT_HEADING: Final = 10
 _HALF_RANGE: Final = 2.5
-"""A variable's line reaches so many standard deviations to both sides of its mean."""
+"""Standard deviations that a variable's line reaches to both sides of its mean."""
 
 _LOW: Final = (33, 102, 172)
 _MIDDLE: Final = (247, 247, 247)
@@ -282,9 +282,9 @@ _Colour = tuple[int, int, int]
 
 
 class Deviations(NamedTuple):
-    """A field, or one of its levels: the deviation of each line from all lines together.
+    """The deviations of the lines of a field, or of one of its levels, from all lines.
 
-    values: in spreads within the lines; None where too few rows have a value.
+    values: in standard deviations within the lines; None if too few rows have a value.
     """
 
     name: str
@@ -292,7 +292,7 @@ class Deviations(NamedTuple):
 
 
 def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
-    """Return the names of the lines of a profile; ``names``: of the clusters, by number."""
+    """Return the names of a profile's lines; ``names``: names of clusters, by number."""
     if profile.is_description or not names:
         return list(profile.line_names)
     clusters = [cluster_title(label, names) for label in profile.clusters]
@@ -321,7 +321,7 @@ def _standardise(
     means: Sequence[float | None],
     spreads: Sequence[float | None],
 ) -> tuple[float | None, ...]:
-    """Return (mean - mean of all lines) / spread within the lines, of each line."""
+    """Return (mean - mean of all lines) / standard deviation within lines, per line."""
     groups = [
         (n, mean, spread)
         for n, mean, spread in zip(field.n_rows, means, spreads, strict=True)
@@ -354,8 +354,8 @@ def heat_map(
 ) -> Markup:
     """Return a profile as cells; fields that differ most between clusters are on top.
 
-    sizes: rows of each cluster, as in the other tables of the page; by default the
-        profile's.
+    sizes: rows of each cluster, as in the other tables of the page; by default those of
+        the profile.
     """
     lines, rows = lines_of(profile, names), list(deviations(profile))[:_MOST_ROWS]
     width = _LABEL + _CELL[0] * len(lines) + 10
@@ -394,8 +394,8 @@ def distributions(name: str, title: str, profile: Profile) -> Markup:
     """Return a line for each field of a description: a box of quartiles, or shares."""
     fields = profile.fields[:_MOST_ROWS]
     description = (
-        "Of a number the mean as a mark, one standard deviation to both sides as a line "
-        "and the quartiles as a box; of levels their shares. The table has the values."
+        "A number has its mean as a mark, one standard deviation to both sides as a line "
+        "and quartiles as a box; levels have their shares. The table has the values."
     )
     parts = (
         part for row, field in enumerate(fields) for part in _draw_field(row, field)
@@ -435,7 +435,7 @@ def _draw_field(row: int, field: FieldProfile) -> Iterator[Markup]:
 
 
 def _hinted_name(name: str, x: float, y: float) -> Markup:
-    """Return a name that ends at a point, shortened, with the whole as a hint."""
+    """Return a shortened name that ends at a point, with the whole name as a hint."""
     label = text(x, y, shorten(name, _NAME), anchor="end")
     return element("g", element("title", name), label)
 
@@ -443,9 +443,9 @@ def _hinted_name(name: str, x: float, y: float) -> Markup:
 def survival_curves(
     name: str, title: str, time: Survival, lines: Sequence[str]
 ) -> Markup:
-    """Return Kaplan-Meier curves with bands of 95 %, and the rows at risk below.
+    """Return Kaplan-Meier curves with 95 % bands, and the rows at risk below them.
 
-    lines: names of the profile's lines.
+    lines: the names of the profile's lines.
     """
     plot = _Plot(110.0, 12.0, 500.0, 240.0, (0.0, time.most))
     drawn = [(i, line) for i, line in enumerate(time.lines[:N_COLOURS]) if line]
@@ -549,7 +549,7 @@ def scatter(name: str, title: str, points: Points) -> Markup:
     ys = [*points.y, *(y for outline in outlines for y in outline.y)]
     plot = _Plot(56.0, 12.0, 572.0, 380.0, _margin(xs, 0.04), _margin(ys, 0.04))
     first, second = (f"{part:.0%}" for part in points.explained)
-    axis_label, y = f"→ first principal axis ({first} of the spread)", plot.bottom + 38
+    axis_label, y = f"→ first principal axis ({first} of variance)", plot.bottom + 38
     columns = ticks(*plot.x, count=6)
     parts = [
         *(

@@ -18,7 +18,7 @@ _WIDTH = 80
 
 
 def page_lines(sheet: TermsSheet) -> Iterator[str]:
-    """Yield the page to sign, at most 80 wide but for keys and addresses."""
+    """Yield the page to sign in lines of at most 80 characters, or one long word."""
     yield sheet.title
     yield "=" * min(_WIDTH, len(sheet.title))
     yield from _pairs(

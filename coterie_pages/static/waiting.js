@@ -1,5 +1,5 @@
 "use strict";
-/* Tells a person who looks elsewhere that this page waits. The title says so without it. */
+/* Notifies a person who looks at another window that this page waits for an answer. */
 (() => {
   const waits = () => document.getElementById("page")?.dataset.waits === "yes";
   let told = waits();

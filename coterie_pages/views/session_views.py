@@ -15,11 +15,11 @@ from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState, summarise_stop
 from coterie_pages.models import Matrix, SlotEntry
 
-May: TypeAlias = Literal["cancel", "extend", "choose"]
+Action: TypeAlias = Literal["cancel", "extend", "choose"]
 
 
 def describe_status(status: SessionStatus) -> dict[str, Any]:
-    """Return the fields of a report that a session's status has."""
+    """Return the fields of a session's report that come from its status."""
     return {
         "session": status.id,
         "title": status.title or status.id,
@@ -32,10 +32,10 @@ def describe_status(status: SessionStatus) -> dict[str, Any]:
     }
 
 
-def seats_shown(
+def slot_entries(
     status: SessionStatus, layout: Layout | None = None
 ) -> Iterator[SlotEntry]:
-    """Yield the slots of a session's status; titles come from the layout."""
+    """Yield the slots of a session's status, with titles from the layout."""
     for slot in status.slots:
         yield SlotEntry(
             slot=slot.name,
@@ -51,7 +51,7 @@ def seats_shown(
         )
 
 
-def may_of(status: SessionStatus) -> Iterator[May]:
+def allowed_actions(status: SessionStatus) -> Iterator[Action]:
     """Yield the actions that a coordinator may take now."""
     if status.is_over:
         return
@@ -85,7 +85,7 @@ def outcomes_in(terms: Terms, profiles: Sequence[Profile]) -> tuple[OutcomeTable
 def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
     """Return sizes, centroids and other figures that the coordinator may read.
 
-    If a protocol publishes no sizes of small clusters, those of the others are named.
+    If sizes of small clusters are not published, ``told`` lists those of the others.
     """
     arrays = summary.arrays
     sizes, clusters = arrays.get("cluster_sizes"), arrays.get("clusters")
@@ -109,7 +109,7 @@ def result_of(summary: Record, n_clusters: int | None) -> dict[str, Any]:
 
 
 def matrix_of(values: FloatArray | None, columns: tuple[str, ...]) -> Matrix | None:
-    """Return centroids (k, m) as rows of numbers, with names where there are m of them."""
+    """Return centroids (k, m) as rows of numbers; column names only if there are m."""
     if values is None or values.ndim != 2 or not values.size:
         return None
     names = columns if len(columns) == values.shape[1] else ()
@@ -122,7 +122,7 @@ def sizes_of(sizes: IntArray | None) -> tuple[int, ...]:
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return published values as JSON values; the items of a table stand alone."""
+    """Return published values without None; each item of a mapping is one value."""
     plain_values: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):

@@ -60,10 +60,10 @@ def sheet_of(
     """Return the sheet of a session's terms.
 
     text: the exact text of the terms, whose digest is shown.
-    terms: as the text says.
-    names_by_key: institutions by their public keys, of the trusted cards.
+    terms: the parsed text.
+    names_by_key: institutions by their public keys, from trusted cards.
     url: the analyst's address.
-    slot: the reader's, if it has one.
+    slot: the reader's slot; empty for a coordinator.
     you: the reader's own institution.
 
     Raises VersionMismatch, InvalidParameters if this release does not compute the same
@@ -140,7 +140,7 @@ def versions_of(terms: Terms) -> Versions:
 
 
 def identify(key: str, names_by_key: Mapping[str, str]) -> NamedInstitution:
-    """Return the owner of a key."""
+    """Return the institution that owns a key."""
     name = names_by_key.get(key)
     return NamedInstitution(
         name=name or "", known=name is not None, fingerprint=fingerprint(key)
@@ -159,7 +159,7 @@ def audit_sentence(terms: Terms) -> str:
         return ""
     return (
         f"With 100 rows of yours at least {updates_of_100} updates fit your audit, with 1,000 rows "
-        f"{updates_of_1000}; more may fit, and it is 'sums_limit' that says how much may follow."
+        f"{updates_of_1000}; more may fit, and 'sums_limit' decides how much may follow."
     )
 
 
@@ -185,7 +185,7 @@ def _planned_slots(
 
 
 def _parameters_of(params: BaseModel, terms: Terms) -> Iterator[ParameterLine]:
-    """Yield every parameter; of several runs, all numbers of clusters."""
+    """Yield every parameter; with several runs, n_clusters has all their numbers."""
     for line in _parameters(params):
         if terms.evaluation is not None and line.name == "n_clusters":
             numbers = ", ".join(map(str, terms.evaluation.n_clusters))
@@ -301,7 +301,7 @@ _DIGEST: Final = "[0-9a-f]{64}"
 
 
 def steps_of(terms: Terms) -> tuple[Step, ...]:
-    """Return the stages of a session in their order; those of several runs once."""
+    """Return the stages of a session in order; stages of several runs appear once."""
     n_runs = len(
         session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
     )
@@ -319,7 +319,7 @@ def steps_of(terms: Terms) -> tuple[Step, ...]:
 
 
 def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
-    """Return the kinds of messages that parties send, those that somebody reads first."""
+    """Return the kinds of messages that parties send, readable ones first."""
     stages = _stages(terms)
     records = [exchange.answer for stage in stages for exchange in stage.exchanges]
     records += [envelope for stage in stages for envelope in stage.envelopes]
@@ -388,7 +388,7 @@ def _array(annotation: Any, spec: Spec) -> str:
 
 
 def _words(annotation: Any) -> str:
-    """Return a type in words; what is made of others goes by its parts."""
+    """Return a type in words; a compound type is described by its parts."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if hasattr(annotation, "__metadata__"):  # Annotated
         return _words(parts[0])
@@ -415,7 +415,7 @@ def show_risks(risks: Mapping[str, known.Risk]) -> tuple[Risk, ...]:
         Risk(
             code=code,
             **{name: getattr(risk, name) for name in _RISK_FIELDS},
-            # those of the protocol are in the sheet, in the words of the session
+            # the sheet has the protocol's readers in the words of the session
             readers=tuple(
                 Learns(who=reader, what=sentence)
                 for reader, sentence in risk.readers

@@ -23,7 +23,7 @@ from coterie_pages.views.session_views import (
     n_clusters_of,
     outcomes_in,
     result_of,
-    seats_shown,
+    slot_entries,
 )
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.coordinator.coordinator import Coordinator
@@ -75,7 +75,7 @@ def session_report(
             if opened.is_ours
             else {
                 "sheet": None,
-                "seats": tuple(seats_shown(status)),
+                "seats": tuple(slot_entries(status)),
                 # of terms that are not at hand
                 "versions": Versions(
                     coterie=version("coterie"),
@@ -103,7 +103,7 @@ def _checked_here(
         "measured": measured,
         "versions": versions_of(terms),
         "counts_linked": session_terms.check_terms(terms).counts_linked,
-        "seats": tuple(seats_shown(status, terms.layout)),
+        "seats": tuple(slot_entries(status, terms.layout)),
     }
     if status.all_joined:
         roster = opened.roster()

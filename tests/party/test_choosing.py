@@ -320,8 +320,8 @@ def test_what_most_measures_prefer_is_suggested_with_the_reason() -> None:
     assert found is not None
     assert found.n_clusters == 3
     assert found.reason == (
-        "best by simplified silhouette and Davies–Bouldin; each half of the rows gives it "
-        "again (stability 0.93)"
+        "best by simplified silhouette and Davies–Bouldin; both halves of the rows "
+        "give these clusters (stability 0.93)"
     )
     assert found.doubts == ()
 

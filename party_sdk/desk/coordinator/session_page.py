@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.wire.answers import SessionStatus, describe_pace, updates_done
 from coterie_pages.models import Banner, Refusal, Screen
 from coterie_pages.pages import page as file_of
-from coterie_pages.views.session_views import may_of, seats_shown
+from coterie_pages.views.session_views import allowed_actions, slot_entries
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
@@ -113,7 +113,7 @@ def session_page(
         )
         return render_page(request, away, seconds=_AWAY_SECONDS)
     seconds = 0 if status.is_over else _SECONDS
-    waits = "choose" in may_of(status)
+    waits = "choose" in allowed_actions(status)
     return render_page(request, page, notice=notice, seconds=seconds, waits=waits)
 
 
@@ -130,12 +130,12 @@ def build_session_desk(
         "desk/session.html.j2",
         report=report.model_copy(update={"audit": lines}),
         board=tuple(
-            seats_shown(status, opened.terms.layout if opened.is_ours else None)
+            slot_entries(status, opened.terms.layout if opened.is_ours else None)
         ),
         status=status,
         now=now(),
         pace=describe_pace(status),
-        may=tuple(may_of(status)),
+        may=tuple(allowed_actions(status)),
         updates=updates_done(status) if "updates" in status.progress else (0, 0),
         audit_lines=len(entries),
         here=opened.is_ours,

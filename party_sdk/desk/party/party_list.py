@@ -126,7 +126,7 @@ def _build_stored_row(party: PartySummary) -> PartyRow:
         title=party.title,
         state=party.state,
         group="ended" if is_over else "asks",
-        said=""
+        sentence=""
         if is_over
         else "The command line began it; it continues here with a table.",
     )
@@ -145,7 +145,7 @@ def _build_order_row(files: PartyOrder) -> PartyRow:
         protocol=status.protocol,
         state=status.state.value,
         group="ended" if status.is_over else group,
-        said=_describe_status(status, files),
+        sentence=_describe_status(status, files),
         since=status.changed_at,
     )
 

@@ -206,8 +206,8 @@ def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSourc
         if source and source not in candidates:
             candidates = (source, *candidates)
         yield VariableSource(
-            found=column,
-            said=plain,
+            proposal=column,
+            mapping=plain,
             source=source,
             is_drafted=is_drafted,
             candidates=candidates,

@@ -67,7 +67,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    assert "You take part in nothing yet" in texts(browser.get("/"))
+    assert "You take part in no session yet" in texts(browser.get("/"))
     terms = given(browser, f"Dear all,\n\n  {invitation[:60]}\n{invitation[60:]}\n")
     assert "Who reads what" in texts(terms)
     assert all(texts(terms).count(code) == 2 for code in RISKS), "page and annex"
@@ -170,7 +170,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
         wait_for(lambda: files.status().is_over)
     ended = texts(browser.get(place))
     assert "too much" in ended
-    assert "Try again as it was" in ended
+    assert "Try again unchanged" in ended
     assert "queued" in texts(browser.follow(browser.post(f"{place}/again", {})))
 
 

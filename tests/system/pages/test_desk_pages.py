@@ -56,7 +56,7 @@ def test_a_keyboard_alone_reaches_table_and_refusal(
             page = look.at(desk.link.removeprefix(desk.address))
             reached(page, "The invitation")
             page.keyboard.insert_text(invitation)
-            entered(page, "Read what it is for")
+            entered(page, "Show what it is for")
             entered(page, "Accept this sheet")
             entered(page, FILE)
             assert "How it was read" in page.inner_text("main")

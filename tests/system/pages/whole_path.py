@@ -144,8 +144,8 @@ def first_start(look: Look, link: str, institution: str) -> Page:
     look.at(link.removeprefix(look.address))
     page.get_by_label("Name of your institution").fill(institution)
     seen(look, "first-start")
-    pressed(page, "Keep this name")
-    page.get_by_text(f"This desk is that of {institution}").wait_for()
+    pressed(page, "Save this name")
+    page.get_by_text(f"This is the desk of {institution}").wait_for()
     return page
 
 
@@ -245,7 +245,7 @@ class AtParty:
         page = self.page
         page.get_by_role("link", name="Taking part").click()
         page.get_by_label("The invitation, as you got it").fill(invitation)
-        pressed(page, "Read what it is for")
+        pressed(page, "Show what it is for")
         # not the heading: the page before has one too
         page.get_by_role("button", name="Accept this sheet", exact=True).last.wait_for()
 
@@ -279,9 +279,9 @@ class AtParty:
         page = self.page
         page.locator("summary", has_text="Withdraw consent").click()
         pressed(page, "Withdraw consent")
-        page.get_by_text("You took your consent back on").first.wait_for()
+        page.get_by_text("You withdrew your consent on").first.wait_for()
         page.reload()
-        page.get_by_text("You took your consent back on").first.wait_for()
+        page.get_by_text("You withdrew your consent on").first.wait_for()
         assert not page.locator("summary", has_text="Withdraw consent").count()
 
     def begins_to_type(self) -> None:
