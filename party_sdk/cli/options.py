@@ -1,10 +1,7 @@
-"""Arguments and options that several commands share, and their completion.
-
-Completion calls no analyst and reads no file: sessions and slots are those of this home.
-"""
+"""Arguments and options that several commands share."""
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,71 +32,6 @@ Context = click.Context
 FILE: Final = click.Path(path_type=Path, exists=True, dir_okay=False)
 OUT: Final = click.Path(path_type=Path, dir_okay=False)
 FOLDER: Final = click.Path(path_type=Path, file_okay=False)
-
-
-# Completion
-
-
-def complete_protocols(_: Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the protocols."""
-    from clustering_protocols import catalogue
-
-    return _matching(incomplete, catalogue.catalogue())
-
-
-def _complete_joined(
-    context: Context, _: click.Parameter, incomplete: str
-) -> list[str]:
-    from party_sdk.party.party_index import sessions_in
-
-    return _matching(incomplete, sessions_in(_home_in(context)))
-
-
-def _complete_invited(
-    context: Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    files = _complete_invitations(context, parameter, incomplete)
-    return [*files, *_complete_joined(context, parameter, incomplete)]
-
-
-def _complete_slots(context: Context, _: click.Parameter, incomplete: str) -> list[str]:
-    from party_sdk.party.party_index import slots_of
-
-    session = context.params.get("session") or ""
-    return _matching(incomplete, slots_of(_home_in(context), session))
-
-
-def complete_opened(context: Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the sessions that were opened from this home."""
-    from party_sdk.coordinator.session import opened_in
-
-    return _matching(incomplete, opened_in(_home_in(context)))
-
-
-def _complete_invitations(
-    _: Context, __: click.Parameter, incomplete: str
-) -> list[str]:
-    """Return files that may hold an invitation, and folders."""
-    sign = "@" if incomplete.startswith("@") else ""
-    start = Path(incomplete.removeprefix("@"))
-    folder = start if incomplete.endswith("/") else start.parent
-    files = [f"{sign}{path}" for path in folder.glob("*.invitation")]
-    folders = [f"{sign}{path}/" for path in folder.glob("[!.]*") if path.is_dir()]
-    return _matching(incomplete, [*files, *folders])
-
-
-def _matching(incomplete: str, names: Iterable[str]) -> list[str]:
-    return sorted(name for name in names if name.startswith(incomplete))
-
-
-def _home_in(context: Context) -> Path:
-    """Return the home on the command line, at whichever level it stands."""
-    parent: Context | None = context
-    while parent is not None:
-        if home := parent.params.get("home"):
-            return Path(home)
-        parent = parent.parent
-    return default_home()
 
 
 # Arguments
@@ -137,24 +69,11 @@ def read_invitation(context: Context, _: click.Parameter, value: str | None) -> 
         raise click.BadParameter(f"cannot read the file {path!r}.") from None
 
 
-Joined: TypeAlias = Annotated[
-    str, argument(shell_complete=_complete_joined, callback=_not_empty)
-]
-MaybeJoined: TypeAlias = Annotated[
-    str | None, argument(shell_complete=_complete_joined)
-]
-Slot: TypeAlias = Annotated[str, argument(shell_complete=_complete_slots)]
-MaybeSlot: TypeAlias = Annotated[str | None, argument(shell_complete=_complete_slots)]
-Opened: TypeAlias = Annotated[
-    str, argument(shell_complete=complete_opened, callback=_not_empty)
-]
-MaybeOpened: TypeAlias = Annotated[str | None, argument(shell_complete=complete_opened)]
-Invited: TypeAlias = Annotated[
-    str, argument(callback=read_invitation, shell_complete=_complete_invited)
-]
-AnInvitation: TypeAlias = Annotated[
-    str, argument(callback=read_invitation, shell_complete=_complete_invitations)
-]
+SessionName: TypeAlias = Annotated[str, argument(callback=_not_empty)]
+MaybeSessionName: TypeAlias = Annotated[str | None, argument()]
+Slot: TypeAlias = Annotated[str, argument()]
+MaybeSlot: TypeAlias = Annotated[str | None, argument()]
+InvitationArgument: TypeAlias = Annotated[str, argument(callback=read_invitation)]
 
 
 # Options

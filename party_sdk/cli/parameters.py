@@ -3,7 +3,7 @@
     @command(session)
     def extend(
         coordinator: "Coordinator",
-        session: Opened,
+        session: SessionName,
         *,
         days: Annotated[float, option("Additional days; .5 is twelve hours.", high=366)],
     ) -> Output: ...

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any, Final
 
-from party_sdk.cli.options import complete_protocols
 from party_sdk.cli.parameters import argument, command
 from party_sdk.cli.terminal.output import Output, align_columns
 
@@ -14,7 +13,7 @@ _WIDTH: Final = 88
 
 @command()
 def protocols(
-    name: Annotated[str | None, argument(shell_complete=complete_protocols)] = None,
+    name: Annotated[str | None, argument()] = None,
 ) -> Output:
     """List the protocols; with NAME, describe one.
 

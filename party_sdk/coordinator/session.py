@@ -192,12 +192,6 @@ class CoordinatedSession:
         return stored
 
 
-def opened_in(home: Path) -> list[str]:
-    """Return the sessions that were opened from a home, in order."""
-    rows = store_of(home).rows("SELECT id FROM sessions ORDER BY id")
-    return [session for [session] in rows]
-
-
 class StoredSession(BaseModel):
     """The secret of a session, and its terms; ``repr`` shows nothing of them."""
 

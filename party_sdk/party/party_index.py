@@ -46,12 +46,6 @@ class PartySummary:
     following: str
 
 
-def sessions_in(home: Path) -> list[str]:
-    """Return the sessions of a home's parties, in order."""
-    rows = store_of(home).rows("SELECT DISTINCT session FROM parties ORDER BY session")
-    return [session for [session] in rows]
-
-
 def slots_of(home: Path, session: str) -> list[str]:
     """Return the slots of a home's parties in a session, in order."""
     rows = store_of(home).rows(

@@ -29,7 +29,7 @@ from clustering_protocols.terms.terms import About, Layout, read_terms
 from coterie import Coordinator, Party
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.coordinator.session import CoordinatedSession, StoredSession, opened_in
+from party_sdk.coordinator.session import CoordinatedSession, StoredSession
 from party_sdk.home.identities import OwnIdentity
 
 PARTS = simulation.split(np.eye(24)[:, :3], Layout.lattice(2), seed=1)
@@ -182,7 +182,7 @@ def test_an_id_is_free_again_after_the_analyst_refused(
             patch.setattr(HttpAnalyst, "put_session", Mock(side_effect=refusal))
             with pytest.raises(type(refusal)):
                 coordinator.create_session("a", Dummy(), PARTS.layout, session_id="x")
-            assert opened_in(home) == (["x"] if stays else [])
+            assert (StoredSession.load(home, "x") is not None) == stays
     coordinator.create_session("b", Dummy(), PARTS.layout, session_id="y")
 
 

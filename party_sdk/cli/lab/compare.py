@@ -11,14 +11,7 @@ import click
 
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.cli.lab.simulate import Truth
-from party_sdk.cli.options import (
-    SEED,
-    Choose,
-    Missing,
-    Preparations,
-    ReadingOptions,
-    complete_protocols,
-)
+from party_sdk.cli.options import SEED, Choose, Missing, Preparations, ReadingOptions
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import Output, say
 from party_sdk.coordinator.option_parsing import read_runs, read_values
@@ -54,7 +47,6 @@ def compare(
             "Name of a protocol; again for several. By default all that people are "
             "advised to use.",
             "--protocol",
-            shell_complete=complete_protocols,
         ),
     ] = (),
     lattices: Annotated[

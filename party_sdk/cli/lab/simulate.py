@@ -13,7 +13,6 @@ from party_sdk.cli.options import (
     Param,
     Preparations,
     ReadingOptions,
-    complete_protocols,
     prepare_files,
 )
 from party_sdk.cli.parameters import argument, command, option
@@ -35,7 +34,7 @@ Truth: TypeAlias = Annotated[
     common="data id-column schema missing row-groups column-groups param truth labels help-all"
 )
 def simulate(
-    protocol: Annotated[str, argument(shell_complete=complete_protocols)],
+    protocol: Annotated[str, argument()],
     *,
     data: Annotated[Path, option("A file: text, Excel, Parquet, SPSS, SAS or Stata.")],
     truth: Truth = None,

@@ -11,13 +11,12 @@ import click
 
 from party_sdk.cli.options import (
     OUT,
-    AnInvitation,
     Choices,
     Entropy,
     Force,
     Guards,
     HomeOptions,
-    Invited,
+    InvitationArgument,
     Labels,
     MaybeSlot,
     NewMapping,
@@ -71,7 +70,7 @@ for _command in (report, status, audit, leave, forget, predict):
 
 @command(party)
 def terms(
-    invitation: AnInvitation,
+    invitation: InvitationArgument,
     *,
     out: Annotated[
         tuple[Path, ...],
@@ -145,7 +144,7 @@ class JoiningOptions(HomeOptions):
 
 @command(party, common="data id-column columns labels accept json help-all")
 def run(
-    session: Invited,
+    session: InvitationArgument,
     slot: MaybeSlot = None,
     *,
     table: TableOptions,
@@ -238,7 +237,7 @@ def _joined_lines(
 
 @command(party)
 def check(
-    invitation: AnInvitation,
+    invitation: InvitationArgument,
     *,
     table: TableOptions,
     rehearse: Annotated[

@@ -10,12 +10,12 @@ from clustering_protocols.wire.states import StopReason
 from party_sdk.cli.options import (
     Entropy,
     HomeOptions,
-    Invited,
-    Joined,
+    InvitationArgument,
     Mail,
-    MaybeJoined,
+    MaybeSessionName,
     MaybeSlot,
     Remove,
+    SessionName,
     Slot,
 )
 from party_sdk.cli.parameters import command, option
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @command()
 def status(
-    session: MaybeJoined = None,
+    session: MaybeSessionName = None,
     slot: MaybeSlot = None,
     *,
     withdraw: Annotated[
@@ -109,7 +109,7 @@ def _show(home: "Home", stored: "PartySession") -> Output:
 
 @command()
 def audit(
-    session: Joined, slot: Slot, *, home: HomeOptions, entropy: Entropy = None
+    session: SessionName, slot: Slot, *, home: HomeOptions, entropy: Entropy = None
 ) -> Output:
     """Print and check what this party sent.
 
@@ -125,7 +125,7 @@ def audit(
 
 @command()
 def leave(
-    session: Invited,
+    session: InvitationArgument,
     slot: MaybeSlot = None,
     *,
     reason: Annotated[str, option("A line of text for the coordinator.")] = "",
@@ -176,7 +176,7 @@ def leave(
 
 @command()
 def forget(
-    session: Joined,
+    session: SessionName,
     slot: Slot,
     *,
     home: HomeOptions,

@@ -13,11 +13,11 @@ from party_sdk.cli.options import (
     Choices,
     Force,
     HomeOptions,
-    Invited,
-    Joined,
+    InvitationArgument,
     Labels,
     MaybeSlot,
     NewMapping,
+    SessionName,
     Slot,
     TableOptions,
 )
@@ -61,7 +61,7 @@ def _read_names(
 
 @command()
 def report(
-    session: Invited,
+    session: InvitationArgument,
     slot: MaybeSlot = None,
     *,
     table: TableOptions,
@@ -187,7 +187,7 @@ def _run_lines(run: "OwnRun") -> Iterator[str]:
 
 @command()
 def predict(
-    session: Joined,
+    session: SessionName,
     slot: Slot,
     *,
     table: TableOptions,

@@ -21,9 +21,9 @@ from party_sdk.cli.options import (
     OUT,
     Force,
     Mail,
-    MaybeOpened,
-    Opened,
+    MaybeSessionName,
     Remove,
+    SessionName,
     home_option,
     key_option,
     url_option,
@@ -102,7 +102,7 @@ session.add_command(create)
 @command(session)
 def invite(
     coordinator: "Coordinator",
-    session: Opened,
+    session: SessionName,
     *,
     slots: Annotated[
         tuple[str, ...],
@@ -129,7 +129,7 @@ def invite(
 @command(session)
 def show(
     coordinator: "Coordinator",
-    session: Opened,
+    session: SessionName,
     *,
     follow: Annotated[bool, option("Wait for the end of the session first.")] = False,
     mail: Mail = None,
@@ -181,7 +181,7 @@ def show(
 @command(session)
 def choose(
     coordinator: "Coordinator",
-    session: Opened,
+    session: SessionName,
     *,
     n_clusters: Annotated[
         int,
@@ -210,7 +210,7 @@ def choose(
 @command(session)
 def audit(
     coordinator: "Coordinator",
-    session: Opened,
+    session: SessionName,
     *,
     receipts: Annotated[
         tuple[Path, ...],
@@ -238,7 +238,7 @@ def audit(
 @command(session)
 def extend(
     coordinator: "Coordinator",
-    session: Opened,
+    session: SessionName,
     *,
     days: Annotated[
         float,
@@ -256,7 +256,7 @@ def extend(
 @command(session)
 def cancel(
     coordinator: "Coordinator",
-    session: Opened,
+    session: SessionName,
     *,
     reason: Annotated[str, option("The reason, in one line.")] = "",
 ) -> Output:
@@ -350,7 +350,7 @@ def list_sessions(
 @command(session)
 def delete(
     coordinator: "Coordinator",
-    session: MaybeOpened = None,
+    session: MaybeSessionName = None,
     *,
     ended_before: Annotated[
         datetime | None,
@@ -416,7 +416,7 @@ def _minute(moment: datetime) -> str:
 @command(session)
 def report(
     coordinator: "Coordinator",
-    session: Opened,
+    session: SessionName,
     *,
     out: Annotated[
         tuple[Path, ...],

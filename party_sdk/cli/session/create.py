@@ -18,8 +18,6 @@ from party_sdk.cli.options import (
     Param,
     Preparations,
     Rows,
-    complete_opened,
-    complete_protocols,
 )
 from party_sdk.cli.parameters import Captioned, argument, command, of_caption, option
 from party_sdk.cli.terminal.output import Output, say
@@ -76,14 +74,12 @@ def create(
             "otherwise. Keys of slots that stay hold too.",
             "--from",
             metavar="SESSION",
-            shell_complete=complete_opened,
         ),
     ] = None,
     protocol: Annotated[
         str | None,
         option(
             "Name of a protocol, e.g. llf; see 'coterie advise'. By default dc.",
-            shell_complete=complete_protocols,
         ),
     ] = None,
     params: Param = (),

@@ -8,7 +8,7 @@ import pytest
 from support.terminal import RISK, Terminal, opened, running
 
 from party_sdk.cli.terminal import asker
-from party_sdk.party.party_index import sessions_in
+from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
 
 
@@ -31,7 +31,7 @@ def test_the_first_run_shows_the_sheet_before_it_refuses(online: Terminal) -> No
     assert "Who reads what" in refused
     for code in (RISK, "house.open-slot"):
         assert refused.count(f"({code})") == 1
-    assert session not in sessions_in(online.folder / "home")
+    assert slots_of(online.folder / "home", session) == []
 
 
 def test_the_printed_command_accepts_exactly_this_sheet(

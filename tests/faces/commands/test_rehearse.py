@@ -17,7 +17,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Layout
 from party_sdk.lab.rehearsal import rehearse
-from party_sdk.party.party_index import sessions_in
+from party_sdk.party.party_index import slots_of
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
     [[0], [9], [18]], 20, 0
@@ -93,7 +93,7 @@ def test_the_command_sends_the_question_alone(online: Terminal, rows: Path) -> N
     assert "12 rows" in said.stdout
     assert "p01" not in said.stdout
     assert "has not joined" in online("session", "show", session).stdout
-    assert session not in sessions_in(Path(online.environment["COTERIE_HOME"]))
+    assert slots_of(Path(online.environment["COTERIE_HOME"]), session) == []
     document = online.json("party", "check", "--rehearse", invitation, *data)
     assert document["n_rows"] == 12
     online("party", "check", "--rehearse", *data, expect=2)

@@ -21,7 +21,7 @@ from clustering_protocols.terms.terms import Layout, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.session import StoredSession
-from party_sdk.party.party_index import sessions_in
+from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
 from party_sdk.reports.run_reports import method_of, partitioning_of
 
@@ -149,7 +149,7 @@ def test_terms_are_read_before_anybody_joins(
     assert all(risk.sentence in " ".join(shown.split()) for risk in sheet.risks)
     assert sheet.consent in shown
     assert "Signature" in shown
-    assert sessions_in(desk.folder / "home") == [], "nothing was joined"
+    assert slots_of(desk.folder / "home", session_id) == [], "nothing was joined"
 
     page = desk.folder / "terms.html"
     desk("party", "terms", desk.invitation, "--out", page)
