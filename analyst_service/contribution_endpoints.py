@@ -197,15 +197,20 @@ async def receive_and_store(
 ) -> Stored:
     """Receive a contribution and store it; return it and whether it is new.
 
-    A long body is refused before it is read, if it cannot be stored. The body of a
-    repeat is read too, because it may not be what its digest announces.
+    A short body is checked in the transaction that stores it, unless its task is a blob:
+    reading that would hold the transaction up. A long body is refused before it is read,
+    if it cannot be stored. The body of a repeat is read too, because it may not be what
+    its digest announces.
     """
     upload = Upload(caller, session, round_, attempt, body.announced, body.length)
     keep = partial(_keep, service)
+    draft, last = None, b""
     if body.length < ROW_BYTES:
-        upload = replace(upload, content=await receive(body, None))
-        return await service.storing.do(keep, upload)
-    draft = service.blobs.draft()
+        last = await receive(body, None)
+        with suppress(TaskIsBlob):
+            return await service.storing.do(keep, replace(upload, content=last))
+    else:
+        draft = service.blobs.draft()
     try:
         quota = service.settings.quota_bytes
         admitted: Contribution | UploadRequirements = await service.admitting.do(
@@ -214,25 +219,35 @@ async def receive_and_store(
         requirements = None if isinstance(admitted, Contribution) else admitted
         if requirements is not None:
             service.require_room(body.length)
-        last = await receive(body, draft)
+        if draft is not None:
+            last = await receive(body, draft)
         await run_in_threadpool(
             check_body, draft, last, body.announced, requirements, service.blobs.map
         )
         if isinstance(admitted, Contribution):
             return admitted, False
-        return await service.storing.do(keep, replace(upload, draft=draft))
+        content = last if draft is None else None
+        checked = replace(upload, content=content, draft=draft, is_checked=True)
+        return await service.storing.do(keep, checked)
     finally:
-        draft.discard()
+        if draft is not None:
+            draft.discard()
+
+
+class TaskIsBlob(Exception):
+    """A short contribution has a long task, so it is checked before it is stored."""
 
 
 def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exception]:
-    """Store contributions; short ones are checked in the same transaction."""
+    """Store contributions, and check those that are not checked yet."""
 
     def check(
         upload: Upload, requirements: UploadRequirements | None
     ) -> Exception | None:
-        if upload.content is None:
+        if upload.is_checked or upload.content is None:
             return None
+        if requirements is not None and requirements.task.content is None:
+            return TaskIsBlob()
         try:
             check_body(
                 None, upload.content, upload.digest, requirements, service.blobs.map

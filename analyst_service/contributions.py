@@ -68,8 +68,9 @@ class Upload:
 
     session: the name that its parties use.
     digest, size: the announced SHA-256 (hex) and number of bytes.
-    content: the bytes of a short contribution, which :func:`store` has checked.
+    content: the bytes of a short contribution.
     draft: the checked bytes of a long one.
+    is_checked: whether ``content`` needs no further check before it is stored.
     """
 
     caller: Caller
@@ -80,6 +81,7 @@ class Upload:
     size: int
     content: bytes | None = None
     draft: FileDraft | None = None
+    is_checked: bool = False
 
 
 class UploadRequirements(NamedTuple):

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NoReturn, TypeVar
@@ -220,6 +220,37 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(
     stored = endpoints._keep(service, both)
     assert [is_new for _, is_new in stored] == [True, True]  # type: ignore[misc]  # no refusal
     assert len(asked) <= 8, asked
+
+
+def test_an_answer_to_a_task_in_a_blob_is_checked_outside_the_transaction(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analyst_service.worker.ROW_BYTES", 0)
+    session = api.open(Dummy(), PARTS).join()
+    database, checks = api.service.database, []
+    transact, check = database.transact, endpoints.check_contribution
+
+    def mark(work: Callable[..., T], *given: Any) -> T:
+        checks.append("begin")
+        result = transact(work, *given)
+        checks.append("end")
+        return result
+
+    def note(*given: Any) -> None:
+        checks.append("check")
+        check(*given)
+
+    content = session.reply(A)
+    monkeypatch.setattr(database, "transact", mark)
+    monkeypatch.setattr(endpoints, "check_contribution", note)
+    assert session.put(A, content).status_code == 201
+    assert checks[-3:] == ["check", "begin", "end"]
+    assert session.put(A, content).status_code == 200
+    lie, headers = b"no arrays", requests.contribution_headers(b"no arrays")
+    place, token = session.place(content), session.tokens[B]
+    refused = session.api.send("PUT", place, token, headers, content=lie)
+    assert refused.status_code == 400
+    assert checks[-3:] == ["begin", "end", "check"], "nothing was stored"
 
 
 def put(session: ByHand, slot: str, content: bytes, prefer: str) -> httpx.Response:
