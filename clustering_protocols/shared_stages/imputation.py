@@ -304,10 +304,10 @@ class _Mean(PooledFilling):
 
     def add_first(self, numbers: IntArray, values: FloatArray) -> None:
         largest = np.abs(values).max(initial=0.0, keepdims=True)
-        powers = _POWERS.count(largest, [self.fill.name])
+        if numbers[1:].any():  # half of a bound is counted at the same power
+            np.maximum(largest, self._bound(numbers) / 2, out=largest)
         numbers[0] += len(values)
-        if powers.argmax() >= numbers[1:].argmax():
-            numbers[1:] = powers
+        numbers[1:] = _POWERS.count(largest, [self.fill.name])
 
     def add_second(
         self, first: IntArray, numbers: IntArray, values: FloatArray

@@ -333,9 +333,9 @@ class ProfileTotals:
 
     @cached_property
     def powers(self) -> IntArray:
-        """Return how many members' values each power of two bounds (m, powers)."""
+        """Return how many members' values each power of two bounds, as POWERS has it."""
         begin = self.n_clusters * (len(self.fields.numbers) + self.fields.n_levels)
-        return self.sums[COUNTS - 1][begin:].reshape(-1, POWERS.size)
+        return self.sums[COUNTS - 1][begin:]
 
     @cached_property
     def has_enough_values(self) -> NDArray[np.bool_]:

@@ -25,20 +25,23 @@ _MOST_NAMED: Final = 10
 _LAST_DIGITS: Final = 4.0 * float(np.finfo(np.float64).eps)
 
 
+_BITS: Final = 8  # of a count: a column group has at most 250 members
+_COUNTS: Final = 7  # of a word: a checked sum takes elements below 2^60
+
+
 @dataclass(frozen=True, slots=True)
 class PowerCounts:
-    """Counts of powers of two from 2^-128 to a highest one, column behind column."""
+    """Counts of powers of two from 2^-128 to a highest one, column behind column.
+
+    A word holds the counts of seven powers, the lowest power in its lowest eight bits.
+    """
 
     highest: int = MOST_POWER
 
     @property
     def size(self) -> int:
-        """Return the number of counts of a column."""
-        return self.highest - LOWEST_POWER + 1
-
-    @property
-    def _powers(self) -> IntArray:
-        return np.arange(LOWEST_POWER, self.highest + 1)
+        """Return the number of words of a column."""
+        return (self.highest - LOWEST_POWER) // _COUNTS + 1
 
     def count(
         self, largest: FloatArray, names: Sequence[str], limit: int | None = None
@@ -56,23 +59,31 @@ class PowerCounts:
         if len(excessive):
             columns = ", ".join(names[column] for column in excessive[:_MOST_NAMED])
             raise InvalidData(f"Values of 2^{MOST_POWER} and more, in {columns}.")
-        powers = np.maximum(powers, LOWEST_POWER)
-        counts: IntArray = (powers[:, None] == self._powers).astype(np.int64).ravel()
-        return counts
+        word, place = np.divmod(np.maximum(powers - LOWEST_POWER, 0), _COUNTS)
+        words = np.zeros((len(largest), self.size), dtype=np.int64)
+        words[np.arange(len(largest)), word] = np.int64(1) << _BITS * place
+        return words.ravel()
 
-    def fits(self, counts: IntArray, n_members: int) -> bool:
+    def fits(self, words: IntArray, n_members: int) -> bool:
         """Return whether each of n_members counted one power of each column."""
-        by_column = counts.reshape(-1, self.size)
-        small = bool(((by_column >= 0) & (by_column <= n_members)).all())
-        # sums of small counts do not wrap
-        return small and bool((by_column.sum(axis=1) == n_members).all())
+        counts = self._counts(words)
+        beyond = counts[:, self.highest - LOWEST_POWER + 1 :]
+        has_only_counts = bool((words >> (_BITS * _COUNTS) == 0).all())
+        one_each = bool((counts.sum(axis=1) == n_members).all())
+        return has_only_counts and one_each and not beyond.any()
 
-    def largest(self, counts: IntArray) -> IntArray:
+    def largest(self, words: IntArray) -> IntArray:
         """Return the largest power (m,) that a member counted of each column."""
-        by_column = counts.reshape(-1, self.size)
-        highest = self.size - 1 - np.argmax(by_column[:, ::-1] > 0, axis=1)
-        powers: IntArray = self._powers[highest]
+        is_counted = self._counts(words)[:, ::-1] > 0
+        highest = LOWEST_POWER + is_counted.shape[1] - 1
+        powers: IntArray = highest - np.argmax(is_counted, axis=1)
         return powers
+
+    def _counts(self, words: IntArray) -> IntArray:
+        """Return the counts of each column, and zeros behind them (m, 7 · size)."""
+        by_place = words[:, None] >> (_BITS * np.arange(_COUNTS)) & (2**_BITS - 1)
+        counts: IntArray = by_place.reshape(-1, _COUNTS * self.size)
+        return counts
 
 
 def bound_of(powers: IntArray) -> FloatArray:

@@ -169,3 +169,23 @@ def test_groups_of_less_than_three_are_not_summed() -> None:
     )
     with pytest.raises(CoterieError, match="3 parties"):
         session_terms.draw_up("s", known)
+
+
+def test_counts_of_powers_are_packed_without_loss() -> None:
+    values = np.ldexp(0.75, np.arange(-130, 63))
+    names, n_members = [""] * len(values), 250
+    own = moments.POWERS.count(values, names).reshape(len(values), -1)
+    assert (
+        moments.POWERS.largest(own.ravel()) == np.maximum(np.arange(-130, 63), -128)
+    ).all()
+    # one member counted another power than all others, in each column
+    total = ((n_members - 1) * own[:-1] + own[1:]).ravel()
+    assert moments.POWERS.fits(total, n_members)
+    assert (
+        moments.POWERS.largest(total) == moments.POWERS.largest(own[1:].ravel())
+    ).all()
+    for wrong in (1, -1, 1 << 56, -1 << 56, 1 << 24, 1 << 62):
+        changed = total.copy()
+        changed[-1] += wrong
+        assert not moments.POWERS.fits(changed, n_members)
+    assert not moments.POWERS.fits(total, n_members - 1)

@@ -18,6 +18,9 @@ import { sumMember } from "./secrets.ts";
 const LOWEST_POWER = -128;
 const HIGHEST_POWER = 63;
 const N_POWERS = HIGHEST_POWER - LOWEST_POWER + 1;
+const COUNTS_PER_WORD = 7;
+const BITS = 8; // of a count: a column group has at most 250 members
+const WORDS = Math.ceil(N_POWERS / COUNTS_PER_WORD);
 const LAST_PHASE = 5;
 const EPSILON = 2 ** -52;
 const COUNTING = new Set([1, 3]);
@@ -150,9 +153,11 @@ function powerCounts(table: Table, mean: readonly number[], most: number): bigin
     const power =
       largest === 0 ? LOWEST_POWER : Math.max(exponentOf(largest), LOWEST_POWER);
     if (power > most) refuse("invalid-data", `Values of 2^62 and more, in ${name}.`);
-    const counts = new Array<bigint>(N_POWERS).fill(0n);
-    counts[power - LOWEST_POWER] = 1n;
-    return counts;
+    const index = power - LOWEST_POWER;
+    const packed = new Array<bigint>(WORDS).fill(0n);
+    packed[Math.floor(index / COUNTS_PER_WORD)] =
+      1n << BigInt(BITS * (index % COUNTS_PER_WORD));
+    return packed;
   });
 }
 
@@ -183,7 +188,7 @@ function read(
   total: BigUint64Array,
 ): BigUint64Array {
   const { n_columns } = context.member(context.slot);
-  const size = n_columns * (COUNTING.has(before.phase) ? N_POWERS : 1);
+  const size = n_columns * (COUNTING.has(before.phase) ? WORDS : 1);
   if (total.length !== size + 1) {
     refuse("invalid-array", "A total has another size than its sum.");
   }
@@ -196,11 +201,14 @@ function read(
 /** Whether the total of a phase is one that members can have sent. */
 function fits(context: PartyContext, before: Progress, found: BigUint64Array): boolean {
   if (COUNTING.has(before.phase)) {
-    const members = BigInt(context.group("column").length);
-    return featuresOf(found).every(
-      (counts) =>
-        counts.every((count) => count <= members) &&
-        counts.reduce((sum, count) => sum + count, 0n) === members,
+    const members = context.group("column").length;
+    return (
+      found.every((word) => word >> BigInt(BITS * COUNTS_PER_WORD) === 0n) &&
+      countsOf(found).every(
+        (counts) =>
+          counts.slice(N_POWERS).every((count) => count === 0) &&
+          counts.reduce((sum, count) => sum + count, 0) === members,
+      )
     );
   }
   if (before.phase === 2) return encodingOf(context, before.powers).fits(found);
@@ -209,14 +217,21 @@ function fits(context: PartyContext, before: Progress, found: BigUint64Array): b
 }
 
 function largestPowers(found: BigUint64Array): readonly number[] {
-  return featuresOf(found).map(
-    (counts) => counts.findLastIndex((count) => count > 0n) + LOWEST_POWER,
+  return countsOf(found).map(
+    (counts) => counts.findLastIndex((count) => count > 0) + LOWEST_POWER,
   );
 }
 
-function featuresOf(found: BigUint64Array): readonly BigUint64Array[] {
-  return Array.from({ length: found.length / N_POWERS }, (_, feature) =>
-    found.subarray(feature * N_POWERS, (feature + 1) * N_POWERS),
+/** The counts of each feature by power, and zeros behind them. */
+function countsOf(packed: BigUint64Array): readonly (readonly number[])[] {
+  const mask = BigInt(2 ** BITS - 1);
+  return Array.from({ length: packed.length / WORDS }, (_, feature) =>
+    Array.from(packed.subarray(feature * WORDS, (feature + 1) * WORDS)).flatMap(
+      (word) =>
+        Array.from({ length: COUNTS_PER_WORD }, (_, place) =>
+          Number((word >> BigInt(BITS * place)) & mask),
+        ),
+    ),
   );
 }
 
