@@ -84,7 +84,7 @@ class Seat:
 
 def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
     """Return agreement and terms in received bytes; the roster must fill the layout."""
-    agreement = read_as(Agreement, text)
+    agreement = read_as(Agreement, text, "an agreement")
     terms = read_terms(agreement.terms.encode())
     if tuple(member.slot for member in agreement.roster) != terms.layout.names:
         raise Malformed("The roster does not list each slot of the layout once.")

@@ -42,9 +42,9 @@ def _nfc(value: Any) -> Any:
     return [_nfc(item) for item in value] if isinstance(value, list) else value
 
 
-def read_as(model: type[_V], text: bytes) -> _V:
-    """Return a value in received bytes; :class:`Malformed` if they are something else."""
+def read_as(model: type[_V], text: bytes, noun: str) -> _V:
+    """Parse received bytes; :class:`Malformed`, with the noun, if they are invalid."""
     try:
         return model.model_validate_json(text)
     except ValidationError:
-        raise Malformed(f"These bytes are not {model.__name__.lower()}.") from None
+        raise Malformed(f"These bytes are not {noun}.") from None

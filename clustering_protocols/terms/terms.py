@@ -374,15 +374,14 @@ class Terms(SessionRequest, Section):
 @lru_cache(maxsize=64)  # of 20,000 columns each takes 16 MB
 def read_terms(text: bytes) -> Terms:
     """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
-    version = read_as(
-        _TermsVersion, text
-    ).coterie  # first: later terms may have more fields
+    # read before the rest: terms of a later version may have more fields
+    version = read_as(_TermsVersion, text, "terms").coterie
     if version != TERMS_VERSION:
         release = "an older" if version < TERMS_VERSION else "a newer"
         raise VersionMismatch(
             f"Terms v{version}, which {release} release writes; v{TERMS_VERSION} is read here."
         )
-    return read_as(Terms, text)
+    return read_as(Terms, text, "terms")
 
 
 class _TermsVersion(Value):

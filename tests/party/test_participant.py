@@ -369,7 +369,7 @@ def sit_in(slot: str, secret: bytes) -> Callable[[Any], None]:
         (in_terms(seed=9), AgreementMismatch, "terms changed after they were accepted"),
         (swap_keys(A), AgreementMismatch, "changed the line of slot 'r1c1'"),
         (swap_keys(B, bytes(32)), KeyNotAuthentic, "'r2c1' carries a foreign mark"),
-        (lambda d: d["roster"][1].pop("signature"), Malformed, "not agreement"),
+        (lambda d: d["roster"][1].pop("signature"), Malformed, "not an agreement"),
         (lambda d: d["roster"].reverse(), Malformed, "each slot of the layout once"),
     ],
     ids=["terms", "own keys", "another's keys", "no signature", "order"],

@@ -225,13 +225,13 @@ def test_terms_of_another_version_are_a_version_mismatch(version: int) -> None:
 )
 def test_bytes_that_are_not_terms_are_malformed(content: bytes) -> None:
     assert content != canonical_json(terms())
-    with pytest.raises(Malformed):
+    with pytest.raises(Malformed, match="These bytes are not terms"):
         read_terms(content)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"terms":"{}","roster":[]}'])
 def test_bytes_that_are_not_an_agreement_are_malformed(content: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(Malformed, match="These bytes are not (an agreement|terms)"):
         read_agreement(content)
 
 
