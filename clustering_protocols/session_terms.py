@@ -107,7 +107,7 @@ def _check_fit(params: Params, terms: Terms) -> None:
     protocol = catalogue.protocol(terms.protocol.name)
     protocol.check_runs(runs_of(params, terms.evaluation), layout)
     if terms.evaluation is not None:
-        terms.evaluation.check_known(protocol.figures(params, layout))
+        terms.evaluation.check_figure(protocol.figures(params, layout))
     if terms.release is not None:
         _check_release(params, terms)
     if plans:

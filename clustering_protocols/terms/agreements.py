@@ -1,7 +1,7 @@
 """The roster and the agreement of a session.
 
-The agreement adds to the terms the roster with public keys, once all have joined. It is
-exact bytes, as terms are.
+The agreement consists of the terms and, once all parties have joined, the roster with
+their public keys. Like the terms it is exact bytes, which each side hashes as received.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class RosterEntry(Value):
     n_columns: int = Field(ge=1, lt=2**20)
     keys: PublicKeys
     institution: InstitutionName = Field(
-        description="Its own name for itself; may be empty."
+        description="The name that it gives itself; may be empty."
     )
     identity: Key = Field(description="Its institution's public key.")
 
 
 class Member(RosterEntry):
-    """One line of the roster, as it was signed.
+    """One line of the roster: an entry with its mark and its signature.
 
     See :func:`clustering_protocols.terms.roster_entries.enrol`.
     """
@@ -41,18 +41,18 @@ class Member(RosterEntry):
     mark: str = Field(
         pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
     )
-    signature: Signature = Field(description="Of the line, by the identity's key.")
+    signature: Signature = Field(description="By the identity's key, of the line.")
 
     @property
     def line(self) -> RosterEntry:
-        """Return the fields that mark and signature cover: all others."""
+        """Return the entry that mark and signature cover."""
         return RosterEntry.model_validate(
             self.model_dump(exclude={"mark", "signature"})
         )
 
 
 class Agreement(Value):
-    """Terms, as the exact text that was previewed, and the roster in slot order."""
+    """The exact text of the previewed terms, and the roster in slot order."""
 
     terms: str
     roster: tuple[Member, ...]
@@ -70,8 +70,8 @@ class Agreement(Value):
 class Seat:
     """A slot and its institution.
 
-    name: of the trusted card, else its own.
-    known: whether its card is trusted here, or it is the reader's own.
+    name: as on the card that this party trusts, else the name that it gives itself.
+    known: whether this party trusts its card, or is this institution.
     """
 
     slot: str
@@ -83,7 +83,7 @@ class Seat:
 
 
 def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
-    """Return agreement and terms in received bytes; the roster must fill the layout."""
+    """Parse an agreement and its terms; Malformed unless the roster fills the layout."""
     agreement = read_as(Agreement, text, "an agreement")
     terms = read_terms(agreement.terms.encode())
     if tuple(member.slot for member in agreement.roster) != terms.layout.names:

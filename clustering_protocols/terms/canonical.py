@@ -1,4 +1,4 @@
-"""The exact bytes of a value that is agreed on (RFC 8785): written, hashed and read."""
+"""Canonical JSON (RFC 8785) of values that parties agree on: written, hashed, read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def digest(content: bytes) -> str:
 def canonical_json(value: BaseModel) -> bytes:
     """Return a value as canonical JSON (RFC 8785), its text in NFC.
 
-    Raises InvalidParameters for whole numbers that not every reader of JSON knows.
+    Raises InvalidParameters for integers beyond 2^53 and for invalid Unicode.
     """
     try:
         return rfc8785.dumps(_nfc(value.model_dump(mode="json")))
@@ -34,7 +34,7 @@ def canonical_json(value: BaseModel) -> bytes:
 
 
 def _nfc(value: Any) -> Any:
-    """Normalise before writing: an accent would join the letter of an escape."""
+    """Normalise before JSON escapes: an accent could combine with an escape's letter."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
 """Captions: how forms, options, sheets and letters present the fields of a request.
 
-A field carries its caption beside its type, and none of these faces names the field. This
-module imports nothing, so that the help of a command starts fast.
+A field's annotation carries its caption, so none of these presentations lists fields. This
+module imports nothing at run time, so that ``--help`` starts fast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 Group = Literal["words", "limits", "gaps", "runs", "results"]
-"""What stands together in a form, and in the options of a command."""
+"""Groups of fields in forms, and of options in commands."""
 YEAR: Final = 366 * 86_400
 DECADE: Final = 10 * YEAR
 
@@ -24,17 +24,17 @@ DECADE: Final = 10 * YEAR
 class Caption:
     """The presentation of a field, or of a whole section.
 
-    label: in forms and on sheets.
-    group: the group of fields in forms; None if no form asks for it.
-    flag, help, metavar: of its option; empty if it has no option of its own.
-    least, most: of a number, the limits of its option.
-    name: in a form, by default the option's; of a section, that of its sentence on
-        sheets.
-    hint, usual, choices: in a form; ``{week}`` is a week from now, and ``{}`` in a
-        choice the name of its figure.
-    days: whether a form takes days for the terms' seconds.
-    lacking: the error if only other fields of its section are filled in.
-    letter: its label in a letter; that of sheets by default.
+    label: the label in forms and on sheets.
+    group: the group of fields in forms; None if no form shows the field.
+    flag, help, metavar: of the command-line option; empty if there is none.
+    least, most: limits of the option's number.
+    name: the field's name in forms, by default that of the option; for a section, the
+        name of its sentence on sheets.
+    hint, usual, choices: hint, default and choices in forms; ``{week}`` stands for a week
+        from now, ``{}`` in a choice for the name of a figure.
+    days: whether forms ask for days where the terms have seconds.
+    lacking: the error if the field is empty while others of its section are filled in.
+    letter: the label in letters, by default ``label``.
     """
 
     label: str
@@ -57,13 +57,13 @@ TITLE: Final = Caption(
     label="Title",
     group="words",
     name="title",
-    hint="By which everybody knows the session.",
+    hint="The name under which everybody sees the session.",
 )
 PURPOSE: Final = Caption(
     label="Purpose",
     group="words",
     flag="--purpose",
-    help="What the labels are for, for people.",
+    help="What the labels will be used for, in your own words.",
 )
 LEGAL_BASIS: Final = Caption(
     label="Legal basis",
@@ -85,34 +85,34 @@ ROLES: Final = Caption(
     help="Who is controller and who processor, in the words of your contract.",
 )
 RECRUITING: Final = Caption(
-    label="Days within which all have joined",
+    label="Days for all parties to join",
     group="limits",
     flag="--join-within",
     help="Seconds that parties have to join; a week by default.",
     least=1,
     most=YEAR,
     name="join_days",
-    hint="From the opening on: 7 days from now is {week:%A, %d %B %Y}.",
+    hint="Counted from the opening: 7 days from now is {week:%A, %d %B %Y}.",
     usual="7",
     days=True,
 )
 ROUND: Final = Caption(
-    label="Days within which each round is answered",
+    label="Days to answer each round",
     group="limits",
     flag="--answer-within",
     help="Seconds that parties have to answer in each round; a day by default.",
     least=1,
     most=YEAR,
     name="answer_days",
-    hint="Half a day is 0.5. Anyone who is late ends the session, unless you wait longer.",
+    hint="Half a day is 0.5. A late answer ends the session, unless you extend the deadline.",
     usual="1",
     days=True,
 )
 MINIMUM_ROWS: Final = Caption(
-    label="Fewest rows of each party",
+    label="Minimum rows of each party",
     group="limits",
     flag="--minimum-rows",
-    help="Fewest rows that each party must have; 10 by default.",
+    help="Minimum number of rows of each party; 10 by default.",
     least=1,
     hint="A party with fewer does not take part.",
     usual="10",
@@ -133,12 +133,12 @@ PREPARATION: Final = Caption(
     },
 )
 HARMONISE: Final = Caption(
-    label="Take out what differs between sites, but for what follows from",
+    label="Remove site effects, but keep the effects of",
     group="gaps",
     flag="--harmonise",
     metavar="COVARIATES",
-    help="With --schema: take shifts and spreads of sites out of numbers (ComBat), but "
-    "keep what follows from these variables, e.g. age,sex; 'none' where none is kept.",
+    help="With --schema: remove the shift and the spread of each site from numbers "
+    "(ComBat), but keep the effects of these variables, e.g. age,sex; 'none' keeps none.",
     hint="Variables such as age, sex; or none. Numbers need ranges in the dictionary.",
     usual="sites are compared as they are",
 )
@@ -148,22 +148,22 @@ CHOOSE: Final = Caption(
     group="runs",
     flag="--choose",
     metavar="FIGURE",
-    help="Of several n_clusters: the figure whose best run counts, e.g. "
-    "davies_bouldin; 'later' lets you read the figures first. By default the simplified "
+    help="With several n_clusters: the figure that selects the run, e.g. davies_bouldin; "
+    "'later' lets you read all figures before you choose. By default the simplified "
     "silhouette, where the protocol computes it.",
     hint="Parties get the labels of that run.",
     usual="the best by simplified silhouette, where there is one",
     choices={"later": "I compare all runs, and choose then"},
 )
 WITHIN: Final = Caption(
-    label="Days to choose, if you choose",
+    label="Days to choose, if you choose later",
     group="runs",
     flag="--choose-within",
-    help="Seconds that you have to choose 'later'; a week by default.",
+    help="With --choose later: seconds that you have to choose; a week by default.",
     least=1,
     most=YEAR,
     name="choose_days",
-    hint="After them the usual rule decides.",
+    hint="Then the usual rule decides.",
     usual="7",
     days=True,
 )
@@ -185,8 +185,8 @@ DELETE_WITHIN: Final = Caption(
     label="Days after which the analyst deletes the session",
     group="limits",
     flag="--delete-within",
-    help="Longest time in seconds after the end until the analyst has deleted results, "
-    "terms and receipts. Goes into the signed terms.",
+    help="Seconds after the end within which the analyst deletes results, terms and "
+    "receipts. Goes into the signed terms.",
     least=3600,
     most=DECADE,
     name="delete_days",
@@ -197,26 +197,26 @@ DELETE_WITHIN: Final = Caption(
 )
 RELEASE: Final = Caption(label="Cluster profiles", name="release")
 PROFILES: Final = Caption(
-    label="Who reads what the clusters are like, field by field?",
+    label="Who reads the profiles of the clusters?",
     group="results",
     flag="--profiles",
-    help="Add up what the clusters are like, field by field: for the parties that hold "
-    "the fields, or, rounded, for everybody. Needs a --schema.",
+    help="Sum up a profile of the clusters, field by field: for the parties that hold "
+    "the fields, or also, rounded, for everybody. Needs a --schema.",
     hint="Needs a dictionary.",
     usual="nobody",
     choices={
         "members": "parties, of the columns that they hold",
         "everybody": "everybody, rounded",
     },
-    lacking="say who reads them, --profiles.",
+    lacking="say who reads the profiles, --profiles.",
 )
 MIN_CLUSTER_ROWS: Final = Caption(
-    label="Clusters with fewer rows are told together",
+    label="Clusters with fewer rows share one line",
     group="results",
     flag="--profile-rows",
-    help="Clusters with fewer rows are one line of a profile; 10 by default.",
+    help="Clusters with fewer rows share one line of a profile; 10 by default.",
     least=5,
-    hint="Of profiles.",
+    hint="In profiles.",
     usual="10",
 )
 
@@ -236,7 +236,7 @@ def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Captio
 
 
 def texts_of(value: BaseModel) -> Iterator[tuple[Caption, str]]:
-    """Yield the texts of a model beside its title, empty ones too."""
+    """Yield the captions and texts of a model except its title, also empty texts."""
     for name, _, caption in captions_of(type(value)):
         if caption.flag:
             yield caption, getattr(value, name)

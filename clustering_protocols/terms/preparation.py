@@ -1,4 +1,4 @@
-"""How fields become columns: agreed in the terms, and done by each party at home.
+"""How fields become columns: agreed in the terms, computed by each party at home.
 
 A dictionary (:mod:`clustering_protocols.terms.schema`) describes the columns of a
 table. A :class:`Preparation` sets how each field's gaps are filled, how its levels are
@@ -27,12 +27,12 @@ Missing: TypeAlias = Literal[
     "refuse", "drop", "leave", "mean", "median", "most_frequent"
 ]
 FILLED: Final[frozenset[Missing]] = frozenset({"mean", "median", "most_frequent"})
-"""What puts a value in the place of none."""
+"""The rules that impute missing values."""
 
 _MISSING_HELP: Final = (
-    "What becomes of a row without a value. refuse: its table is refused. drop: it does "
-    "not take part. leave: a description counts it. mean, median, most_frequent: the "
-    "value of all parties' rows takes its place."
+    "Rule for rows without a value. refuse: the table is refused. drop: the row does not "
+    "take part. leave: a description counts the gap. mean, median, most_frequent: this "
+    "statistic of all parties' rows is imputed."
 )
 
 
@@ -62,7 +62,7 @@ class Treatment(SparseModel):
         gaps = {
             "refuse": "",
             "leave": "",
-            "drop": "rows without it are left out",
+            "drop": "rows without a value are left out",
             "most_frequent": "gaps filled with the most frequent level",
         }.get(self.missing or "refuse", f"gaps filled with the {self.missing}")
         parts = [
@@ -103,9 +103,9 @@ class Preparation(SparseModel):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if len(self._by_name) < len(self.fields):
-            raise ValueError("two treatments are of the same field")
+            raise ValueError("two treatments name the same field")
         if self.covariates and self.harmonise is None:
-            raise ValueError("covariates go with harmonise 'combat'")
+            raise ValueError("covariates need harmonise 'combat'")
         return self
 
     @cached_property
@@ -129,7 +129,7 @@ class Preparation(SparseModel):
                 "it has no weight and no other treatment"
             )
         for field in schema.clustered_part.fields:
-            _check(field, self.of(field))
+            _check_treatment(field, self.of(field))
         if self.harmonise is not None:
             self._check_harmonised(schema)
 
@@ -140,29 +140,29 @@ class Preparation(SparseModel):
             raise ValueError(f"the dictionary has no covariate {unknown[0]!r}")
         clustered = schema.clustered_part.fields
         if any(self.of(field).missing == "leave" for field in clustered):
-            raise ValueError("site effects are taken out where rows are clustered")
+            raise ValueError("a description has no site effects to remove")
         harmonised = [field for field in clustered if self.harmonises(field)]
         if len(harmonised) < _FEWEST_HARMONISED:
             raise ValueError(
-                "site effects are estimated over the numbers that are clustered, and need "
-                f"{_FEWEST_HARMONISED} that are no covariates"
+                f"site effects need {_FEWEST_HARMONISED} or more clustered numbers that "
+                "are not covariates"
             )
         for field in (*harmonised, *map(schema.field, self.covariates)):
             low, high = field.extremes
             if not math.isfinite(high - low):
                 raise ValueError(
                     "site effects need a minimum and a maximum in the dictionary: "
-                    f"{field.name!r} has none, or one alone"
+                    f"{field.name!r} lacks one"
                 )
 
     def harmonises(self, field: Field) -> bool:
-        """Return whether site effects are taken out of a clustered field."""
+        """Return whether site effects are removed from a clustered field."""
         is_covariate = field.name in self.covariates
         return self.harmonise is not None and field.is_measured and not is_covariate
 
 
 _FEWEST_HARMONISED: Final = 2
-"""Their site effects have a common distribution, which one alone does not show."""
+"""ComBat estimates the distribution of site effects over columns: it takes two."""
 
 
 def build_imputation(
@@ -183,7 +183,7 @@ def build_imputation(
     return Preparation(fields=tuple(fields))
 
 
-def _check(field: Field, treatment: Treatment) -> None:
+def _check_treatment(field: Field, treatment: Treatment) -> None:
     def refuse(problem: str) -> ValueError:
         return ValueError(f"{field.name!r}: {problem}")
 
@@ -191,7 +191,7 @@ def _check(field: Field, treatment: Treatment) -> None:
     low, high = field.bounds
     match treatment.missing:
         case "mean" if not numeric:
-            raise refuse("levels have no mean; most_frequent fills them")
+            raise refuse("levels have no mean; use most_frequent")
         case "median" if not (numeric or field.is_ordinal):
             raise refuse("levels without an order have no median")
         case "median" if numeric and not (-float("inf") < low < high < float("inf")):
@@ -221,11 +221,11 @@ class Ranges(NamedTuple):
 
     @classmethod
     def unknown(cls, width: int) -> Ranges:
-        """Return infinite ranges of so many columns."""
+        """Return infinite ranges of ``width`` columns."""
         return cls(np.full(width, -np.inf), np.full(width, np.inf))
 
     def check(self, data: DataSource) -> None:
-        """Raise :class:`InvalidData`, with the columns and no value, for rows outside."""
+        """Raise InvalidData, which names columns but no value, for a row outside."""
         outside = np.zeros(len(data.columns), dtype=bool)
         for batch in data.batches():
             outside |= ((batch < self.low) | (batch > self.high)).any(axis=0)
@@ -240,7 +240,7 @@ def check_bounded(
     """Refuse fields without a finite minimum and maximum.
 
     dictionary: of each column group; empty if terms have none.
-    subject: of the message: what needs the ranges.
+    subject: of the error sentence: the method or option that needs the ranges.
     wide: whether a range of one value is refused too.
 
     Raises InvalidParameters.
@@ -265,7 +265,7 @@ def check_bounded(
 
 
 _INDICATOR: Final = 0.5**0.5
-"""Of a level: indicators of two rows with other levels are 1 apart."""
+"""Value of a level's indicator: rows of different levels are then 1 apart."""
 
 MOST_COLUMNS: Final = 100_000
 
@@ -274,11 +274,11 @@ MOST_COLUMNS: Final = 100_000
 class Fill:
     """The pooled statistic that fills the gaps of one field.
 
-    place: of the field in the dictionary.
+    place: index of the field among the clustered ones.
     how: 'mean', 'median' or 'most_frequent'.
-    low, high: bounds from :meth:`ColumnPlan.take_logarithms`; infinite without any.
+    low, high: range of the values, after the logarithm if it is taken; infinite if unknown.
     whole: whether its values are integers.
-    ranking: numbers of levels, in the order that decides ties of most_frequent.
+    ranking: indices of the levels, in the order that breaks ties of most_frequent.
     """
 
     name: str
@@ -300,13 +300,11 @@ class _Piece:
 
     @property
     def n_levels(self) -> int:
-        """Return the number of indicator columns; 0 for a number."""
-        nominal = self.field.is_category and not self.field.is_ordinal
-        return len(self.field.levels) if nominal else 0
+        """Return the number of indicators of levels; 0 unless the field is nominal."""
+        return len(self.field.levels) if _is_nominal(self.field) else 0
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the columns."""
         name = self.field.name
         own = (
             [f"{name}={level}" for level in self.field.levels] if self.n_levels else []
@@ -316,7 +314,7 @@ class _Piece:
 
     @property
     def observed_range(self) -> tuple[float, float]:
-        """Return the range of the field, with its logarithm taken."""
+        """Return the range of the values, after the logarithm if it is taken."""
         low, high = self.field.extremes
         if self.treatment.log1p:
             return float(np.log1p(low)), float(np.log1p(high))
@@ -324,7 +322,6 @@ class _Piece:
 
     @property
     def ranges(self) -> list[tuple[float, float]]:
-        """Return the range of each column."""
         weight = self.treatment.weight
         gap = [(0.0, weight)] * self.treatment.indicator
         if self.n_levels:
@@ -348,7 +345,8 @@ class ColumnPlan:
     schema: of the fields that are clustered.
     described: further fields that are read: covariates that are not clustered.
 
-    Raises ValueError if they contradict each other, or two columns would have one name.
+    Raises ValueError if the preparation does not fit the fields, or two columns would have
+        the same name.
     """
 
     schema: Schema = attribute(repr=False)
@@ -357,7 +355,7 @@ class ColumnPlan:
 
     @classmethod
     def of(cls, dictionary: Schema, preparation: Preparation) -> Self:
-        """Return the plan of a dictionary whose fields are not all clustered."""
+        """Return the plan for a dictionary, which may have fields that are not clustered."""
         described = [
             dictionary.field(name)
             for name in preparation.covariates
@@ -412,7 +410,7 @@ class ColumnPlan:
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return the columns of each set of levels; one column alone is yes or no."""
+        """Return the columns of each set of indicators; a single column is yes or no."""
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
@@ -424,7 +422,7 @@ class ColumnPlan:
 
     @cached_property
     def bounds(self) -> Ranges:
-        """Return the ranges of the columns in the dictionary."""
+        """Return the ranges of the columns; infinite for harmonised ones."""
         low, high = self._ranges.T
         unknown = Ranges.unknown(len(low))
         return Ranges(
@@ -438,7 +436,7 @@ class ColumnPlan:
 
     @cached_property
     def harmonised(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return the columns (m,) without site effects."""
+        """Return which columns (m,) have their site effects removed."""
         return np.array(
             [
                 self.preparation.harmonises(piece.field) and column == 0
@@ -449,7 +447,7 @@ class ColumnPlan:
 
     @property
     def declared(self) -> Schema:
-        """Return the clustered fields with the ranges that hold for their columns."""
+        """Return the clustered fields, harmonised ones without their ranges."""
         if not self.harmonised.any():
             return self.schema
         fields = tuple(
@@ -473,7 +471,7 @@ class ColumnPlan:
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
-        """Return the names of the covariates' columns: indicators of all later levels."""
+        """Return the names of the covariates' columns: indicators of all but the first level."""
         return tuple(
             name for _, field in self._covariates for name in self.design_names(field)
         )
@@ -531,7 +529,7 @@ class ColumnPlan:
         return np.flatnonzero([rule == missing for rule in rules]).astype(np.int64)
 
     def take_logarithms(self, rows: FloatArray) -> FloatArray:
-        """Return rows (n, fields) with their logarithms taken; NaN is no value."""
+        """Return rows (n, fields) with logarithms taken; NaN marks a missing value."""
         if not self._logarithms:
             return rows
         values = np.array(rows)
@@ -552,12 +550,12 @@ class ColumnPlan:
         fillers[[fill.place for fill in self.fills]] = filled
         gaps = np.isnan(observed)
         values = np.where(gaps, fillers, observed)
-        as_many = len(self.columns) == len(self._pieces) and not self._covariates
-        if as_many and not self.in_units.any():
+        one_each = len(self.columns) == len(self._pieces) and not self._covariates
+        if one_each and not self.in_units.any():
             return values
         columns, design = np.zeros((len(observed), len(self.columns))), []
         for number, piece in enumerate(self._pieces):
-            _write(piece, values[:, number], gaps[:, number], columns)
+            _write_columns(piece, values[:, number], gaps[:, number], columns)
         for number, field in self._covariates:
             column = values[:, [number]]
             is_level = column == np.arange(1, len(field.levels))
@@ -569,7 +567,7 @@ def _is_nominal(field: Field) -> bool:
     return field.is_category and not field.is_ordinal
 
 
-def _write(
+def _write_columns(
     piece: _Piece,
     values: FloatArray,
     gaps: np.ndarray[tuple[int], np.dtype[np.bool_]],
@@ -587,7 +585,7 @@ def _write(
 
 
 def _rank_levels(field: Field) -> Iterator[int]:
-    """Yield the numbers of levels: ordinals in their order, others sorted by value.
+    """Yield the indices of levels: ordinals in their order, others sorted by value.
 
     The lowest of equally frequent levels fills a gap, as in scikit-learn.
     """
@@ -610,9 +608,8 @@ def plans_of(
 ) -> tuple[ColumnPlan, ...] | None:
     """Return the plan of each of ``n_groups`` column groups; None without a preparation.
 
-    Raises ValueError unless each column group has a dictionary and a fitting
-    preparation, if
-        there are any: categories need a preparation, and a preparation a dictionary.
+    Raises ValueError unless all column groups have a dictionary if one has, and likewise a
+        fitting preparation. Categories need a preparation, and that a dictionary.
     """
     if dictionary is not None and len(dictionary) != n_groups:
         raise ValueError(f"{n_groups} column groups need as many dictionaries")
@@ -634,8 +631,8 @@ def plans_of(
 class ObservedRows:
     """Rows as their party has them, a column per field, NaN for a gap.
 
-    The names are those of the columns to come: they are compared before anything is
-    pooled.
+    ``columns`` already has the names of the prepared columns, because parties compare them
+    before anything is pooled.
     """
 
     def __init__(self, source: DataSource, plan: ColumnPlan) -> None:
@@ -686,7 +683,7 @@ def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
 
     source: with the fields as columns.
 
-    Raises InvalidData if a field has gaps that are refused, or no row is left.
+    Raises InvalidData if a field has gaps that are refused, or no row remains.
     """
     dropping, refusing = (
         plan.fields_by_missing("drop"),
@@ -709,7 +706,7 @@ def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
 
 
 class PreparedRows(ObservedRows):
-    """The same rows as clustered columns."""
+    """Rows as the columns that are clustered, with their gaps filled."""
 
     def __init__(
         self, source: DataSource, plan: ColumnPlan, filled: FloatArray
@@ -718,6 +715,6 @@ class PreparedRows(ObservedRows):
         self._filled = filled
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield rows as (batch, columns) arrays, finite; :meth:`ColumnPlan.prepare`."""
+        """Yield rows as finite (batch, columns) arrays; see :meth:`ColumnPlan.prepare`."""
         for batch in super().batches():
             yield self._plan.prepare(batch, self._filled)

@@ -44,7 +44,7 @@ def request_fields() -> Iterator[RequestField]:
 
 
 def _model_of(info: FieldInfo) -> type[BaseModel]:
-    """Return the model of a section, or of each item; one without fields if none."""
+    """Return the model of a section or of its items, BaseModel if it has none."""
     options = get_args(info.annotation)
     kinds = (info.annotation, *options, *(k for o in options for k in get_args(o)))
     models = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
@@ -54,7 +54,7 @@ def _model_of(info: FieldInfo) -> type[BaseModel]:
 def read_sections(
     value_of: Callable[[RequestField], Any],
 ) -> dict[str, dict[str, Any]]:
-    """Return the given values of each section, by field."""
+    """Return the values that are filled in, by section and field."""
     sections: dict[str, dict[str, Any]] = {}
     for field in request_fields():
         value = value_of(field) if field.name else None
@@ -64,9 +64,9 @@ def read_sections(
 
 
 def build_section(section: str, values: Mapping[str, Any]) -> Any:
-    """Return a section of given values.
+    """Return a section with these values.
 
-    Raises InvalidParameters: it names what does not fit, or what is lacking.
+    Raises InvalidParameters, which names the invalid or missing field.
     """
     fields = [field for field in request_fields() if field.section == section]
     for field in fields:

@@ -21,24 +21,24 @@ from clustering_protocols.terms.terms import Terms, read_terms
 
 
 def session_secret(entropy: bytes, session: str) -> bytes:
-    """Return the 32 bytes that all invitations of a session carry, and no request."""
+    """Return the 32-byte secret that all invitations carry, and no request ever does."""
     return derive_key(entropy, "coterie/session-secret/1", session)
 
 
-# The coordinator's word on the terms
+# The coordinator's signature of the terms
 
 
 def sign_terms(coordinator: Institution, terms_digest: str) -> str:
-    """Return the coordinator's signature (hex) under the digest of its own terms."""
-    return coordinator.sign(_terms_signed(terms_digest))
+    """Return the coordinator's signature (hex) of the digest of its terms."""
+    return coordinator.sign(_build_terms_bytes(terms_digest))
 
 
 def check_terms_signature(coordinator: str, terms_digest: str, signature: str) -> None:
     """Raise :class:`KeyNotAuthentic` unless the holder of this key signed the terms."""
-    check_signature(coordinator, _terms_signed(terms_digest), signature)
+    check_signature(coordinator, _build_terms_bytes(terms_digest), signature)
 
 
-def _terms_signed(terms_digest: str) -> bytes:
+def _build_terms_bytes(terms_digest: str) -> bytes:
     return length_prefixed("coterie/terms/1", terms_digest)
 
 
@@ -78,7 +78,7 @@ def enrol(
 
 
 def check_line(terms: bytes, member: Member) -> None:
-    """Raise :class:`KeyNotAuthentic` for another institution's line, or a bad signature."""
+    """Raise :class:`KeyNotAuthentic` unless the expected institution signed a line."""
     _check_line(read_terms(terms), digest(terms), member)
 
 
@@ -104,12 +104,11 @@ def _build_entry_bytes(session: str, terms_digest: str, line: RosterEntry) -> by
 
 
 def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
-    """Return the signature (hex) that goes with a join.
+    """Return the signature (hex) with which a party joins.
 
-    Others know roster and codes, and only the holder of the private key may take the
-    slot, or take it again. The signature covers the line of the roster and the number
-    of earlier joins (``joins``), so that a recorded join is of no use after it has
-    counted.
+    Others may know the roster and the codes, but only the holder of the private key can
+    take the slot, or take it again. The signature covers the line of the roster and the
+    number of earlier joins (``joins``), so that a recorded join cannot be replayed.
     """
     signing = PartyKeys(entropy, session, member.slot).signing
     return signing.sign(_build_join_bytes(session, member, code, joins)).hex()
@@ -118,14 +117,14 @@ def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -
 def check_proof(
     member: Member, session: str, code: str, joins: int, proof: str
 ) -> None:
-    """Raise :class:`KeyNotAuthentic` unless the holder of the member's key signed."""
+    """Raise :class:`KeyNotAuthentic` unless the member's key signed this join."""
     try:
         member.keys.verifying_key.verify(
             bytes.fromhex(proof), _build_join_bytes(session, member, code, joins)
         )
     except (InvalidSignature, ValueError):
         raise KeyNotAuthentic(
-            f"The proof for slot {member.slot!r} does not fit, or has counted before."
+            f"The proof for slot {member.slot!r} is invalid, or was used before."
         ) from None
 
 
@@ -148,9 +147,9 @@ def check_agreement(
     secret: bytes,
     own: Member | None = None,
 ) -> None:
-    """Refuse an agreement that is not the one that was joined.
+    """Refuse an agreement whose terms or roster differ from those that were joined.
 
-    accepted_terms: of the party, or as its coordinator drew them up.
+    accepted_terms: the terms that the party accepted, or that the coordinator drew up.
     own: the party's own line; None for a coordinator.
 
     Raises AgreementMismatch if terms or own line differ from those that were sent.

@@ -1,8 +1,8 @@
 """A data dictionary: what the columns of a table mean, for all parties that hold them.
 
 The format is Table Schema of the Data Package standard (https://datapackage.org/standard/
-table-schema/), reduced to what clustering needs, with one more property, ``role``. Each
-party knows for itself which columns name its rows.
+table-schema/), reduced to what clustering needs, with properties of its own such as
+``role``. Columns of ids are not part of it: each party names its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from clustering_protocols.common.limits import CONTROLS
 MOST_FIELDS: Final = 100_000
 MOST_LEVELS: Final = 10_000
 MOST_DESCRIBED: Final = 100_000
-"""Numbers and levels of described variables: a profile has as many for each cluster."""
+"""Numbers plus levels of described fields: a profile has them for each cluster."""
 
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Kind: TypeAlias = Literal["number", "integer", "boolean", "string", "date"]
@@ -53,7 +53,7 @@ _Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
 
 
 class SparseModel(BaseModel):
-    """A frozen value that is written without its defaults."""
+    """A frozen value that is serialised without fields that have their default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -114,8 +114,8 @@ class Field(SparseModel):
     event: Annotated[str, AfterValidator(normal)] = Declared(
         default="",
         max_length=200,
-        description="Of a time to an event: the yes or no that says whether it came; else "
-        "the time is that of the last look.",
+        description="For a time to an event: the name of the yes or no that says whether the "
+        "event occurred; if not, the time is that of the last observation.",
     )
     missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  the name in Table Schema
         default=None, description="Missing-value codes; by default the schema's."
@@ -183,7 +183,7 @@ class Field(SparseModel):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Return the levels as texts, in the dictionary's order; none of a number."""
+        """Return the levels as texts, in the dictionary's order; empty for a number."""
         return tuple(str(value) for value, _ in self._levels)
 
     @property
@@ -209,7 +209,7 @@ class Field(SparseModel):
     def extremes(self) -> tuple[float, float]:
         """Return the range of the numbers that encode the field's values.
 
-        The bounds of a number or date; 0 and 1 of yes and no; numbers of levels.
+        For a number or date its bounds, for levels (or no and yes) the indices, from 0.
         """
         if self.is_category or self.type == "boolean":
             return 0.0, float(max(1, len(self.levels) - 1))
@@ -245,7 +245,7 @@ class Schema(SparseModel):
         described = [field for field in fields if field.role == "describe"]
         yes_no = {field.name for field in described if field.type == "boolean"}
         if unknown := {field.event for field in fields} - yes_no - {""}:
-            raise ValueError(f"{min(unknown)!r} is no yes or no to describe")
+            raise ValueError(f"the event {min(unknown)!r} is no yes or no to describe")
         if sum(len(field.levels) or 1 for field in described) > MOST_DESCRIBED:
             raise ValueError(
                 f"the fields to describe have more than {MOST_DESCRIBED} numbers and levels"
@@ -290,7 +290,7 @@ class Schema(SparseModel):
         return {field.name: field for field in self.fields}[name]
 
     def missing_codes(self, field: Field) -> frozenset[str]:
-        """Return the texts that mean a gap in a field, including the empty one."""
+        """Return the texts that stand for a gap in a field, including the empty text."""
         own = self.missingValues if field.missingValues is None else field.missingValues
         return frozenset({"", *own})
 

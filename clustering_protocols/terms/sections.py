@@ -43,14 +43,14 @@ USUAL: Final[tuple[Rule, ...]] = (
     "partition_coefficient",
     "bic",
 )
-"""What decides unless terms say else: the first that any run has."""
+"""The default rule: the first of these figures that any run has decides."""
 MAX_RUNS: Final = 50
 
 
 class Evaluation(Section):
     """Several numbers of clusters in one session, and the choice of one.
 
-    The protocol's own ``n_clusters`` is the largest, whose needs have to fit.
+    The protocol's own ``n_clusters`` is the largest, so that checks of size cover all.
     """
 
     n_clusters: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(
@@ -67,9 +67,9 @@ class Evaluation(Section):
         ),
     ] = Field(
         default="usual",
-        description="The figure whose best run counts (of equal ones that of fewer "
-        f"clusters). usual: the first of {', '.join(USUAL)} that any run has. later: "
-        "the coordinator reads the figures of all runs, and says.",
+        description="The figure that selects the best run; of equal runs the one with "
+        f"fewer clusters. usual: the first of {', '.join(USUAL)} that any run has. later: "
+        "the coordinator reads the figures of all runs, then chooses.",
     )
     within: Annotated[int, WITHIN] = Field(
         default=7 * 86_400,
@@ -91,14 +91,14 @@ class Evaluation(Section):
         rule = {
             "later": "the coordinator reads the figures of all and chooses one",
             "usual": "the usual rule chooses one",
-        }.get(self.choose, f"the best by {self.choose} counts")
+        }.get(self.choose, f"the best by {self.choose} is selected")
         return f"runs with {numbers} clusters; {rule}"
 
-    def check_known(self, figures: Collection[str]) -> None:
+    def check_figure(self, figures: Collection[str]) -> None:
         """Raise :class:`InvalidParameters` for a figure that the protocol lacks."""
         if self.choose not in {"usual", "later", *figures}:
             raise InvalidParameters(
-                f"this protocol has no {self.choose!r} here; it has "
+                f"this protocol does not compute {self.choose!r} here; it computes "
                 f"{', '.join(sorted({*figures} & {*get_args(Rule)}))}.",
                 field="choose",
             )
@@ -106,14 +106,14 @@ class Evaluation(Section):
     def rule(self, runs: Sequence[Figures]) -> Rule:
         """Return the figure that decides among runs; InvalidParameters if no run has it.
 
-        It is the usual one before the coordinator chooses 'later'.
+        With 'later' it is the usual figure, until the coordinator chooses.
         """
         is_figure = self.choose not in {"usual", "later"}
         for rule in cast("Sequence[Rule]", (self.choose,)) if is_figure else USUAL:
             if any(getattr(run, rule) is not None for run in runs):
                 return rule
         if not is_figure and runs and all(run.n_clusters == 1 for run in runs):
-            return USUAL[0]  # clusters of all runs coincide: the first counts
+            return USUAL[0]  # one cluster in every run: the first is selected
         figures = self.choose if is_figure else f"any of {', '.join(USUAL)}"
         raise InvalidParameters(
             f"no run of this session has {figures}.", field="choose"
@@ -135,8 +135,8 @@ class Evaluation(Section):
 class Release(Section):
     """Profiles of the clusters, field by field, over all parties.
 
-    Three parties or more that hold the same fields add theirs up. Others get the
-    profile of their own rows, which stays with them.
+    Where three or more parties hold the same fields, these sum up one profile. Otherwise
+    each party profiles its own rows, and keeps that profile.
     """
 
     profiles: Annotated[Literal["members", "everybody"], PROFILES] = Field(
@@ -168,15 +168,15 @@ class Release(Section):
         }
         return (
             f"profiles of the clusters: {readers[self.profiles]}; clusters of fewer than "
-            f"{self.min_cluster_rows} rows together"
+            f"{self.min_cluster_rows} rows share a line"
         )
 
 
 class Retention(Section):
-    """The longest time for which the analyst keeps contributions, and the rest.
+    """The longest time for which the analyst keeps contributions, and the session.
 
-    The terms are signed, so that a party can hold the analyst to it, whatever its
-    settings.
+    The terms are signed, so that a party can hold the analyst to it, whatever the
+    analyst's settings say.
     """
 
     contributions: Annotated[int, KEEP_CONTRIBUTIONS] = Field(
@@ -194,15 +194,15 @@ class Retention(Section):
     @property
     def sentence(self) -> str:
         """Return the times of deletion in words."""
-        deadline = f"within {_span(self.contributions)} of the end"
+        deadline = f"within {_format_duration(self.contributions)} of the end"
         return (
             "the analyst deletes contributions "
             f"{deadline if self.contributions else 'at the end'}, and results, terms and "
-            f"receipts within {_span(self.session)} of the end; its audit stays"
+            f"receipts within {_format_duration(self.session)} of the end; its audit stays"
         )
 
 
-def _span(seconds: int) -> str:
+def _format_duration(seconds: int) -> str:
     for unit, length in (("day", 86_400), ("hour", 3600)):
         if seconds and seconds % length == 0:
             count = seconds // length

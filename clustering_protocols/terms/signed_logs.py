@@ -1,4 +1,4 @@
-"""Signed receipts, audits and ledgers: what analyst and party can prove to a third person.
+"""Signed receipts, audits and ledgers: what analyst and party can prove to others.
 
 The analyst signs each receipt and its audit with the key that the terms name, a party its
 ledger with the key of its institution in the roster. Terms and agreement are enough to
@@ -36,7 +36,7 @@ LogKind = Literal["audit", "ledger"]
 
 
 def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
-    """Return a receipt with the analyst's signature, the same for every repeat."""
+    """Return a receipt with the analyst's signature; a repeat has the same one."""
     signed_bytes = _build_receipt_bytes(
         receipt.session, receipt.slot, receipt.model_dump()
     )
@@ -82,7 +82,7 @@ class SignedLog(BaseModel):
 
     @classmethod
     def read(cls, text: bytes) -> SignedLog:
-        """Return the log in a file's bytes; :class:`InvalidParameters` if it is none."""
+        """Parse the bytes of a log file; :class:`InvalidParameters` if it is no log."""
         try:
             return cls.model_validate_json(text)
         except ValidationError:
@@ -100,7 +100,7 @@ class SignedLog(BaseModel):
         check_signature(self.key, signed_bytes, self.signature)
         entries = list(hash_chain.read(self.lines))
         if self.log == "audit" and any(e["session"] != self.session for e in entries):
-            raise AuditBroken("It tells of another session.")
+            raise AuditBroken("The audit has entries of another session.")
         return entries
 
 
@@ -113,7 +113,7 @@ def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
 
 
 def signed_audit(lines: Sequence[str], key: str, signature: str) -> SignedLog:
-    """Return an audit as the analyst handed it out; :class:`AuditBroken` if it is none."""
+    """Return the audit that an analyst sent; :class:`AuditBroken` if it is not signed."""
     first = next(hash_chain.read(lines), {})
     try:
         return SignedLog(
@@ -149,9 +149,8 @@ def _build_log_bytes(log: str, session: str, slot: str, lines: Sequence[str]) ->
 def compare(audit: SignedLog, ledger: SignedLog) -> int:
     """Compare the receipts in a party's ledger with the analyst's audit.
 
-    Returns int: the number of receipts. Each is signed with the audit's key, and stands
-    in the
-        audit under its number and with its digests.
+    Returns int: the number of receipts. Each is signed with the audit's key, and the audit
+        has its number and digests.
 
     Raises InvalidParameters if the logs are of different sessions.
     Raises AuditBroken if a receipt does not match; a truncated audit shows here.
@@ -168,12 +167,11 @@ def compare(audit: SignedLog, ledger: SignedLog) -> int:
 
 
 def check_signer(log: SignedLog, agreement: bytes) -> None:
-    """Refuse a log that the agreement (exact bytes) names another signer for.
+    """Refuse a log whose key is not that of its signer in the agreement (exact bytes).
 
     Raises InvalidParameters if the agreement is that of another session.
-    Raises KeyNotAuthentic unless an audit is signed with the analyst's key in the
-    terms, and a
-        ledger with that of the institution of its slot.
+    Raises KeyNotAuthentic unless an audit has the analyst's key in the terms, and a ledger
+        the key of the institution of its slot.
     """
     document, terms = read_agreement(agreement)
     signers = {member.slot: member.identity for member in document.roster}
@@ -190,7 +188,7 @@ def _check_session(log: SignedLog, subject: str, session: str) -> None:
     if log.session != session:
         raise InvalidParameters(
             f"The {log.log} is of session {log.session!r}, the {subject} of {session!r}: "
-            "use those of one."
+            "use files of one session."
         )
 
 

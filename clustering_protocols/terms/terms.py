@@ -80,8 +80,10 @@ class Slot(Section):
 
     name: Name = Field(description="Name of this place, e.g. hospital-a.")
     title: Text = Field(default="", description="Name of the participant, for readers.")
-    row: int = Field(ge=0, lt=10_000, description="Row group: the same people.")
-    column: int = Field(ge=0, lt=10_000, description="Column group: the same features.")
+    row: int = Field(ge=0, lt=10_000, description="Row group: slots with the same rows.")
+    column: int = Field(
+        ge=0, lt=10_000, description="Column group: slots with the same features."
+    )
 
 
 class Layout(Value):
@@ -95,7 +97,7 @@ class Layout(Value):
         if cells != sorted(set(cells)):
             raise ValueError("slots must be ordered by row, then column, one per cell")
         if len({slot.name for slot in self.slots}) != len(self.slots):
-            raise ValueError("two slots have one name")
+            raise ValueError("two slots have the same name")
         for kind, numbers in (
             ("row", {r for r, _ in cells}),
             ("column", {c for _, c in cells}),
@@ -103,8 +105,8 @@ class Layout(Value):
             if numbers != set(range(len(numbers))):
                 gap = min(set(range(len(numbers))) - numbers) + 1
                 raise ValueError(
-                    f"{kind} groups are counted 1, 2, 3 … without gaps, and none is "
-                    f"{gap} (over HTTP: counted from 0)"
+                    f"{kind} groups are counted 1, 2, 3 … without gaps, but group {gap} "
+                    "is missing (over HTTP they are counted from 0)"
                 )
         sizes = [
             Counter(groups).most_common(1)[0][1] for groups in zip(*cells, strict=True)
@@ -189,7 +191,7 @@ class Layout(Value):
 
 
 def _group(numbered_names: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
-    """Return names by the number of their group, in their order."""
+    """Return the names of each group, from group 0 on, in the order given."""
     groups: defaultdict[int, list[str]] = defaultdict(list)
     for number, name in numbered_names:
         groups[number].append(name)
@@ -204,7 +206,7 @@ class Identities(Section):
         default=None, description="Signs receipts and the audit."
     )
     slots: dict[Name, Key] = Field(
-        default={}, description="The institution of a slot; others are open."
+        default={}, description="Institutions of slots; other slots are open."
     )
 
 
@@ -276,7 +278,7 @@ class SessionRequest(Value):
 
     @field_validator("dictionary")
     @classmethod
-    def _drop_unread(
+    def _leave_out(
         cls, dictionary: tuple[Schema, ...] | None
     ) -> tuple[Schema, ...] | None:
         return dictionary and tuple(schema.used for schema in dictionary)
@@ -320,7 +322,7 @@ class Terms(SessionRequest, Section):
         for column, plan in enumerate(self.plans):
             if plan.harmonised.any() and not self.layout.adds_up(column):
                 raise ValueError(
-                    f"site effects take {MINIMUM_MEMBERS} parties with the same columns"
+                    f"site effects need {MINIMUM_MEMBERS} parties with the same columns"
                 )
         return self
 
@@ -353,7 +355,7 @@ class Terms(SessionRequest, Section):
 
     @cached_property
     def _ranges(self) -> Sequence[Ranges] | None:
-        """Ranges by column group, cached because roles ask in every round."""
+        """Return the ranges of each column group; cached, as roles read them in every round."""
         if self._plans is not None:
             return [plan.bounds for plan in self._plans]
         if self.dictionary is None:
@@ -379,7 +381,8 @@ def read_terms(text: bytes) -> Terms:
     if version != TERMS_VERSION:
         release = "an older" if version < TERMS_VERSION else "a newer"
         raise VersionMismatch(
-            f"Terms v{version}, which {release} release writes; v{TERMS_VERSION} is read here."
+            f"The terms have version {version}, which {release} release wrote; this release "
+            f"reads version {TERMS_VERSION}."
         )
     return read_as(Terms, text, "terms")
 

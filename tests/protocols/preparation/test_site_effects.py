@@ -274,9 +274,9 @@ def test_covariates_that_follow_from_each_other_are_refused() -> None:
         ({"covariates": ("height",)}, SCHEMA.fields, "no covariate 'height'"),
         ({"covariates": ("age", "age")}, SCHEMA.fields, "two covariates"),
         ({"covariates": ("area1",)}, SCHEMA.fields[:3], "need 2"),
-        ({}, (*SCHEMA.fields, Field(name="free")), "'free' has none"),
-        ({"harmonise": None, "covariates": ("age",)}, SCHEMA.fields, "go with"),
-        ({"missing": "leave"}, SCHEMA.fields, "where rows are clustered"),
+        ({}, (*SCHEMA.fields, Field(name="free")), "'free' lacks one"),
+        ({"harmonise": None, "covariates": ("age",)}, SCHEMA.fields, "covariates need"),
+        ({"missing": "leave"}, SCHEMA.fields, "no site effects"),
     ],
 )
 def test_terms_that_do_not_fit_are_refused(
