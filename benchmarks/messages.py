@@ -129,7 +129,7 @@ def _risks() -> Iterator[tuple[str, Mapping[str, Risk]]]:
     yield "Of any session", worst_first(catalogue.house_risks())
     for name, known in catalogue.catalogue().items():
         if known.methods:
-            yield f"`{name}`", catalogue.new_risks(name)
+            yield f"`{name}`", catalogue.known_risks(name)
 
 
 def main() -> None:

@@ -45,8 +45,8 @@ def _import_protocol(module: str) -> ClusteringProtocol[Any]:
         ) from error
     if not has_examples:
         raise InvalidParameters(
-            f"The protocol of {module!r} has no example, so what its readers get was "
-            "never measured. Ask its author for one.",
+            f"The protocol of {module!r} has no example, so what it discloses was never "
+            "measured. Ask its author for one.",
             field="protocol_packages",
         )
     return imported
@@ -67,7 +67,7 @@ def catalogue() -> Mapping[str, ClusteringProtocol[Any]]:
 def protocol(name: str) -> ClusteringProtocol[Any]:
     """Return a protocol; :class:`InvalidParameters` lists the names of all.
 
-    The others are not imported: a party's process needs one.
+    Other protocols are not imported: a party's process needs one.
     """
     module = protocol_packages.find_module(name)
     if module is None:
@@ -94,18 +94,13 @@ def protocol_of(params: Params) -> ClusteringProtocol[Any]:
 
 
 def known_risks(name: str) -> dict[str, Risk]:
-    """Return a protocol's closed list of risks by their codes."""
+    """Return a protocol's closed list of risks by their codes, worst first."""
     risks = protocol(name).risks
-    return _with_codes(name, risks, risks)
-
-
-def new_risks(name: str) -> dict[str, Risk]:
-    """Return the risks of a session opened now, worst first."""
-    return worst_first(known_risks(name))
+    return worst_first(_with_codes(name, risks, risks))
 
 
 def house_risks() -> dict[str, Risk]:
-    """Return the risks of no protocol by their codes."""
+    """Return the risks of any protocol by their codes."""
     return _with_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
 
 
@@ -184,18 +179,17 @@ def find_changed_params(params: Params) -> dict[str, Any]:
 
 
 def check_choices(name: str, choices: Iterable[str]) -> None:
-    """Refuse names that are no choice of a protocol: a misspelt limit has no effect."""
+    """Refuse names that are no choice of a protocol, as a misspelt one has no effect."""
     names = {**protocol(name).choices, **session_risks.CHOICES}
     for choice in choices:
         if choice not in names:
             raise InvalidParameters(
-                f"{name!r} knows no choice {choice!r}; it knows "
-                f"{', '.join(sorted(names)) or 'none'}."
+                f"{name!r} has no choice {choice!r}; it has {', '.join(sorted(names))}."
             )
 
 
 def limits_of(name: str) -> frozenset[str]:
-    """Return the choices of a protocol that say only whether an answer may leave."""
+    """Return a protocol's choices that decide only whether an answer may be sent."""
     return protocol(name).limits | session_risks.LIMITS
 
 
@@ -210,7 +204,7 @@ def describe(name: str) -> dict[str, Any]:
         "summary": described.summary,
         "partitionings": list(described.partitionings),
         "learns": dict(described.learns),
-        "risks": sentences_of(new_risks(name)),
+        "risks": sentences_of(known_risks(name)),
         "choices": {**described.choices, **session_risks.CHOICES},
         "params": schema.model_json_schema(),
     }

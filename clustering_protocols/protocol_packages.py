@@ -23,7 +23,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 Source = Callable[[], Iterable[str]]
-"""Returns the names of distributions; it is asked when a protocol of theirs may count."""
+"""Returns the names of distributions; called when one of their protocols may be used."""
 
 _sources: list[Source] = []
 
@@ -102,7 +102,7 @@ def _check_entry(
     elif name in modules:
         problem = f"a protocol of {modules[name]!r} has this name"
     elif not _MODULE.fullmatch(module):
-        problem = f"it leads to {module!r}, and has to lead to a module"
+        problem = f"its entry point {module!r} does not name a module"
     else:
         return
     raise InvalidParameters(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Layout, Terms
 
 _OUTLIERS = 2
-"""As many rows or fewer are no cluster."""
+"""Clusters of at most this many rows are reported as outliers."""
 
 
 def of_terms(terms: Terms) -> list[str]:
@@ -52,10 +52,10 @@ def of_fields(
     dictionary: Sequence[Schema],
     plans: Sequence[ColumnPlan] = (),
 ) -> list[str]:
-    """Return warnings of fields that the analyst may find in rows up to a motion.
+    """Return warnings about fields that the analyst may find in rows up to a motion.
 
     dictionary: of each column group.
-    plans: what becomes of the fields of each column group, where the terms say it.
+    plans: of each column group; empty if the terms have no preparation.
     """
     protocol = catalogue.protocol_of(params)
     if Kind.GEOMETRY not in kinds_of(protocol.shows(params, layout), Reader.OUTSIDE):
@@ -70,7 +70,7 @@ def of_fields(
 
 
 def _all_coincide(computed: frozenset[str], figures: Figures | None) -> bool:
-    """Return whether one cluster has all rows, or memberships are alike in all."""
+    """Return whether one cluster has all rows, or all clusters have equal memberships."""
     if figures is None or figures.n_clusters == 1:
         return figures is not None
     if figures.inertia is None and figures.criterion is None:
@@ -106,7 +106,7 @@ def of_result(
             protocol.figures(params, layout), figures
         ):
             sentences.append(
-                f"All {k} clusters coincide: labels tell nothing. {protocol.apart}"
+                f"All {k} clusters coincide: labels mean nothing. {protocol.apart}"
             )
         elif n_coinciding:
             sentences.append(
@@ -176,7 +176,7 @@ def _of_few_values(dictionary: Sequence[Schema]) -> str:
         return ""
     return (
         "Yes or no and levels may show the analyst which directions are "
-        f"{_list_names(names)}. Leave out what must not show."
+        f"{_list_names(names)}. Leave out fields that must not show."
     )
 
 
@@ -186,7 +186,7 @@ def _of_imputed(plans: Sequence[ColumnPlan]) -> str:
         return ""
     return (
         "Rows with the same imputed value may show the analyst which direction is "
-        f"{_list_names(names, 'or')}. With missing 'drop', such rows take no part."
+        f"{_list_names(names, 'or')}. With missing 'drop', such rows do not take part."
     )
 
 

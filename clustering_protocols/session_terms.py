@@ -39,9 +39,9 @@ P = TypeVar("P", bound=Params)
 def build_request(params: Params, layout: Layout, **sections: Any) -> SessionRequest:
     """Return the request with these parameters.
 
-    **sections: what else a :class:`SessionRequest` says, by name; None is as usual.
+    **sections: other sections of a :class:`SessionRequest`, by name; None is the default.
 
-    Raises InvalidParameters: it names what does not fit.
+    Raises InvalidParameters, which names what does not fit.
     """
     sections = {name: v for name, v in sections.items() if v is not None}
     choice = {
@@ -66,8 +66,8 @@ def check_named(params: Params) -> None:
 def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -> bytes:
     """Return the terms of a session as canonical bytes, with the risks that they bring.
 
-    simulated: whether all its parties are played on one machine: it may then have what
-        no new session may.
+    simulated: whether one machine plays all its parties: it may then have values that no
+        new session may.
 
     Raises InvalidParameters if the protocol is unknown or parameters and layout do not
         fit.
@@ -91,14 +91,14 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
 
 
 def _sections_of_description(params: Params, request: SessionRequest) -> dict[str, Any]:
-    """Return the terms' defaults for a description."""
+    """Return the sections of a description's terms that have other defaults."""
     if not params.describes:
         return {}
-    is_unsaid = {*(request.preparation or ())} <= {Preparation()}
+    is_default = {*(request.preparation or ())} <= {Preparation()}
     leave = (Preparation(missing="leave"),) * len(request.dictionary or ()) or None
     return {
         "release": request.release or Release(profiles="everybody"),
-        "preparation": leave if is_unsaid else request.preparation,
+        "preparation": leave if is_default else request.preparation,
     }
 
 
@@ -117,7 +117,7 @@ def _check_fit(params: Params, terms: Terms) -> None:
         [plan.declared for plan in plans]
         or [schema.clustered_part for schema in terms.dictionary or ()]
     )
-    shared = any(len(layout.row_group(row)) > 1 for row in range(layout.n_row_groups))
+    shared = any(len(group) > 1 for group in layout.row_groups)
     drops = any(len(plan.fields_by_missing("drop")) for plan in plans)
     if drops and shared and not params.selects_rows:
         raise InvalidParameters(
@@ -221,13 +221,12 @@ def _risks(params: Params, terms: Terms) -> dict[str, Risk]:
 
 
 def check_terms(terms: Terms) -> Params:
-    """Return the parameters of received terms, if they hold with our own catalogue.
+    """Return the parameters of received terms, checked against our own catalogue.
 
-    A party calls this before it joins: the analyst's word on versions and risks is
-    compared with what the party's own release computes.
+    A party calls this before it joins: it compares the versions and risks that the analyst
+    reports with those that its own release computes.
 
-    Raises VersionMismatch if the protocol has a version that is not read here, or a risk
-        is not known here.
+    Raises VersionMismatch if this release does not know the protocol's version or a risk.
     Raises InvalidParameters if parameters, layout or the list of risks are not what
         this release computes.
     """
@@ -253,8 +252,8 @@ def check_version(terms: Terms) -> None:
     if version != choice.version:
         age = "an older" if choice.version < version else "a newer"
         raise VersionMismatch(
-            f"The session is of protocol {choice.name!r} v{choice.version}, which {age} "
-            f"release speaks; v{version} is here."
+            f"The session uses {choice.name!r} v{choice.version} of {age} release; this "
+            f"release has v{version}."
         )
 
 
@@ -267,7 +266,7 @@ def risks_in(terms: Terms) -> dict[str, Risk]:
 
 
 def session_context(agreement: bytes) -> SessionContext:
-    """Return the plan of an agreement, given its exact bytes."""
+    """Return the context of a session, given the exact bytes of its agreement."""
     document, terms = read_agreement(agreement)
     params = check_terms(terms).resolve_sizes(*_size(document, terms.layout))
     return SessionContext(
@@ -280,9 +279,7 @@ def session_context(agreement: bytes) -> SessionContext:
 
 
 def _size(document: Agreement, layout: Layout) -> tuple[int, int]:
-    rows = map(layout.row_group, range(layout.n_row_groups))
-    columns = map(layout.column_group, range(layout.n_column_groups))
     return (
-        sum(document.member(group[0]).n_rows for group in rows),
-        sum(document.member(group[0]).n_columns for group in columns),
+        sum(document.member(group[0]).n_rows for group in layout.row_groups),
+        sum(document.member(group[0]).n_columns for group in layout.column_groups),
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.common.limits import are_held
+from clustering_protocols.common.limits import fit_in_one_array
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.row_blocks import RowBlocks
@@ -68,7 +68,7 @@ def draw_starts(
     """
     blocks = row_blocks.of(X)
     n_trials = min(n_clusters, MOST_TRIALS) if trials is None else trials
-    if not are_held(*blocks.shape):
+    if not fit_in_one_array(*blocks.shape):
         rows = ScaledRows.scale(blocks, engine, n_clusters)
         return oversampling.draw(rows, n_clusters, n_init, rng, n_trials)
     from sklearn.cluster import kmeans_plusplus  # no party draws starts

@@ -18,7 +18,7 @@ from clustering_protocols.common.error_catalogue import Problem
 class CoterieError(Exception):
     """Base of all errors that a person can mend; carries its problem and a detail.
 
-    said: what is wrong.
+    message: what is wrong.
     field: the wrong parameter or field, with which ``detail`` begins.
     remedy: for this cause, where the problem's own remedy misses it.
     cells: the detail with values of cells, a line each: only the operator's own
@@ -30,31 +30,31 @@ class CoterieError(Exception):
 
     def __init__(
         self,
-        said: str,
+        message: str,
         *,
         field: str = "",
         remedy: str = "",
         cells: Sequence[str] = (),
     ) -> None:
-        super().__init__(said)
-        self.said = said
+        super().__init__(message)
+        self.message = message
         self.field = field
-        self.detail = f"{field}: {said}" if field else said
+        self.detail = f"{field}: {message}" if field else message
         self.remedy = remedy or self.problem.remedy
         self.cells = tuple(cells)
 
     def __init_subclass__(cls, *, problem: Problem) -> None:
         super().__init_subclass__()
         cls.problem = problem
-        CoterieError._classes.setdefault(problem, cls)  # what narrows it comes later
+        CoterieError._classes.setdefault(problem, cls)  # its subclasses follow later
 
     def __str__(self) -> str:
         return f"{self.problem.title}: {self.detail} {self.remedy}"
 
     def __reduce__(self) -> tuple[type[CoterieError], tuple[str], dict[str, str]]:
-        """Cross the border of a worker process with class and texts alone."""
+        """Pickle the class and the texts alone, for worker processes."""
         texts = {"detail": self.detail, "field": self.field, "remedy": self.remedy}
-        return type(self), (self.said,), texts
+        return type(self), (self.message,), texts
 
     @staticmethod
     def of(problem: Problem, detail: str) -> CoterieError:
@@ -75,7 +75,7 @@ class InvalidArray(CoterieError, problem=Problem.INVALID_ARRAY):
 
 
 class AgreementMismatch(CoterieError, problem=Problem.AGREEMENT_MISMATCH):
-    """A message that belongs elsewhere."""
+    """A message of another agreement, session or slot."""
 
 
 class VersionMismatch(CoterieError, problem=Problem.VERSION_MISMATCH):
@@ -83,7 +83,7 @@ class VersionMismatch(CoterieError, problem=Problem.VERSION_MISMATCH):
 
 
 class DigestMismatch(CoterieError, problem=Problem.DIGEST_MISMATCH):
-    """A body that is not the announced one."""
+    """A body that does not have the announced digest."""
 
 
 class UnsupportedMedia(CoterieError, problem=Problem.UNSUPPORTED_MEDIA):
@@ -147,7 +147,7 @@ class NotReady(CoterieError, problem=Problem.NOT_READY):
 
 
 class SessionOver(CoterieError, problem=Problem.SESSION_OVER):
-    """A session that has ended: its state, and the problem that ended it if any did."""
+    """A session that has ended: its state, and the problem that ended it, if any."""
 
     def __init__(self, detail: str, state: str = "", reason: str | None = None) -> None:
         super().__init__(detail)
@@ -200,7 +200,7 @@ class SignatureRefused(CoterieError, problem=Problem.SIGNATURE_REFUSED):
 
 
 class CertificateRefused(KeyNotAuthentic, problem=Problem.CERTIFICATE_REFUSED):
-    """An analyst whose TLS certificate does not hold here: nothing was sent to it."""
+    """An analyst whose TLS certificate is not valid: nothing was sent to it."""
 
 
 class EnvelopeRefused(CoterieError, problem=Problem.ENVELOPE_REFUSED):
@@ -232,7 +232,7 @@ class HeaderTooLarge(CoterieError, problem=Problem.HEADER_TOO_LARGE):
 
 
 class TooManyRequests(CoterieError, problem=Problem.TOO_MANY_REQUESTS):
-    """More requests than a caller, or the service, may have under way."""
+    """More requests at once than a caller, or the service, may have."""
 
 
 class Internal(CoterieError, problem=Problem.INTERNAL):
@@ -240,7 +240,7 @@ class Internal(CoterieError, problem=Problem.INTERNAL):
 
 
 class QuotaReached(CoterieError, problem=Problem.QUOTA_REACHED):
-    """More than the owner of a session may take."""
+    """More storage or sessions than the coordinator's quota allows."""
 
 
 class StorageFull(CoterieError, problem=Problem.STORAGE_FULL):

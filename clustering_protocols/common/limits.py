@@ -1,4 +1,4 @@
-"""Limits that more than one part checks, and tells its users."""
+"""Limits that several parts check or report."""
 
 from typing import Final
 
@@ -6,40 +6,40 @@ MAX_GROUP_SLOTS: Final = 250
 """Most slots of a row group and a column group together."""
 
 JSON_BYTES: Final = 1 << 20
-"""Largest JSON that an analyst takes, unless its administrator says otherwise."""
+"""Largest JSON body that an analyst accepts, unless its administrator sets another."""
 
 BODY_BYTES: Final = 4 << 30
-"""Largest contribution that an analyst takes, unless its administrator says otherwise."""
+"""Largest contribution that an analyst accepts, unless its administrator sets another."""
 
 MINIMUM_MEMBERS: Final = 3
-"""Fewest members of a masked sum: of two, each could take its own share off it."""
+"""Fewest members of a masked sum: of two, each could subtract its own share."""
 
 LEAST_OWN_ROWS: Final = 5
-"""A party describes no cluster of its own with fewer rows, for others to start from."""
+"""Fewest rows of an own cluster that a party describes, for others to start from."""
 
 MANY_ROWS: Final = 500_000
-"""Beyond these k-means++, whose passes are as many as clusters, is slow."""
+"""With more rows k-means++ is slow: it passes over them once per cluster."""
 
 MANY_NUMBERS: Final = 1 << 27
-"""Beyond these, a gibibyte, k-means++ has too many rows × features to hold at once."""
+"""With more rows × features, a gibibyte, k-means++ cannot hold them in one array."""
 
 
-def are_held(n_rows: int, n_features: int) -> bool:
-    """Return whether rows are few enough for one array, from which k-means++ draws."""
+def fit_in_one_array(n_rows: int, n_features: int) -> bool:
+    """Return whether k-means++ draws from one array of all rows."""
     return n_rows <= MANY_ROWS and n_rows * n_features <= MANY_NUMBERS
 
 
 MANY_IN_A_GRAPH: Final = 100_000
-"""Beyond these, spectral clustering is that of means of small groups of rows.
+"""With more rows, spectral clustering clusters the means of small groups of rows.
 
-The graph takes about 1.4 kB a row, and the search for neighbours and eigenvectors
-minutes, which grow faster than the rows.
+The graph takes about 1.4 kB a row; the search for neighbours and eigenvectors takes
+minutes, and grows faster than the number of rows.
 """
 
 N_REPRESENTATIVES: Final = 10_000
-"""How many such groups: a graph of some seconds.
+"""The number of these groups: their graph takes some seconds.
 
-Each row is compared with all of them, which is what takes the time.
+Most of the time goes into comparing each row with all groups.
 """
 
 
@@ -58,12 +58,12 @@ def sampling_note(n_rows: int) -> dict[str, str]:
 
 
 NAME_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,62}$"
-"""Of ids of sessions and names of slots, which stand in addresses and folders."""
+"""The form of session ids and slot names, which are parts of URLs and of folders."""
 
 CONTROLS: Final = (
     r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 )
-"""What a terminal or a page obeys instead of showing it, for a class of characters.
+"""Characters that a terminal or a page obeys instead of showing, for ``[…]`` of a regex.
 
-C0, DEL, C1, ends of lines, and the marks that turn the direction of text.
+C0, DEL, C1, line ends, and the marks that change the direction of text.
 """

@@ -28,7 +28,7 @@ class Exposure(IntEnum):
 
     @property
     def word(self) -> str:
-        """Return it as a cell of a table."""
+        """Return the exposure as a cell of a table."""
         return _WORDS[self]
 
     @property
@@ -68,8 +68,8 @@ _SEES: Mapping[Exposure, str] = {
     Exposure.ROWS: "values of single rows, exactly or nearly",
 }
 _ROUNDS: Mapping[RoundBudget, str] = {
-    RoundBudget.ONE: "one upload of what comes of the rows, after a fixed number of short rounds",
-    RoundBudget.FEW: "a fixed number of rounds, some of them with much to send",
+    RoundBudget.ONE: "one upload of data derived from the rows, after a fixed number of short rounds",
+    RoundBudget.FEW: "a fixed number of rounds, some of which send much",
     RoundBudget.MANY: "a round for every update of the algorithm",
 }
 
@@ -78,7 +78,7 @@ _ROUNDS: Mapping[RoundBudget, str] = {
 class Method:
     """One way to use a protocol.
 
-    name: of the algorithm; with the partitioning, the only one in its protocol.
+    name: of the algorithm; unique in its protocol for a partitioning.
     partitionings: the possible splits of data.
     shapes: of the clusters that it finds.
     data: the kind of data that it is for.
@@ -99,9 +99,6 @@ class Method:
     counted: bool = True
 
     def parameters(self, n_clusters: int) -> dict[str, Any]:
-        """Return the parameters for so many clusters."""
-        return (
-            {"n_clusters": n_clusters, **self.params}
-            if self.counted
-            else {**self.params}
-        )
+        """Return the parameters for ``n_clusters`` clusters."""
+        count = {"n_clusters": n_clusters} if self.counted else {}
+        return {**count, **self.params}

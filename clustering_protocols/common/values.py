@@ -44,7 +44,7 @@ _RULES: Final = {
     "string_too_short": "give at least {min_length} characters",
     "string_too_long": "give at most {max_length} characters",
 }
-"""Sentences for pydantic's error types; the others keep pydantic's own message."""
+"""Clauses for pydantic's error types; other types keep pydantic's own message."""
 _PATTERNS: Final = {
     NAME_PATTERN: "use a-z, 0-9 and . _ - beginning with a letter or digit, at most 63 "
     "characters",
@@ -81,7 +81,9 @@ def in_words(finding: Mapping[str, Any]) -> str:
     """Return one of pydantic's findings as a clause, without a full stop."""
     kind, context = finding["type"], finding.get("ctx") or {}
     if kind == "string_pattern_mismatch":
-        return _PATTERNS.get(context.get("pattern", ""), "it has another form")
+        return _PATTERNS.get(
+            context.get("pattern", ""), "it does not have the required form"
+        )
     if kind in _RULES:
         return _RULES[kind].format(**context)
     message: str = finding["msg"]
@@ -89,7 +91,7 @@ def in_words(finding: Mapping[str, Any]) -> str:
 
 
 def did_you_mean(name: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return `` Did you mean 'x'?``, or nothing where no name is near."""
+    """Return `` Did you mean 'x'?``, or an empty text if no name is similar."""
     folded = {candidate.casefold(): candidate for candidate in names}
     near = get_close_matches(name.casefold(), folded, n=1, cutoff=cutoff)
     return f" Did you mean {folded[near[0]]!r}?" if near else ""
@@ -101,7 +103,9 @@ def _field_path(parts: Iterable[int | str]) -> str:
     for part in parts:
         if isinstance(part, int):
             path += f" number {part + 1},"
-        elif "[" not in part:  # which names a form of several, such as literal['a','b']
+        elif (
+            "[" not in part
+        ):  # not pydantic's name of a union member, such as literal['a','b']
             path += f"{' ' if path.endswith(',') else '.' * bool(path)}{part}"
     return path.removesuffix(",").strip()
 
@@ -116,7 +120,7 @@ class Value(BaseModel):
 
 
 class Section(Value):
-    """A value that is written without its None, empty texts and empty mappings.
+    """A value that is serialised without None, empty texts and empty mappings.
 
     A field that a later release adds therefore changes no terms that do not use it.
     """

@@ -6,7 +6,7 @@ may send records to other parties in envelopes, which the analyst relays with th
 task. The analyst's state between rounds and the party's memory are records too.
 
 A protocol is one folder under ``protocols/`` with a ``PROTOCOL`` of the class below.
-Roles are pure: what they need comes in as arguments, chance included.
+Roles are pure: all that they need, randomness included, comes in as arguments.
 
 A task is named by what it asks (``measure``), a contribution by what was done
 (``measured``) or sent (``sums``), the analyst's state by what continues (``measuring``).

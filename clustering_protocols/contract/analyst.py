@@ -33,11 +33,11 @@ class Ask:
 
     tasks: one task per slot that takes part, all of one kind.
     state: for the next step of the analyst role; by default nothing.
-    dims: sizes that the contribution's arrays must have.
+    dims: sizes that a slot's contribution must have, by slot and symbol of its arrays.
     quorum: how many contributions suffice after the deadline; None for all.
     progress: JSON values on the progress of a protocol of many rounds. Empty:
         unchanged.
-    profiles: what the coordinator may read of the clusters, once it is known.
+    profiles: cluster profiles that the coordinator may read from this round on.
     """
 
     tasks: Mapping[str, Record]
@@ -57,9 +57,9 @@ class Ask:
 class Reopen:
     """The round is void: open it again under a new attempt.
 
-    reason: for the reader of a session that was void too often.
-    ask: the new question, for example of fewer slots; None for the same tasks. Its
-        state counts, and envelopes of the round before come along again.
+    reason: stands in the error if the round is void too often.
+    ask: new tasks, for example for fewer slots, with their own state; None repeats the
+        tasks. The envelopes of the void attempt's tasks are delivered again.
     """
 
     state: Record
@@ -133,7 +133,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
 
 
 def all_of(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:
-    """Return the contributions of a round that asked for one kind, with their type."""
+    """Return contributions as records of one kind; Malformed if one is of another."""
     return {slot: kind.narrow(record) for slot, record in contributions.items()}
 
 

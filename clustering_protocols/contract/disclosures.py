@@ -29,7 +29,7 @@ class Kind(StrEnum):
     sums: exact linear sums of chosen rows, with their number.
     places: where a party's own rows lie in a space that several parties share.
     labels: the cluster of each row.
-    sizes: how many rows each cluster of each run has, in fives.
+    sizes: how many rows each cluster of each run has, rounded to fives.
     """
 
     GEOMETRY = "geometry"
@@ -68,7 +68,7 @@ SENTENCES: Final = {
     Kind.SUMS: "exact sums of rows, with their number",
     Kind.PLACES: "own rows in a shared space",
     Kind.LABELS: "the cluster of each row",
-    Kind.SIZES: "rows in each cluster of each run, in fives",
+    Kind.SIZES: "rows in each cluster of each run, rounded to fives",
 }
 """What each kind is, for people."""
 
@@ -96,7 +96,7 @@ class Clash(NamedTuple):
 
 
 def to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
-    """Return that one reader gets these kinds."""
+    """Return the disclosures of these kinds to one reader."""
     return frozenset(Disclosure(reader, kind) for kind in kinds)
 
 
@@ -145,7 +145,7 @@ def kinds_of(disclosures: Iterable[Disclosure], reader: Reader) -> frozenset[Kin
 
 
 def opens_rows(disclosures: Iterable[Disclosure], *readers: Reader) -> bool:
-    """Return whether one of these readers gets rows of others, exact or moved."""
+    """Return whether one of these readers gets others' rows, exactly or up to a motion."""
     rows = {Kind.GEOMETRY, Kind.VALUES}
     return any(d.reader in readers and d.kind in rows for d in disclosures)
 

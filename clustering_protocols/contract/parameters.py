@@ -11,17 +11,17 @@ from pydantic import BaseModel, Field
 from pydantic.config import JsonDict
 
 KEYWORD: Final = "x-group"
-"""Under which the JSON schema of parameters says it."""
+"""The key of the topic in the JSON schema of a parameter."""
 GROUPS: Final = (
     "Starts and stopping",
     "The method",
     "What is published",
     "Linking rows",
 )
-"""All groups, in the order of forms."""
+"""All topics, in the order of forms."""
 ASKED: Final = "x-asked"
-"""Under which a parameter says what its values cost, if whoever opens a session has to
-name it: no default is good for everybody."""
+"""The key, in the schema of a parameter without a sensible default, of a text that says
+what each value costs: a coordinator has to choose."""
 STARTS: Final[JsonDict] = {KEYWORD: "Starts and stopping"}
 PUBLISHED: Final[JsonDict] = {KEYWORD: "What is published"}
 LINKING: Final[JsonDict] = {KEYWORD: "Linking rows"}

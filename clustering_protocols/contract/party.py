@@ -44,7 +44,7 @@ class Memory:
         self._decoded: dict[str, Record] = {}
 
     def scope_to_run(self, run: int | None) -> Memory:
-        """Return the memory as it is within a run; None is outside of all."""
+        """Return the memory as roles of a run see it; None is outside of all runs."""
         scoped = Memory(self.entries)
         scoped._run = "" if run is None else f".{run}"
         scoped._decoded = self._decoded
@@ -68,9 +68,9 @@ class Memory:
         encoded = self.entries.get(name)
         if encoded is None:
             return None
-        if name not in self._decoded:  # a role asks for the same one several times
+        if name not in self._decoded:  # a role reads the same record several times
             self._decoded[name] = kind.decode(encoded)
-        return kind.narrow(self._decoded[name])  # a dict has one type of values
+        return kind.narrow(self._decoded[name])  # the dict holds records of all kinds
 
     def __repr__(self) -> str:
         return f"<Memory {sorted(self.entries)}>"
@@ -78,7 +78,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartyContext(Generic[P_co]):
-    """The position of a party in a session, and its sources of chance.
+    """The position of a party in a session, and its sources of randomness.
 
     ``choices`` are what this party decides alone, for example a limit above which it
     refuses; no other role learns them. ``announced_rounds`` counts the rounds of this
@@ -98,7 +98,7 @@ class PartyContext(Generic[P_co]):
     transcripts: Mapping[tuple[int, int], str] = field(default_factory=dict, repr=False)
 
     def of_run(self, run: int | None) -> PartyContext[P_co]:
-        """Return the context within a run; None is what all of them share."""
+        """Return the context of a run; None is outside of all runs."""
         return replace(
             self, session=self.session.of_run(run), memory=self.memory.scope_to_run(run)
         )
@@ -116,7 +116,7 @@ class PartyContext(Generic[P_co]):
     def transcript_of(self, round_: int, attempt: int) -> str:
         """Return the transcript (hex) up to an attempt of the last rounds.
 
-        Raises :class:`ProtocolFailed` for an attempt that nobody was told of.
+        Raises :class:`ProtocolFailed` for an attempt that the analyst did not announce.
         """
         try:
             return self.transcripts[round_, attempt]
@@ -126,7 +126,7 @@ class PartyContext(Generic[P_co]):
             ) from None
 
     def recall(self, kind: type[R]) -> R:
-        """Return the remembered record of a kind; :class:`ProtocolFailed` if none is."""
+        """Return the remembered record of a kind; :class:`ProtocolFailed` without one."""
         record = self.memory.get(kind)
         if record is None:
             raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
@@ -135,12 +135,13 @@ class PartyContext(Generic[P_co]):
     def pairwise_streams(
         self, members: Sequence[str], *labels: bytes | str | int
     ) -> Iterator[tuple[int, KeyedStream]]:
-        """Yield a stream for one use that this party and each other member draw alike.
+        """Yield, for each other member, a sign and a stream that only the two can draw.
 
-        Nothing is sent for it: both derive it from their keys and the transcript. Before
-        it stands the sign of its numbers: 1 for members that follow, else -1.
+        Both derive the stream from their keys and the transcript. The sign is 1 for
+        members after this party and -1 for those before it, so that streams cancel in a
+        sum.
 
-        members: in the order of slots; of which this party is one.
+        members: in the order of slots, including this party.
         """
         own, salt = self.slot.name, bytes.fromhex(self.transcript)
         keys = party_keys(self.entropy, self.session.terms.session, own)
@@ -203,7 +204,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Placement:
-    """New rows among the centres of a session.
+    """New rows, assigned to the clusters of a session.
 
     labels: int64 (n_rows,); -1 for rows that would not have taken part.
     distances: float64 (n_rows, n_clusters) or None; from each row to each centre, in
@@ -259,12 +260,12 @@ class Outcome:
         each cluster.
     predict: places new rows at home, where protocol and terms allow it.
     figures: of all runs, where the protocol computes them.
-    chosen: which of the runs this is.
+    chosen: the number of the run that this is the outcome of.
     profiles: of the clusters, if released: first exact ones over the party's own
         fields, then the rounded ones for everybody.
     n_took_part: how many of the party's rows took part, where some were selected.
-    order: int64 (n_clusters,); where the party numbers the clusters: their numbers
-        here, in the order of the numbers that the engine gives them.
+    order: int64 (n_clusters,); for the engine to renumber clusters: ``order[i]`` is the
+        number here of the cluster that becomes number i.
     report: JSON values worth showing to the operator.
     """
 
@@ -309,14 +310,14 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         return ()
 
     def review(self, context: PartyContext[P], data: DataSource) -> str:
-        """Return a doubt about own rows, if any, once envelopes of this stage have come.
+        """Return a doubt about own rows, if any, after envelopes of this stage arrived.
 
-        The next answer tells it, whichever stage that is of.
+        It goes into the party's next answer, whichever stage that belongs to.
         """
         return ""
 
     def early_outcome(self, context: PartyContext[P]) -> Outcome | None:
-        """Return an outcome before any result; None unless the party itself finds it."""
+        """Return the outcome if the party can compute it before any result, else None."""
         return None
 
     def conclude(

@@ -39,7 +39,7 @@ class Exchange(NamedTuple):
     own: fields in which tasks of one group differ all the same.
     fields: whether the party's role sees its table as the dictionary describes it, and
         not only the columns that are clustered.
-    shows: whether outsiders may read what the session discloses once it is answered.
+    shows: whether outsiders may read the session's disclosures once this is answered.
     """
 
     task: type[Record]
@@ -53,7 +53,7 @@ class Exchange(NamedTuple):
 
 
 def roles_of(package: str) -> Callable[[str], Callable[[], Any]]:
-    """Return a function that makes a role's factory of ``"module:Class"`` in a package.
+    """Return a function that turns ``"module:Class"`` of a package into a role's factory.
 
     The module is imported when the role is made: a process that only reads messages
     never imports the mathematics.
@@ -75,14 +75,13 @@ class Stage:
     """Two roles that talk to each other, and the closed list of their messages.
 
     analyst, party: return the roles; see :func:`roles_of`.
-    exchanges: every task of the stage, in the order in which they come: none comes
-        after one that follows it.
+    exchanges: in their order: none is asked again after a later one.
     envelopes: what parties send each other.
     results: what a last stage hands out, to a slot or to the coordinator.
     results_to: within which group everybody gets the same result.
     each_run: whether a session of several runs repeats the stage for each of them; else
         one stage serves all runs.
-    run: to which of several runs the stage belongs; the engine says it.
+    run: the run of several that the stage belongs to; set by the engine.
     """
 
     name: str
@@ -102,7 +101,7 @@ class Stage:
 
     @property
     def records(self) -> tuple[type[Record], ...]:
-        """Return every kind that this stage writes: sent, sealed, or kept as state."""
+        """Return every kind that this stage writes: messages, envelopes, state, results."""
         messages = (record for e in self.exchanges for record in (e.task, e.answer))
         kinds = (*messages, *self.envelopes, self.analyst().state, *self.results)
         return tuple(dict.fromkeys(kinds))
@@ -114,12 +113,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Example(Generic[P]):
-    """Parameters, layout and made data on which a protocol shows what it does.
+    """Parameters, layout and synthetic data that demonstrate a protocol.
 
     The conformance suite runs every example of every protocol. ``missing`` is the share
     of its row group's rows that each party lacks, drawn for each alone. ``sections`` holds
-    what else its request says, by name: with a dictionary X holds fields, NaN where there
-    is no value.
+    further sections of its request by name. With a dictionary X holds fields, and NaN is a
+    missing value.
     """
 
     params: P
@@ -131,14 +130,14 @@ class Example(Generic[P]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace(Generic[P_co]):
-    """Remains of a simulated session: its context, summary and every party's memory."""
+    """What a simulated session leaves: context, summary and every party's memory."""
 
     session: SessionContext[P_co]
     summary: Record | None
     memories: Mapping[str, Memory] = field(repr=False)
 
     def summary_as(self, kind: type[R]) -> R | None:
-        """Return the summary with its type; None where the session left none."""
+        """Return the summary as a record of a kind; None if the session left none."""
         return None if self.summary is None else kind.narrow(self.summary)
 
 
@@ -222,7 +221,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         return False
 
     def check_roster(self, session: SessionContext[P]) -> None:
-        """Refuse rows and features that do not fit, before anybody works.
+        """Refuse numbers of rows and features that do not fit, before anything is computed.
 
         The engine calls it before the first round, and again whenever the rows that take
         part have changed. Raises :class:`ProtocolFailed` with the numbers that would fit.
@@ -256,7 +255,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring.
 
-        Codes of ``risks``, or ``house.`` and one of any session.
+        They are keys of ``risks``, or ``house.`` codes of any session.
         """
 
     def readers(self, params: P, layout: Layout) -> Mapping[str, str]:

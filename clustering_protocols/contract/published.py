@@ -4,11 +4,10 @@ A stage selects rows by having the parties remember a :class:`Selection` and by 
 with ``Finish.n_rows``. The engine then shows the roles these rows alone, and puts the
 outcome back into the party's own order.
 
-Clusters are numbered by published size, ties by the published centroid, or by one that
-all parties read: a reader of sizes alone learns nothing by the order of equal ones.
-Without a common centroid (split columns, masked spaces) equal sizes keep their order:
-only rows could tell these clusters apart, their order is drawn in each session, and
-numbers would say whose row is in which cluster.
+Clusters are numbered by published size. Centroids that are published, or that all parties
+read, break ties, so that a reader of sizes alone learns nothing from the order of equal
+ones. Without common centroids (split columns, masked spaces) equal sizes keep the random
+order of the session: a tie broken by rows would reveal whose row is in which cluster.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ OUTSIDE = -1
 """The label of rows that did not take part."""
 
 TOOK_PART: Final = "rows that took part"
-"""What reports call them."""
+"""The key in reports of the number of rows that took part."""
 
 _Rows = TypeVar("_Rows", FloatArray, IntArray)
 
@@ -54,9 +53,9 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
     """
     return replace(
         outcome,
-        labels=_spread(outcome.labels, rows, n_rows, OUTSIDE),
-        memberships=_or_none(outcome.memberships, rows, n_rows),
-        coordinates=_or_none(outcome.coordinates, rows, n_rows),
+        labels=_scatter(outcome.labels, rows, n_rows, OUTSIDE),
+        memberships=_scatter_optional(outcome.memberships, rows, n_rows),
+        coordinates=_scatter_optional(outcome.coordinates, rows, n_rows),
     )
 
 
@@ -70,11 +69,13 @@ def add_participation_note(outcome: Outcome, n: int, n_rows: int) -> Outcome:
     return replace(outcome, n_took_part=n_linked, report=report)
 
 
-def _or_none(values: FloatArray | None, rows: IntArray, n: int) -> FloatArray | None:
-    return None if values is None else _spread(values, rows, n, np.nan)
+def _scatter_optional(
+    values: FloatArray | None, rows: IntArray, n: int
+) -> FloatArray | None:
+    return None if values is None else _scatter(values, rows, n, np.nan)
 
 
-def _spread(values: _Rows, rows: IntArray, n_rows: int, outside: float) -> _Rows:
+def _scatter(values: _Rows, rows: IntArray, n_rows: int, outside: float) -> _Rows:
     whole = np.full((n_rows, *values.shape[1:]), outside, dtype=values.dtype)
     whole[rows] = values
     return whole
@@ -84,8 +85,8 @@ class Assignment(Record):
     """Memory: the labels of this party's rows that take part.
 
     labels: -1 for rows of no cluster.
-    chosen: the number of the run that they are of.
-    result: SHA-256 (hex) of the result that they come from.
+    chosen: the number of the run that gave them.
+    result: SHA-256 (hex) of the result that gave them.
     """
 
     kind = "assignment"
@@ -129,7 +130,7 @@ def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntAr
     return np.lexsort((numbers, *keys[::-1])).astype(np.int64)
 
 
-def order_told_first(
+def order_published_first(
     n_clusters: int,
     published: IntArray,
     sizes: IntArray,

@@ -11,8 +11,8 @@ class can have leverage 1, and at most as many rows as there are independent sum
 classes therefore bound the number, and a decomposition is needed only above the bound.
 
 The totals of many rounds have a bound of their own: to a party that knows what they are
-sums of, they are equations for the numbers of others. Half as many equations as unknowns
-are allowed.
+sums of, they are equations for the numbers of others. At most half as many equations as
+unknowns are allowed.
 """
 
 from __future__ import annotations
@@ -30,17 +30,15 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 
 SHARE: Final = 0.25
-"""The share of own rows that may follow from sums, unless the party says otherwise."""
+"""The share of own rows that may follow from sums, unless the party sets another."""
 
 MOST_ROWS: Final = 1 << 15
-"""Of larger tables no history is kept: each sum then counts as a row that follows."""
+"""Larger tables have no history: each sum then counts as a row that follows."""
 
 MOST_BYTES: Final = 1 << 22
-"""A history beyond is forgotten, and its sums are counted."""
+"""A larger history is dropped: each of its sums then counts as a row that follows."""
 
-_CODES: Final = (
-    1 << 24
-)  # of classes and clusters together: what splits classes is small
+_MOST_CODES: Final = 1 << 24  # pairs of class and cluster, for each an array item
 
 ClassArray = NDArray[np.int32]
 
@@ -59,9 +57,9 @@ class DegreeSums(Record):
 class RowHistory(Record):
     """Memory: the clusters of own rows in all sums that were answered.
 
-    n_sums: independent sums, at most.
+    n_sums: an upper bound on the number of independent sums.
     all_rows: whether the sum of all rows is one of them, or follows from some.
-    whole: whether labels hold all of them.
+    whole: whether ``labels`` holds all partitions.
     of_row: the class of each row.
     labels: the cluster of each class in each partition; -1 for rows in none.
     """
@@ -76,7 +74,7 @@ class RowHistory(Record):
 
     @classmethod
     def of_none(cls, n_rows: int) -> Self:
-        """Return the history of rows that stood in no sum."""
+        """Return the history of rows that are in no sum."""
         n_classes = min(n_rows, 1)
         return cls(
             n_sums=0,
@@ -95,15 +93,15 @@ class RowHistory(Record):
         counts = np.bincount(labels + 1, minlength=1)
         n_clusters = int(np.count_nonzero(counts[1:]))
         all_rows = counts[0] == 0 and len(labels) >= len(self.of_row)
-        # of a partition of all rows one sum follows from the others
+        # a second partition of all rows adds one independent sum fewer
         n_sums = self.n_sums + n_clusters - int(all_rows and self.all_rows)
         return self._with(n_sums, self.all_rows or all_rows, self._split(labels))
 
     def _split(self, labels: IntArray) -> tuple[ClassArray, ClassArray] | None:
-        """Return the classes split by labels, and their labels; None if too many."""
+        """Return classes and their labels after a split by labels; None if too many."""
         width = int(labels.max(initial=-1)) + 2
         n_codes = self.labels.shape[1] * width
-        if not self.whole or n_codes > _CODES:
+        if not self.whole or n_codes > _MOST_CODES:
             return None
         cluster_codes = np.zeros(len(self.of_row), np.int64)
         cluster_codes[: len(labels)] = labels + 1
@@ -120,7 +118,7 @@ class RowHistory(Record):
         )
 
     def reindex(self, rows: IntArray) -> Self:
-        """Return the history of other rows: the i-th is row ``place[i]``, -1 for none."""
+        """Return the history of other rows: the i-th is row ``rows[i]`` here, -1 is new."""
         all_rows = self.all_rows and bool((rows >= 0).all())
         if not self.whole:
             return self.model_copy(update={"all_rows": all_rows})
@@ -180,18 +178,18 @@ class RowHistory(Record):
 
 
 def most_following(share: float, n_rows: int) -> int:
-    """Return how many of so many own rows may follow from sums."""
+    """Return how many of ``n_rows`` own rows may follow from sums."""
     return int(share * n_rows)
 
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
-_ZERO: Final = 1e-9  # of the length of the memberships
+_ZERO: Final = 1e-9  # relative to the norm of the memberships
 _ONE_TOLERANCE: Final = 1e-8
 
 _MOST_SPANS: Final = 4
-_MOST_BYTES: Final = 1 << 24
+_MOST_BASIS_BYTES: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,9 +209,10 @@ class _Span:
     n_following: int
 
     def parents(self, labels: NDArray[np.int32], sizes: IntArray) -> IntArray | None:
-        """Return the parent class of each class (d,); None for new ones.
+        """Return the class here that contains each given class (d,).
 
-        Parts of one class stand side by side: see :meth:`RowHistory.after`.
+        None if the given classes do not refine those here. Parts of one class stand side by
+        side: see :meth:`RowHistory.after`.
         """
         before = labels[: len(self.labels)]
         begins = (before[:, 1:] != before[:, :-1]).any(axis=0)
@@ -228,7 +227,7 @@ class _Span:
 
 
 _spans: Final[list[_Span]] = []
-"""Of the last audits: the next one of a session has some partitions more."""
+"""Spans of the last audits: the next audit of a session only adds partitions."""
 
 
 def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
@@ -236,8 +235,8 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
 
     labels: int32 (t, d); the cluster of each class of rows in each partition; -1 for
         none.
-    sizes: int64 (d,); rows of each class; they have one direction together, and no
-        leverage of 1 but where they are one.
+    sizes: int64 (d,); rows of each class; they share one direction, so that only a class
+        of a single row can have leverage 1.
     """
     if not labels.size:
         return 0
@@ -251,13 +250,15 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
             return span.n_following
         basis = span.basis[parents]
         basis *= np.sqrt(sizes / span.sizes[parents])[:, None]
-        with suppress(ValueError):  # another thread has taken it, which may be
+        with suppress(ValueError):  # another thread may have removed it
             _spans.remove(span)
         break
     rows = _memberships(labels[n_partitions:]) * np.sqrt(sizes)
-    with _blas().limit(limits=1, user_api="blas"):  # small: threads would only wait
+    with _blas().limit(
+        limits=1, user_api="blas"
+    ):  # threads do not pay for small matrices
         residual = rows
-        for _ in range(2):  # of the first time, what rounding leaves is in the span
+        for _ in range(2):  # once leaves a rounding error in the span
             residual = residual - (residual @ basis) @ basis.T
         _, values, directions = np.linalg.svd(residual, full_matrices=False)
     new_directions = directions[values > _ZERO * np.linalg.norm(rows)]
@@ -266,7 +267,7 @@ def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
     n_following = int(
         np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE_TOLERANCE))
     )
-    if basis.nbytes <= _MOST_BYTES:
+    if basis.nbytes <= _MOST_BASIS_BYTES:
         _spans.insert(0, _Span(labels, sizes, basis, n_following))
         del _spans[_MOST_SPANS:]
     return n_following
@@ -281,7 +282,7 @@ def _blas() -> ThreadpoolController:
 
 
 def _memberships(labels: NDArray[np.int32]) -> FloatArray:
-    """Return different rows of zeros and ones (s, d) that span all memberships."""
+    """Return the distinct rows of zeros and ones (s, d) that span all memberships."""
     clusters = np.arange(labels.max(initial=-1) + 1)
     rows = (labels == clusters[:, None, None]).reshape(-1, labels.shape[1])
     first_index = {row.tobytes(): index for index, row in enumerate(rows)}
@@ -291,11 +292,11 @@ def _memberships(labels: NDArray[np.int32]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundBound:
-    """Equations of a session, and how many numbers of others a party lacks at least.
+    """The equations that a party reads, and the fewest numbers of others that it lacks.
 
     per_round: equations of one round, of all runs together.
-    further: rounds beside the updates.
-    unknowns: numbers of others.
+    further: rounds with equations besides the updates.
+    unknowns: the fewest numbers of others that a party lacks.
     """
 
     per_round: int
@@ -308,7 +309,7 @@ class RoundBound:
         return max(self.unknowns // (2 * self.per_round) - self.further, 0)
 
     def needed(self, rounds: int) -> int:
-        """Return how many unknowns so many updates take."""
+        """Return how many unknowns this number of updates requires."""
         return 2 * self.per_round * (rounds + self.further)
 
     def excess(self, rounds: int, reads: str, takes: str, single: RoundBound) -> str:
@@ -316,7 +317,7 @@ class RoundBound:
 
         reads: the beginning of a sentence: what a party reads.
         takes: the remedy, with the number of :meth:`needed`.
-        single: of one start.
+        single: the bound for one start.
         """
         if self.needed(rounds) <= self.unknowns:
             return ""

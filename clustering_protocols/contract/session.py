@@ -48,12 +48,12 @@ class Params(BaseModel):
 
     @property
     def linked_by(self) -> Sequence[str]:
-        """Return the match keys by which rows are linked; none if ids name them."""
+        """Return the match keys by which rows are linked; empty if ids name rows."""
         return ()
 
     @property
     def match_columns(self) -> Sequence[str]:
-        """Return the columns of the match keys, which then are a row's id."""
+        """Return the columns of the match keys, which then make up a row's id."""
         return ()
 
     @property
@@ -67,13 +67,13 @@ class Params(BaseModel):
         return 10
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
-        """Return an id in its normal form; ``shared``: whether others hold the rows."""
+        """Return an id in its normal form; ``shared``: whether others hold these rows."""
         return name
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse prepared columns unless these parameters can use them.
 
-        A protocol that takes them divides every column by ``Plan.units`` of its spread.
+        A protocol that takes them divides each column by :meth:`ColumnPlan.units`.
 
         Raises InvalidParameters.
         """
@@ -98,7 +98,7 @@ class Params(BaseModel):
     def check_retired(self) -> None:
         """Refuse values that only simulations and sessions opened earlier may have.
 
-        Raises InvalidParameters: with the alternative.
+        Raises InvalidParameters, which names the alternative.
         """
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
@@ -115,7 +115,7 @@ class Params(BaseModel):
 
 
 P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
-"""The parameters of a protocol; what serves every protocol leaves them open."""
+"""The parameters of a protocol; code for every protocol leaves the type open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class SessionContext(Generic[P_co]):
         runs, the parameters are those of that run.
     runs: the parameters of each run; they differ in ``n_clusters`` alone.
     selected: the number of rows that take part, of slots with selected rows.
-    engine: of this role's own machine, for kernels over blocks of rows.
+    engine: runs kernels over blocks of rows on this role's machine.
     """
 
     agreement: Agreement = field(repr=False)
@@ -184,7 +184,7 @@ class SessionContext(Generic[P_co]):
         return np.where(units > 0, units, 1.0)
 
     def bounds(self, slot: str) -> Ranges:
-        """Return the ranges of a slot's columns (m,); infinite without a dictionary's."""
+        """Return the ranges of a slot's columns (m,); infinite without a dictionary."""
         ranges = self.terms.bounds(slot)
         return ranges or Ranges.unknown(self.member(slot).n_columns)
 
@@ -194,7 +194,7 @@ class SessionContext(Generic[P_co]):
         return np.ones(n_columns) if plan is None else plan.weights
 
     def of_run(self, run: int | None) -> SessionContext[P_co]:
-        """Return the context of a run; None is what all of them share."""
+        """Return the context of a run; None is outside of all runs."""
         return self if run is None else replace(self, params=self.runs[run])
 
     def with_engine(self, engine: Engine) -> SessionContext[P_co]:

@@ -45,7 +45,7 @@ class Extent:
 
 
 class Sizes(Generic[P]):
-    """The cost of a session; a protocol that overrides nothing says nothing."""
+    """The cost of a session; by default 0 and no limits."""
 
     def upload_bytes(self, params: P, extent: Extent) -> int:
         """Return the most bytes of arrays that the largest party sends.
@@ -61,10 +61,10 @@ class Sizes(Generic[P]):
     def updates_that_fit(
         self, params: Sequence[P], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates a party of so many rows answers, whatever the clusters.
+        """Return how many updates a party of ``n_rows`` answers, whatever the clusters.
 
-        Its audit (``sums_limit``) lets them through by default. None without an audit
-        of sums.
+        That many its audit allows by default (``sums_limit``). None without an audit of
+        sums.
 
         params: of each run.
         """

@@ -4,7 +4,7 @@ The analyst service, the party SDK and the simulation all run these functions an
 others. Agreement, state, tasks and contributions go in as the bytes that a database, a
 disk or a network holds; the next bytes come out. The engine relays envelopes, numbers
 rounds through all stages, opens a round again where a step declares it void, and keeps
-the transcript of what everybody was told.
+the transcript of the tasks that everybody received.
 
 The analyst calls `begin` and `advance` (and `check_contribution` for each upload, and
 `choose` where the coordinator chooses among several runs), a party :class:`PartyEngine`.

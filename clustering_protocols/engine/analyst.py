@@ -40,7 +40,7 @@ def begin(agreement: bytes) -> Move:
     """Return the first round of a session whose parties have all joined."""
     session, stages = load(agreement)
     check_roster(session)
-    return _enter(OngoingSession.begin(session, stages))
+    return _start_stage(OngoingSession.begin(session, stages))
 
 
 def advance(
@@ -58,7 +58,7 @@ def advance(
     state: buffer; ``Opened.state`` of this round.
     tasks, contributions: mapping of slot to buffer; tasks as handed out; contributions
         of at least the quorum.
-    runs_on: runs kernels over blocks of rows; whichever it is, the bytes are the same.
+    runs_on: runs kernels over blocks of rows; any engine gives the same bytes.
 
     Raises CoterieError if the session cannot continue; its problem is the reason of the
         end.
@@ -79,14 +79,14 @@ def advance(
     if isinstance(move, Reopen):
         return _open_again(ongoing, tasks, move)
     mail = [envelope for packet in answers.values() for envelope in packet.forward()]
-    return _follow(ongoing.with_mail(mail), move)
+    return _continue(ongoing.with_mail(mail), move)
 
 
 def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
     """Return the last round of a session whose coordinator has chosen a run.
 
     state: buffer; ``Choosing.state``.
-    run: its number; None where the deadline has passed.
+    run: the number of the run; None if the deadline has passed.
 
     Raises ProtocolFailed if there is no such run, or none that could be chosen.
     """
@@ -97,11 +97,11 @@ def choose(agreement: bytes, state: Buffer, run: int | None) -> Opened:
         run = evaluation.best(ongoing.results.figures)
     if run is None or not 0 <= run < len(session.runs):
         raise ProtocolFailed("The session has no such run.")
-    return _settle_on_run(ongoing, run)
+    return _select_run(ongoing, run)
 
 
 def prepare(agreement: bytes) -> None:
-    """Import the modules of a session's steps, so that none of them waits for it."""
+    """Import the modules of a session's steps, so that no step waits for an import."""
     _, stages = load(agreement)
     for stage in stages:
         stage.analyst()
@@ -113,11 +113,11 @@ def read_result(agreement: bytes, result: Buffer) -> Record:
     return packets.read(result).read(stages[-1].results)
 
 
-def _enter(ongoing: OngoingSession) -> Move:
-    return _follow(ongoing, ongoing.stage.analyst().start(ongoing.run_session))
+def _start_stage(ongoing: OngoingSession) -> Move:
+    return _continue(ongoing, ongoing.stage.analyst().start(ongoing.run_session))
 
 
-def _follow(ongoing: OngoingSession, move: Ask | Finish) -> Move:
+def _continue(ongoing: OngoingSession, move: Ask | Finish) -> Move:
     """Continue in this stage or in the next one, or close."""
     if isinstance(move, Ask):
         return _open_round(ongoing, move)
@@ -131,27 +131,27 @@ def _follow(ongoing: OngoingSession, move: Ask | Finish) -> Move:
     results = ongoing.results.add_runs(runs)
     ongoing = replace(ongoing, results=results, index=ongoing.index + 1)
     if not (ongoing.is_last_stage or ongoing.stage.name == profiling.NAME):
-        return _enter(ongoing)
+        return _start_stage(ongoing)
     if results.chosen_run is not None:
-        return _conclude(ongoing)
+        return _open_closing(ongoing)
     evaluation = ongoing.session.terms.evaluation
     if evaluation is None:
-        return _settle_on_run(ongoing, 0)
+        return _select_run(ongoing, 0)
     if evaluation.choose == "later":
         return Choosing(
             state=ongoing.encode(NoState(), 0, ()),
             figures=results.conclusion.figures,
             sizes=results.conclusion.sizes,
         )
-    return _settle_on_run(ongoing, evaluation.best(results.figures))
+    return _select_run(ongoing, evaluation.best(results.figures))
 
 
-def _settle_on_run(ongoing: OngoingSession, run: int) -> Opened:
+def _select_run(ongoing: OngoingSession, run: int) -> Opened:
     ongoing = replace(ongoing, results=ongoing.results.choose_run(run))
-    return _conclude(ongoing) if ongoing.is_last_stage else _hand_out(ongoing)
+    return _open_closing(ongoing) if ongoing.is_last_stage else _open_labels(ongoing)
 
 
-def _hand_out(ongoing: OngoingSession) -> Opened:
+def _open_labels(ongoing: OngoingSession) -> Opened:
     """Open the round in which every party stores the labels of the chosen run."""
     results, several = ongoing.results.by_slot, len(ongoing.session.runs) > 1
     figures = ongoing.results.figures if several else []
@@ -167,7 +167,7 @@ def _hand_out(ongoing: OngoingSession) -> Opened:
     return replace(opened, conclusion=ongoing.results.conclusion)
 
 
-def _conclude(ongoing: OngoingSession) -> Opened:
+def _open_closing(ongoing: OngoingSession) -> Opened:
     """Open the last round: for all or, where a quorum is enough, for those present."""
     session, results = ongoing.session, ongoing.results
     minimum = quorum(session)
@@ -210,7 +210,7 @@ def _open_again(
         )
         for slot, task in void.items()
     }
-    return _wait_for(ongoing, repeated, ongoing.quorum, move.state)
+    return _build_opened(ongoing, repeated, ongoing.quorum, move.state)
 
 
 def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
@@ -237,7 +237,7 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
         )
         for slot, task in ask.tasks.items()
     }
-    opened = _wait_for(ongoing, tasks, ask.quorum or len(tasks), ask.state)
+    opened = _build_opened(ongoing, tasks, ask.quorum or len(tasks), ask.state)
     profiles = [profile.model_dump(mode="json") for profile in ask.profiles]
     return replace(opened, progress=ask.progress or None, profiles=profiles or None)
 
@@ -256,7 +256,7 @@ def _record_attempt(
     return replace(ongoing, lines=lines)
 
 
-def _wait_for(
+def _build_opened(
     ongoing: OngoingSession, tasks: Mapping[str, bytes], quorum: int, state: Record
 ) -> Opened:
     """Return the open round with the state that the analyst has to keep."""
@@ -301,7 +301,9 @@ def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> 
     peers = set(session.slots) - {address.slot}
     for envelope in answer.envelopes:
         if envelope.label.when != address.when or envelope.label.peer not in peers:
-            raise Malformed("An envelope's label names another round or no other slot.")
+            raise Malformed(
+                "An envelope's label does not name this round and another slot."
+            )
 
 
 def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
@@ -315,8 +317,8 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
     opened, address = task.address, contribution.address
     if (address.round, address.attempt) != (opened.round, opened.attempt):
         raise RoundClosed(
-            f"Open is round {opened.round}, attempt {opened.attempt}; the message says "
-            f"round {address.round}, attempt {address.attempt}."
+            f"The open round is {opened.round}, attempt {opened.attempt}; the message is "
+            f"for round {address.round}, attempt {address.attempt}."
         )
     if contribution.history or len(contribution.signatures):
         raise Malformed("Only the analyst sends a transcript.")
@@ -328,7 +330,9 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
             for name in type(address).model_fields
             if getattr(address, name) != getattr(opened, name)
         ]
-        raise AgreementMismatch(f"The message differs in {', '.join(wrong)}.")
+        raise AgreementMismatch(
+            f"The message has another {', '.join(wrong)} in its address."
+        )
     answer = stage.exchange_of(task.read(stage.tasks).kind).answer
     expected = task.header.expects
     if expected is None or expected.kind != answer.kind:

@@ -32,7 +32,7 @@ _CLUSTER_AXIS: Final = {
 
 def number_run(session: SessionContext, run: Run) -> Run:
     """Return a run whose clusters are numbered by published size."""
-    if run.summary is None or not _numbers(session):
+    if run.summary is None or not _is_renumbered(session):
         return run
     sizes = _sizes_of(run.summary)
     if sizes is None:
@@ -51,7 +51,7 @@ def number_run(session: SessionContext, run: Run) -> Run:
 
 
 def round_sizes(summary: Record | None) -> list[int]:
-    """Return the sizes of a summary, rounded to fives; at least five of a row or more.
+    """Return the sizes of a summary, rounded to fives; 1 to 7 rows become five.
 
     The coordinator reads no more of a run before it is chosen.
     """
@@ -64,7 +64,7 @@ def round_sizes(summary: Record | None) -> list[int]:
 def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
     """Return an outcome with its clusters numbered in the party's order."""
     order = outcome.order
-    if order is None or _is_ascending(order) or not _numbers(session):
+    if order is None or _is_ascending(order) or not _is_renumbered(session):
         return replace(outcome, order=None)
     sizes, centroids = outcome.cluster_sizes, outcome.centroids
     degrees, items = outcome.memberships, outcome.item_memberships
@@ -75,15 +75,15 @@ def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
         cluster_sizes=None if sizes is None else sizes[order],
         centroids=None if centroids is None else centroids[order],
         covariances=None if spreads is None else spreads[order],
-        memberships=None if degrees is None else _columns(degrees, order),
+        memberships=None if degrees is None else _order_columns(degrees, order),
         item_memberships=None if items is None else items[order],
         predict=outcome.predict and partial(_predict, outcome.predict, order),
         order=None,
     )
 
 
-def _numbers(session: SessionContext) -> bool:
-    """Return whether clusters have no numbers in the terms."""
+def _is_renumbered(session: SessionContext) -> bool:
+    """Return whether the engine numbers the clusters, because the terms do not."""
     protocol = catalogue.protocol(session.terms.protocol.name)
     return not protocol.numbers_clusters(session.params)
 
@@ -119,7 +119,7 @@ def _number_labels(labels: IntArray, order: IntArray) -> IntArray:
     return numbers[labels]
 
 
-def _columns(array: FloatArray, order: IntArray) -> FloatArray:
+def _order_columns(array: FloatArray, order: IntArray) -> FloatArray:
     return np.ascontiguousarray(array[:, order])
 
 
@@ -130,6 +130,6 @@ def _predict(
     distances, degrees = placement.distances, placement.memberships
     return Placement(
         labels=_number_labels(placement.labels, order),
-        distances=None if distances is None else _columns(distances, order),
-        memberships=None if degrees is None else _columns(degrees, order),
+        distances=None if distances is None else _order_columns(distances, order),
+        memberships=None if degrees is None else _order_columns(degrees, order),
     )

@@ -16,7 +16,7 @@ from clustering_protocols.records.record import REACHES, Reach, ReadableTable, R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayFacts:
-    """An array that leaves: its name, shape, dtype, range and size."""
+    """An array of a contribution: its name, shape, dtype, range and size."""
 
     name: str
     shape: tuple[int, ...]
@@ -28,7 +28,7 @@ class ArrayFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeFacts:
-    """An envelope that leaves: its receiver, kind and size."""
+    """An envelope of a contribution: its receiver, kind and size."""
 
     receiver: str
     kind: str
@@ -37,7 +37,7 @@ class EnvelopeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentPart:
-    """One kind of record that leaves: its meaning, and who can read it.
+    """One kind of record in a contribution: its meaning, and who can read it.
 
     receiver: the analyst, or the slots for which it is sealed.
     """
@@ -53,7 +53,7 @@ class Inspection:
     """Everything in one contribution.
 
     digest: without envelopes, as sealing the same content again gives other bytes.
-    parts: the records that leave, by kind; empty for a mere confirmation.
+    parts: the records in it, by kind; empty for a mere confirmation.
     tables: the parts that somebody can read.
     """
 
@@ -81,8 +81,8 @@ class Inspection:
     ) -> Inspection:
         """Return the facts of a contribution's bytes, and the protocol's own notes.
 
-        asks: the question to which somebody has to agree before it leaves.
-        records: the kinds that it may hold, which have the meanings.
+        asks: the question that the operator has to confirm before it is sent.
+        records: the kinds of record that it may hold, with their meanings.
         """
         packet = packets.read(contribution)
         record = packet.header.record
@@ -125,20 +125,20 @@ class Inspection:
 
     @property
     def reach(self) -> Reach:
-        """Return the reach of the part that most can read."""
+        """Return the widest reach of any part."""
         reaches = {part.reach for part in self.parts}
         return next((reach for reach in REACHES if reach in reaches), "agreement")
 
     @property
     def sentence(self) -> str:
-        """Return a sentence for each part that leaves."""
+        """Return the meaning of each part, as sentences."""
         return " ".join(dict.fromkeys(part.meaning for part in self.parts))
 
 
 def _parts(
     packet: packets.Packet, records: Sequence[type[Record]]
 ) -> Iterator[SentPart]:
-    """Yield the kinds that leave, without an answer that is empty."""
+    """Yield a part for each kind of record; an empty answer has none."""
     slots: dict[str, list[str]] = {}
     for envelope in packet.envelopes:
         slots.setdefault(envelope.label.kind, []).append(envelope.label.peer)

@@ -2,10 +2,10 @@
 
 A party answers the tasks of a session in the order that the stages declare, each at most
 as often as declared, and leaves no stage before its required tasks. A new attempt repeats
-its round: only members may be missing. The party stops for good where the analyst sends
-any other task, another past than before, or a task that differs from the transcript. A
-new attempt resets the party's memory to before the round, but not the journal. The
-journal is on disk before an answer is sent, so that no restart undoes it.
+its round: only its list of members may shrink. The party stops for good if the analyst
+sends any other task, changes known lines of the transcript, or sends a task that differs
+from it. A new attempt resets the party's memory to before the round, but not the journal,
+which is on disk before an answer is sent, so that no restart undoes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Journal(Record):
     members: of the last attempt, where the task names them.
     stopped: why this party answers no more; empty while it does.
     left: whether it stopped because its operator left the session.
-    stop_reason: why it stopped, in the one word that others read.
+    stop_reason: the code of this reason, all that others read of it.
     line: the number of the last known line of the transcript.
     recent: the last rounds that were answered.
     when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
@@ -105,7 +105,9 @@ class Journal(Record):
         for entry, digest in entries:
             when = (entry.round, entry.attempt)
             if when not in {(last[0], last[1] + 1), (last[0] + 1, 1)}:
-                raise TaskRefused(f"Attempt {when[1]} of round {when[0]} is no next.")
+                raise TaskRefused(
+                    f"Attempt {when[1]} of round {when[0]} is out of order."
+                )
             if entry.stage != stage:
                 stage, counts = entry.stage, {}
             if entry.attempt == 1:
@@ -138,14 +140,14 @@ class Journal(Record):
     def stop(self, message: str, reason: StopReason, *, left: bool = False) -> Journal:
         """Return the journal of a party that answers no more.
 
-        message: the reason for its own operator; reason: the word for others.
+        message: the reason for its own operator; reason: the code for others.
         left: whether its operator left the session.
         """
         changes = {"stopped": message, "stop_reason": reason, "left": left}
         return self.model_copy(update=changes)
 
     def refuse(self, error: CoterieError) -> Journal:
-        """Return the journal of a party that an error stopped; the first one counts."""
+        """Return the journal of a party that an error stopped; an earlier stop stays."""
         return self if self.stopped else self.stop(str(error), find_stop_reason(error))
 
     def go_on(self) -> Journal:
@@ -154,8 +156,8 @@ class Journal(Record):
         return self.model_copy(update=changes)
 
 
-# The word that others read. It says who has to act, and no more: the check that refused
-# would reveal something of the rows, or of the party's policy.
+# Others read only a code, which says who has to act: the check that refused would reveal
+# something about the rows, or about the party's policy.
 
 _BY_ROWS: Final = (
     Problem.INVALID_DATA,
@@ -186,14 +188,14 @@ _BY_RULES: Final = (
     Problem.AUDIT_BROKEN,
 )
 
-_WORDS: Final[Mapping[Problem, StopReason]] = MappingProxyType(
+_REASONS: Final[Mapping[Problem, StopReason]] = MappingProxyType(
     dict.fromkeys(_BY_PEOPLE, StopReason.LEFT)
     | dict.fromkeys(_BY_RULES, StopReason.REFUSED)
     | dict.fromkeys(_BY_ROWS, StopReason.DATA)
 )
-"""The word for problems with rows, people or rules; others are the program's."""
+"""The code of problems with rows, people or rules; others are the software's."""
 
 
 def find_stop_reason(error: CoterieError) -> StopReason:
-    """Return the code of an error that stopped a party for good."""
-    return _WORDS.get(error.problem, StopReason.SOFTWARE)
+    """Return the code, for others, of an error that stopped a party for good."""
+    return _REASONS.get(error.problem, StopReason.SOFTWARE)

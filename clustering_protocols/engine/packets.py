@@ -6,8 +6,8 @@ replayed elsewhere is refused; a task also has the kind of contribution that it 
 and the lines of the transcript since the receiver's last answer.
 
 The record travels as one array of opaque bytes, the *content*. Fields in which tasks of
-one group differ lie in a second one, the *own fields*. Digests are of the content as it
-travelled, which is never serialised again.
+one group differ lie in a second one, the *own fields*. Digests cover the content's bytes as
+received, which are never serialised again.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Address(RoundRef):
 
 
 class Header(_HeaderPart):
-    """Everything in a packet but its arrays.
+    """Everything in a packet except its arrays.
 
     record: kind, version and values, which travel with the content.
     """
@@ -95,7 +95,7 @@ class Packet:
     """A packet whose record has not been interpreted yet.
 
     arrays: mapping of str to ndarray; of the record.
-    content: uint8 (bytes,); the record but for its own fields, as it was read.
+    content: uint8 (bytes,); the record without its own fields, as received.
     own: names of the own fields.
     history: lines of the transcript, in a packet to a party.
     signatures: uint8 (s, 64); of all slots, zeros for those that have not signed; s is
@@ -161,7 +161,7 @@ def digest_of(
 
 
 def digest_each(records: Mapping[str, Record], own: Collection[str]) -> dict[str, str]:
-    """Return the digest of each slot's record; a record of several slots is read once."""
+    """Return the digest of each slot's record; one of several slots is hashed once."""
     distinct = {id(record): record for record in records.values()}
     digests = {
         key: digest_of(record.header(), record.arrays, own)
@@ -257,7 +257,7 @@ def read(buffer: Buffer) -> Packet:
 def _pop_bytes(arrays: dict[str, NDArray[Any]], name: str) -> ByteArray:
     array = arrays.pop(name, _NO_BYTES)
     if array.dtype != np.uint8 or array.ndim != 1:
-        raise Malformed(f"The array {name!r} holds bytes.")
+        raise Malformed(f"The array {name!r} must hold bytes.")
     return array
 
 
@@ -271,7 +271,7 @@ def _add_own_fields(
     own_values, own_arrays = codec.decode(own.tobytes())  # a copy, which is aligned
     values = record.get("values")
     if not isinstance(values, dict):
-        raise Malformed("A record's values are an object.")
+        raise Malformed("A record's values must be an object.")
     names = (*own_values, *own_arrays)
     if len({*names, *values, *arrays}) < len(names) + len(values) + len(arrays):
         raise Malformed("A field appears twice in one packet.")
@@ -285,7 +285,7 @@ def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArr
     lines = arrays.pop(_HISTORY, _NO_BYTES)
     signatures = arrays.pop(_SIGNATURES, UNSIGNED)
     if lines.dtype != np.uint8 or signatures.dtype != np.uint8:
-        raise Malformed("Lines and signatures are bytes.")
+        raise Malformed("Lines and signatures must be bytes.")
     if signatures.ndim != 2 or signatures.shape[1] != SIGNATURE_BYTES:
         raise Malformed(f"A signature has {SIGNATURE_BYTES} bytes.")
     try:

@@ -69,9 +69,9 @@ FINAL = (
     AgreementMismatch,
     Equivocation,
 )
-"""Errors after which a party answers no more: the analyst did not keep to the rules.
+"""Errors after which a party stops for good: the analyst broke the rules.
 
-Errors of the party's own data, policy or operator (InvalidData, GuardRefused) are none of
+Errors of the party's own data, policy or operator (InvalidData, GuardRefused) are not among
 them: they may be corrected, and the task answered.
 """
 
@@ -192,8 +192,8 @@ class PartyEngine:
     ) -> Outcome:
         """Return the outcome of this party's result.
 
-        Without data :class:`NotReady` where labels are computed from the rows.
-        Rows that a stage has not selected get the label -1.
+        Rows that a stage has not selected get the label -1. Without data a role that
+        computes labels from the rows raises :class:`NotReady`.
 
         Raises TaskRefused, ProtocolFailed if the result comes before all required tasks,
             or the participants have not signed it.
@@ -301,7 +301,7 @@ class PartyEngine:
     def _receive(
         self, stages: Sequence[Stage], memory: Memory, packet: Packet, journal: Journal
     ) -> Memory:
-        """Open the envelopes of a task, and remember what their stages make of them."""
+        """Open the envelopes of a task; remember the records that their stages return."""
         expected = memory.get(ExpectedSenders)
         senders = {envelope.label.peer for envelope in packet.envelopes}
         for slot in () if expected is None else expected.slots:
@@ -377,7 +377,7 @@ def rows_of(
 def wrap_predict(
     session: SessionContext, slot: str, memory: Memory, outcome: Outcome
 ) -> Outcome:
-    """Return an outcome that prepares new rows as those of the session were.
+    """Return an outcome whose ``predict`` prepares new rows as the session did.
 
     Rows that would not have taken part get the label -1.
     """
@@ -427,7 +427,7 @@ def open_envelope(
 ) -> PeerMessage:
     """Return the record in an envelope of a stage.
 
-    Raises EnvelopeRefused if sender, receiver or round are others than on the label.
+    Raises EnvelopeRefused if sender, receiver or round differ from the label.
     """
     label, session = envelope.label, context.session
     kind = next((e for e in stage.envelopes if e.kind == label.kind), None)
@@ -450,7 +450,7 @@ def check_fresh(
     if not answered <= round_ < current or any(
         envelope.label.attempt != last for envelope in envelopes
     ):
-        raise EnvelopeRefused("It was not sealed since the last answer, or in vain.")
+        raise EnvelopeRefused("It is older than the last answer, or of a void attempt.")
 
 
 def _keys(context: PartyContext) -> PartyKeys:

@@ -60,11 +60,10 @@ class AnalystState(Record):
 class PendingResults:
     """The results of each run, until one is chosen; then those of the chosen one.
 
-    Results are as long as there are rows: their bytes lie in pieces until the state is
-    written.
+    Results have an entry per row: their bytes stay in pieces until the state is written.
 
-    runs: JSON values: of each run its records' names by slot, its figures, and whether
-        it is chosen.
+    runs: JSON values; for each run the names of its records by slot, its figures and
+        sizes, and whether it is chosen.
     records: mapping of name to an encoded record.
     """
 
@@ -183,7 +182,7 @@ class PendingEnvelopes:
         return cls(mail)
 
     def encode(self, slots: Collection[str]) -> ByteArray:
-        """Return the bytes to keep: of envelopes for other slots than these."""
+        """Return the bytes to keep: the envelopes for other slots than these."""
         mail = [(to, envelope) for to, envelope in self.mail if to not in slots]
         if not mail:
             return np.empty(0, np.uint8)
@@ -248,17 +247,17 @@ class OngoingSession:
 
     @property
     def stage(self) -> Stage:
-        """Return the stage in hand."""
+        """Return the current stage."""
         return self.stages[self.index]
 
     @property
     def run_session(self) -> SessionContext:
-        """Return the session with the parameters of the run of the stage in hand."""
+        """Return the session with the parameters of the current stage's run."""
         return self.session.of_run(self.stage.run)
 
     @property
     def is_last_stage(self) -> bool:
-        """Return whether the stage in hand is the closing."""
+        """Return whether the current stage is the closing."""
         return self.index == len(self.stages) - 1
 
     @property
@@ -342,7 +341,7 @@ Stored = TypeVar("Stored")
 class Conclusion:
     """The figures of the runs, as JSON values, and the chosen run.
 
-    sizes: of the clusters of each of several runs, in fives; empty for a single run.
+    sizes: of the clusters of each of several runs, rounded to fives; empty for one run.
     """
 
     figures: list[dict[str, Any]]
@@ -366,9 +365,9 @@ class Opened(Generic[Payload]):
     quorum: int
     state: Payload = field(repr=False)
     tasks: Mapping[str, Payload] = field(repr=False)
-    progress: Mapping[str, Any] | None = None  # None: as before
+    progress: Mapping[str, Any] | None = None  # None: unchanged
     conclusion: Conclusion | None = None  # once a run is chosen
-    profiles: list[dict[str, Any]] | None = None  # once they are told, as JSON values
+    profiles: list[dict[str, Any]] | None = None  # once published, as JSON values
 
     def map_payloads(self, store: Callable[[Payload], Stored]) -> Opened[Stored]:
         """Return the same with the result of a function for each payload."""
@@ -387,7 +386,7 @@ class Choosing(Generic[Payload]):
     """All runs are done: the coordinator chooses one of them.
 
     figures: of each run, as JSON values.
-    sizes: of the clusters of each run, in fives.
+    sizes: of the clusters of each run, rounded to fives.
     """
 
     state: Payload = field(repr=False)

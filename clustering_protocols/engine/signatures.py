@@ -103,7 +103,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
             assigned = context.memory.get(Assignment)
             if assigned is not None and assigned.chosen != task.chosen:
                 raise ProtocolFailed(
-                    "The analyst chose another run than it gave labels of."
+                    "The analyst chose another run than that of the labels it sent."
                 )
         session = context.session.terms.session
         keys = party_keys(context.entropy, session, context.slot.name)
@@ -194,9 +194,7 @@ def check(
         raise ProtocolFailed(f"{len(signed)} parties have signed, not {minimum}.")
     for slot, signature in signed:
         if not _is_signed(session, slot, stage, transcript, signature):
-            raise ProtocolFailed(
-                f"{slot!r} has signed something else than this transcript."
-            )
+            raise ProtocolFailed(f"{slot!r} has not signed this transcript.")
 
 
 def check_arrived(
@@ -251,7 +249,7 @@ def outcome_of(
     outcome = role.conclude(context, result, data)
     sizes = outcome.cluster_sizes
     if sizes is not None and (outcome.labels >= len(sizes)).any():
-        raise ProtocolFailed("A label names no cluster.")
+        raise ProtocolFailed("A label is not the number of a cluster.")
     return number_outcome(context.session, outcome)
 
 
@@ -275,7 +273,7 @@ def labelled_by(lasts: Sequence[Stage]) -> Labelled:
 def check_choice(
     context: PartyContext, figures: Sequence[Figures], chosen: int
 ) -> None:
-    """Refuse a choice other than that of the terms, and figures other than own ones.
+    """Refuse a choice against the rule of the terms, and figures that differ from own ones.
 
     Raises ProtocolFailed.
     """
@@ -283,15 +281,17 @@ def check_choice(
     if figures and len(figures) != len(session.runs):
         raise ProtocolFailed("The analyst reports the figures of other runs.")
     if chosen >= len(session.runs):
-        raise ProtocolFailed("The analyst chose a run that there is not.")
+        raise ProtocolFailed("The analyst chose a run that does not exist.")
     for run, reported in enumerate(figures):
         own = context.memory.scope_to_run(run).get(Figures)
         if own is not None and not own.agrees(reported):
             raise ProtocolFailed(
-                "The analyst reports other figures than were added up."
+                "The analyst reports other figures than this party computed."
             )
     evaluation = session.terms.evaluation
     if evaluation is None or evaluation.choose == "later":
         return
     if chosen != evaluation.best(figures):
-        raise ProtocolFailed("The analyst did not choose the run of the rule.")
+        raise ProtocolFailed(
+            "The analyst did not choose the run that the rule selects."
+        )

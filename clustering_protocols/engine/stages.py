@@ -20,10 +20,10 @@ from clustering_protocols.shared_stages import profiles as profiling
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import name_run_stage
 
-_AT_ONCE: Final = 256  # sessions of an analyst that are under way
+_MOST_CACHED: Final = 256  # about as many sessions as an analyst runs at once
 
 
-@lru_cache(maxsize=_AT_ONCE)
+@lru_cache(maxsize=_MOST_CACHED)
 def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return context and stages of an agreement, given its exact bytes.
 
@@ -43,12 +43,12 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
 
 
 def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Return the same, after a check that this version accepts terms and roster."""
+    """Load an agreement, after a check that this release accepts terms and roster."""
     _check_once(agreement)
     return load(agreement)
 
 
-@lru_cache(maxsize=_AT_ONCE)
+@lru_cache(maxsize=_MOST_CACHED)
 def _check_once(agreement: bytes) -> None:
     session, _ = load(agreement)
     session_terms.check_version(session.terms)
@@ -95,7 +95,7 @@ def with_preparation(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     harmonises = any(plan.harmonised.any() for plan in terms.plans)
     if not (fills or harmonises):
         return stages
-    # not above: few sessions prepare rows so, and each process would read it
+    # not above: few sessions need these modules
     from clustering_protocols.shared_stages import (
         imputation as filling,
         secrets,

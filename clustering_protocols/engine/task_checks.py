@@ -67,7 +67,9 @@ class Admission:
             if packet.address.attempt < journal.attempt:
                 raise TaskRefused("The analyst sent a task of an earlier attempt.")
             if digest != journal.asked or not set(members) <= set(journal.members):
-                raise TaskRefused("A new attempt asks something else than its round.")
+                raise TaskRefused(
+                    "The task differs from the earlier attempt of its round."
+                )
             return journal.model_copy(
                 update={"attempt": packet.address.attempt, "members": members}
             )
@@ -132,7 +134,7 @@ class Admission:
         stage = self.stages[index]
         position = (index, stage.tasks.index(type(task)))
         if position < (journal.stage, journal.exchange):
-            raise TaskRefused(f"{task.kind!r} comes after what follows it.")
+            raise TaskRefused(f"{task.kind!r} comes after a task that must follow it.")
         self._check_skipped(journal, position)
         counts = dict(journal.answered) if index == journal.stage else {}
         counts[task.kind] = counts.get(task.kind, 0) + 1
@@ -169,7 +171,7 @@ class Admission:
 def _check_own_fields(packet: Packet, names: Collection[str]) -> None:
     """Refuse own fields that have to be equal for everybody in a group."""
     if set(packet.own) != set(names):
-        raise TaskRefused("A message has other fields of its own than it may have.")
+        raise TaskRefused("A message has other own fields than its declaration.")
 
 
 def _members(task: Record) -> list[str]:

@@ -101,7 +101,7 @@ def last(lines: Sequence[str]) -> Entry:
 
 
 def since(lines: Sequence[str], number: int) -> Sequence[str]:
-    """Return the lines after a number."""
+    """Return the lines that follow line ``number``."""
     return lines[max(0, number + 1 - number_of(lines[0])) :]
 
 
@@ -124,7 +124,7 @@ def follow(
     parsed = [_parse(line, agreement) for line in lines]
     n_known = sum(entry.number <= number for entry in parsed)
     if n_known and hash_chain.digest(lines[n_known - 1]) != digest:
-        raise TaskRefused("The analyst reports another past than before.")
+        raise TaskRefused("The analyst changed lines that this party has received.")
     new_lines = lines[n_known:]
     try:
         for _ in hash_chain.read(new_lines, first=number + 1, previous=digest):

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from clustering_protocols.common.limits import are_held
+from clustering_protocols.common.limits import fit_in_one_array
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 BLOCK_ITEMS: Final = 1 << 20
@@ -179,7 +179,7 @@ def whole(rows: RowBlocks) -> FloatArray:
 
 def load_if_small(rows: RowBlocks) -> RowBlocks:
     """Return rows in one array if k-means++ can draw from one; the bits stay the same."""
-    return ArrayRows(whole(rows)) if are_held(*rows.shape) else rows
+    return ArrayRows(whole(rows)) if fit_in_one_array(*rows.shape) else rows
 
 
 def are_one_block(rows: RowBlocks) -> bool:

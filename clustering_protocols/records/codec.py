@@ -31,7 +31,7 @@ from clustering_protocols.common.errors import InvalidArray, Malformed
 
 MEDIA_TYPE: Final = "application/vnd.coterie.arrays"
 MAX_HEADER_BYTES: Final = 64 * 1024
-MAX_DEPTH: Final = 64  # of objects and lists in one another; Python's own limit moves
+MAX_DEPTH: Final = 64  # of nested objects and lists; Python's own limit varies
 METADATA_KEY: Final = "coterie"
 ARRAY_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
 
@@ -44,7 +44,7 @@ DTYPES: Final[dict[str, np.dtype[Any]]] = {
     "U8": np.dtype("u1"),
 }
 CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
-_LARGEST: Final = 2**53 - 1  # of whole numbers that every reader of JSON knows
+_LARGEST: Final = 2**53 - 1  # integers beyond are not exact in every JSON reader
 
 Arrays = Mapping[str, NDArray[Any]]
 Header = dict[str, Any]
@@ -52,7 +52,7 @@ Header = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class JoinedBytes:
-    """Bytes in pieces, which are written as one uint8 array."""
+    """Bytes in pieces that are encoded as one uint8 array."""
 
     pieces: Sequence[Buffer] = field(repr=False)
 
@@ -245,7 +245,7 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     if not isinstance(text, str):
         raise Malformed("Expected JSON text.")
     if _depth(text) > MAX_DEPTH:
-        raise Malformed(f"Objects and lists are over {MAX_DEPTH} deep.")
+        raise Malformed(f"Objects and lists are nested more than {MAX_DEPTH} deep.")
     try:
         value = _decoder(max_names).decode(text)
     except json.JSONDecodeError as error:
@@ -257,12 +257,12 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     return value
 
 
-@cache  # every message and every record in memory is two such texts
+@cache  # every message and every stored record has two JSON texts
 def _decoder(max_names: int | None) -> json.JSONDecoder:
     return json.JSONDecoder(
-        object_pairs_hook=partial(_unique, max_names),
-        parse_constant=_finite,
-        parse_float=_finite,
+        object_pairs_hook=partial(_build_object, max_names),
+        parse_constant=_parse_finite,
+        parse_float=_parse_finite,
     )
 
 
@@ -275,7 +275,7 @@ def _depth(text: str) -> int:
     return max(accumulate(opened), default=0)
 
 
-def _unique(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
+def _build_object(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
     if limit is not None and len(pairs) > limit:
         raise json.JSONDecodeError(f"more than {limit} names in one object", "", 0)
     value = dict(pairs)
@@ -284,7 +284,7 @@ def _unique(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
     return value
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
     number = float(digits)
     if not isfinite(number):  # 1e999 is valid JSON and no number
         raise json.JSONDecodeError("a number is not finite", "", 0)

@@ -44,7 +44,7 @@ def read(
     first: the number that the first of them must have.
     previous: the digest of the line before it.
 
-    Raises AuditBroken: at the first line that is not the one that was written there.
+    Raises AuditBroken at the first line that does not follow the one before it.
     """
     for number, line in enumerate(lines, start=first):
         try:

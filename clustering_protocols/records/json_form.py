@@ -3,8 +3,8 @@
     {"header": {…}, "arrays": {"X": {"dtype": "F64", "shape": [2, 3], "data": [0.5, …]}}}
 
 Numbers stand row by row; arrays of U8 and U64, which are bytes and residues, as base64 of
-their little-endian bytes. A float64 with 17 digits is read back bit by bit, so both forms
-have the same digest. For small payloads: a number takes about three times the room.
+their little-endian bytes. A float64 with 17 digits is read back exactly, so both forms
+have the same digest. For small payloads: a number takes about three times the space.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AS_TEXT: Final = frozenset({"U8", "U64"})
 
 
 def of_bytes(buffer: Buffer) -> dict[str, Any]:
-    """Return the JSON form of encoded arrays; :class:`Malformed` if they are not."""
+    """Return the JSON form of encoded arrays; :class:`Malformed` for other bytes."""
     header, arrays = codec.decode(buffer)
     return {"header": header, "arrays": {name: _dump(a) for name, a in arrays.items()}}
 
@@ -75,7 +75,7 @@ def _load(name: str, entry: Any) -> NDArray[Any]:
     if dtype is None:
         raise InvalidArray(f"An array has a dtype outside {', '.join(codec.DTYPES)}.")
     if not codec.are_sizes(shape):
-        raise Malformed("An array has a shape that is not sizes.")
+        raise Malformed("An array has a shape that is no list of sizes.")
     if not codec.ARRAY_NAME.fullmatch(name):
         raise InvalidArray("An array has a name that is not accepted.")
     read = _from_text if code in _AS_TEXT else _from_numbers

@@ -1,9 +1,9 @@
-"""Records: the one shape of everything that is sent or kept.
+"""Records: the one form of everything that is sent or stored.
 
 A record is a frozen pydantic model whose fields are JSON values and declared arrays.
 Task, contribution, content of an envelope, state of the analyst between rounds, entry
-in a party's memory, result: each is a record, checked when it is built, the same way by
-the side that sends and by the side that receives, and silent about numbers in logs.
+in a party's memory, result: each is a record. Sender and receiver check it in the same
+way when they build it, and its repr in logs shows no numbers.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class Record(BaseModel):
 
     kind: the name on the wire; unique within a stage.
     version: raised when the meaning of a field changes; a mismatch is refused.
-    reach: of records that a party sends: somebody can read them (``readable``), nobody
-        alone (``hidden``), or they only serve to agree (``agreement``).
-    meaning: of records that a party sends: a sentence for the person who releases them.
+    reach: for records that a party sends: somebody can read them (``readable``), nobody
+        can alone (``hidden``), or they only serve to agree (``agreement``).
+    meaning: for records that a party sends: a sentence for the person who releases them.
     """
 
     model_config = ConfigDict(
@@ -113,20 +113,20 @@ class Record(BaseModel):
 
     @property
     def tables(self) -> tuple[ReadableTable, ...]:
-        """Return the arrays as tables, for a person."""
+        """Return the beginnings of the arrays as tables for a person to read."""
         return tuple(
             _table(name, array) for name, array in self.arrays.items() if array.size > 0
         )
 
     def require(self, dims: Mapping[str, int]) -> None:
-        """Refuse sizes other than those stated, with :class:`InvalidArray`."""
+        """Raise :class:`InvalidArray` unless axes of these symbols have these sizes."""
         try:
             self._check_sizes(dims)
         except PydanticCustomError as error:
             raise InvalidArray(f"{self.kind}: {error.message()}.") from None
 
     def _check_sizes(self, dims: Mapping[str, int]) -> None:
-        """Refuse two sizes for one symbol, or others than those stated."""
+        """Refuse two sizes for one symbol, or a size other than in ``dims``."""
         sizes = dict(dims)
         for name, spec in self._specs.items():
             for symbol, size in zip(spec.shape, getattr(self, name).shape, strict=True):
@@ -146,7 +146,7 @@ class Record(BaseModel):
     def encode(self, **instead: codec.JoinedBytes) -> bytes:
         """Return the versioned bytes of this record alone.
 
-        ``instead``: bytes in pieces for array fields of bytes, which are joined here.
+        ``instead``: pieces of bytes that replace array fields of bytes of these names.
         """
         return codec.encode(self.header(), {**self.arrays, **instead})
 
@@ -171,10 +171,12 @@ class Record(BaseModel):
             declaration says.
         """
         if header.get("kind") != cls.kind:
-            raise Malformed(f"Expected a message of kind {cls.kind!r}, another came.")
+            raise Malformed(
+                f"Expected a message of kind {cls.kind!r}, received another."
+            )
         version = header.get("version")
         if type(version) is not int or version != cls.version:
-            raise VersionMismatch(f"{cls.kind!r} is spoken here in v{cls.version}.")
+            raise VersionMismatch(f"This release reads {cls.kind!r} in v{cls.version}.")
         values = header.get("values")
         if not isinstance(values, dict) or set(values) & set(arrays):
             raise Malformed(f"{cls.kind!r} needs an object of values.")
@@ -185,9 +187,9 @@ class Record(BaseModel):
 
     @classmethod
     def narrow(cls, record: Record) -> Self:
-        """Return the same record with its type known; :class:`Malformed` if it is not."""
+        """Return a record as this type; :class:`Malformed` if it has another."""
         if not isinstance(record, cls):
-            raise Malformed(f"Expected {cls.kind!r}, {record.kind!r} came.")
+            raise Malformed(f"Expected {cls.kind!r}, received {record.kind!r}.")
         return record
 
     def __repr__(self) -> str:
@@ -200,7 +202,7 @@ class Record(BaseModel):
 
 
 def _explain(kind: str, error: ValidationError, arrays: set[str]) -> CoterieError:
-    """Turn the first finding into our own error; never with the value itself."""
+    """Return our own error for the first finding, without the value itself."""
     finding = error.errors(include_input=False, include_url=False)[0]
     field = ".".join(str(part) for part in finding["loc"])
     about_array = finding["type"] == "invalid_array" or field in arrays

@@ -2,10 +2,10 @@
 
 This runs the same functions on the same bytes as the service and the SDK do. With the
 same session id and the same entropy an HTTP session ends with the same labels, bit for
-bit; :func:`entropies` says which entropy a simulation of a seed uses.
+bit; :func:`entropies` returns the entropy that a simulation derives from its seed.
 
 :func:`run` goes from the data to the labels. :class:`Session` plays a round at a time:
-parties may stay away, be killed, receive another task, or answer again.
+parties may be absent, restart, receive another task, or answer again.
 """
 
 from clustering_protocols.simulation.evaluation import (

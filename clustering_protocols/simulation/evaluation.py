@@ -1,4 +1,4 @@
-"""A simulated session beside the same clustering on pooled data."""
+"""Comparison of a simulated session with the same clustering on pooled data."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def evaluate(
 ) -> SessionEvaluation:
     """Simulate a session over a split of X and measure its fidelity.
 
-    With dictionary and preparation X holds fields, and NaN is no value; the same
-    clustering then is that of their columns in common units.
+    With a dictionary and a preparation, X holds fields and NaN is a missing value; the
+    pooled clustering is then that of their columns in common units.
     """
     simulated = run(
         *(params, parts.layout, parts.data, seed),
@@ -63,8 +63,8 @@ def measure(
 ) -> SessionEvaluation:
     """Compare a session with the same clustering on X.
 
-    X has a value wherever the session has one of a row that took part; it may also have
-    the values of a layout's empty cells.
+    X has the session's values of all rows that took part, and may also have values for
+    empty cells of the layout.
     """
     firsts = _first_slots(parts)
     labels = np.full(len(X), -1, dtype=np.int64)
@@ -87,7 +87,7 @@ def compare_objectives(
 ) -> Objectives | None:
     """Return the objective of a session beside those of the pooled method's ten starts.
 
-    None where the clustering minimises nothing, or the pooled table has empty cells.
+    None if the clustering minimises nothing, or the pooled table has empty cells.
     """
     if not can_be_pooled(X, parts):
         return None
@@ -112,9 +112,8 @@ def can_be_pooled(X: FloatArray, parts: Split) -> bool:
 
 def fidelity(pooled: IntArray, labels: IntArray) -> float:
     """Return the adjusted Rand index between labels and those of the pooled run."""
-    from clustering_protocols.numerics.scores import (
-        adjusted_rand,  # a second of mathematics
-    )
+    # not above: it takes a second to import
+    from clustering_protocols.numerics.scores import adjusted_rand
 
     return adjusted_rand(pooled, labels)
 
@@ -159,7 +158,7 @@ def _prepare(
     """Return the columns (n, m) of pooled fields (n, fields), scaled and centred.
 
     sites: the first row of each further site.
-    effects: of the sites, where they are taken out.
+    effects: of each site, if they are removed; else empty.
     """
     observed = plan.take_logarithms(fields)
     filled = [_compute_fill(fill, observed[:, fill.place]) for fill in plan.fills]

@@ -1,4 +1,4 @@
-"""A session of all roles under one hand, a round at a time."""
+"""A session in which one process plays all roles, a round at a time."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def agree_and_join(
     """Return the agreement, and the arrival of each table.
 
     session: its id.
-    analyst: the key that the terms name, as those of a session at that analyst do.
+    analyst: the analyst's public key (hex) for the terms; None leaves it out.
     **sections: further sections of the terms, by name; see
         :class:`~clustering_protocols.terms.terms.SessionRequest`.
     """
@@ -212,7 +212,7 @@ class Parties:
         return engine.load(self.agreement)[0]
 
     def party(self, slot: str) -> engine.PartyEngine:
-        """Return a party as between rounds, without memory and data."""
+        """Return a party between rounds, without its memory and data."""
         return engine.PartyEngine(
             agreement=self.agreement,
             slot=slot,
@@ -243,10 +243,10 @@ class Parties:
         return self.party(slot).reply(*state, last.task, self.data[slot])
 
     def kill(self, *slots: str) -> None:
-        """Let parties (all by default) forget everything but their bytes.
+        """Restart parties (all by default) from their stored bytes.
 
-        Their memory goes through its byte form, and the cached agreement is dropped for
-        every role.
+        Memory and journal are encoded and decoded, and every role's cached agreement is
+        dropped.
         """
         for slot in slots or self.memories:
             memory = self.memories[slot]
@@ -285,21 +285,21 @@ class Parties:
 
 
 class Session(Parties):
-    """Analyst and parties of one session; the first round is open.
+    """Analyst and parties of one session; its first round is open.
 
-    Every step is a method of its own, so that a subclass can deviate: an analyst that
-    hands out other tasks, parties that answer in another order.
+    Every step is a method of its own, so that a subclass can deviate: with an analyst that
+    hands out other tasks, or parties that answer in another order.
 
     params: parameters of any protocol of the catalogue.
     seed: all entropy of coordinator and parties, and the seed in the terms.
     choices: of a party alone; see :class:`~clustering_protocols.contract.PartyContext`.
     timer: a clock in seconds, to measure costs.
-    runs_on: the analyst's, for blocks of many rows.
+    runs_on: the analyst's engine, for kernels over blocks of rows.
     **options: see :func:`agree_and_join`.
 
     entropies: 32 bytes of every party, and of the coordinator.
-    memories: as after the last round that was not void.
-    journals: of each party; a void attempt does not take them back.
+    memories: of each party, after the last round that was not void.
+    journals: of each party; a void attempt does not reset them.
     move: the open round, the open choice, or the end.
     last: the round that was opened last.
     profiles: of the clusters, for the coordinator, as JSON values.
@@ -387,7 +387,7 @@ class Session(Parties):
     # Rounds
 
     def choose(self, run: int | None) -> None:
-        """Let the coordinator choose a run, or say nothing in time."""
+        """Let the coordinator choose a run; None lets the deadline pass."""
         if not isinstance(self.move, engine.Choosing):
             raise RuntimeError("There is nothing to choose.")  # noqa: TRY004  no wrong type
         self.move = self.keep(engine.choose(self.agreement, self.move.state, run))
@@ -401,8 +401,8 @@ class Session(Parties):
 
         An attempt that was void leaves the memories as they were before the round.
 
-        absent: slots that do not come for their task.
-        told: tasks that reach a slot instead of its own.
+        absent: slots that do not fetch their task.
+        told: tasks that a slot receives instead of its own.
 
         Raises CoterieError where a role refuses; the round stays open, and no memory
             changes.
@@ -509,7 +509,7 @@ class Session(Parties):
 
     @contextmanager
     def clock(self, role: str) -> Iterator[None]:
-        """Add the time of the block to a role's cost."""
+        """Add the time that the block takes to a role's cost."""
         begin = self.timer()
         yield
         self.costs[role].seconds += self.timer() - begin
@@ -560,7 +560,7 @@ def run(
 ) -> SimulationResult:
     """Run a session of all slots to its end; parameters as in :class:`Session`.
 
-    A coordinator who is to choose among runs lets the deadline pass.
+    Where the coordinator is to choose among runs, the deadline passes.
 
     Raises CoterieError where a session over HTTP would end with that problem.
     """

@@ -355,7 +355,7 @@ class ColumnPlan:
 
     @classmethod
     def of(cls, dictionary: Schema, preparation: Preparation) -> Self:
-        """Return the plan for a dictionary, which may have fields that are not clustered."""
+        """Return the plan for a dictionary, whose fields need not all be clustered."""
         described = [
             dictionary.field(name)
             for name in preparation.covariates
@@ -471,7 +471,7 @@ class ColumnPlan:
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
-        """Return the names of the covariates' columns: indicators of all but the first level."""
+        """Return the names of the covariates' columns; the first level has no indicator."""
         return tuple(
             name for _, field in self._covariates for name in self.design_names(field)
         )

@@ -1,4 +1,4 @@
-"""Risks, and those that do not depend on the protocol but on a session's set-up."""
+"""What a risk is, and the risks that follow from a session's set-up in any protocol."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RiskLevel(StrEnum):
 class Harm(IntEnum):
     """The worst that can follow, worst first."""
 
-    ROWS = 1  # one other computes or reads values of rows
-    ROWS_JOINTLY = 2  # two who collude do, or one who knows rows already
-    GEOMETRY = 3  # how rows lie to each other, or in which group they fall
+    ROWS = 1  # one other participant alone reads or computes values of rows
+    ROWS_JOINTLY = 2  # two that collude do, or one that already knows rows
+    GEOMETRY = 3  # how rows lie to each other, or which group each is in
     STATISTICS = 4  # means, counts and sums over several rows
-    RESULT = 5  # the result is wrong, or does not come
+    RESULT = 5  # the result is wrong or missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +38,9 @@ class Risk:
 
     sentence: at most 25 words.
     remedy: what would remove it.
-    measured: a measurement with its number; empty without one.
+    measured: how far it went in our trials, in numbers; empty if not measured.
     detail: when, how and how far, for the annex; empty if the sentence suffices.
-    readers: who learns what, of a risk by design.
+    readers: for a risk by design, each reader and what it learns.
     """
 
     sentence: str
@@ -88,8 +88,8 @@ RISKS: Final[Mapping[str, Risk]] = {
     "by-design": Risk(
         level=RiskLevel.DESIGN,
         harm=Harm.ROWS_JOINTLY,
-        sentence="The analyst can withhold results; nobody checks others' rows, or that "
-        "others exist; the first party of each group draws its secrets.",
+        sentence="The analyst can withhold results; nobody checks that other parties and "
+        "their rows are real; the first party of each group draws its secrets.",
         remedy="Nothing. Exchange cards (policy 'least_known'), and give the first "
         "place of each group to a party that all trust.",
         detail="Your institution accepts this once for all sessions.",
@@ -104,16 +104,16 @@ RISKS: Final[Mapping[str, Risk]] = {
             (
                 "first party of each group",
                 (
-                    "The secrets that hide totals and row order, and where the terms say "
-                    "so the start or the anchors. If it leaks them, they hide nothing."
+                    "The secrets that hide totals and row order and, with some terms, the "
+                    "start or the anchors. If it leaks the secrets, they hide nothing."
                 ),
             ),
             (
                 "other parties",
                 (
-                    "What they compute together. One that lies spoils the result of all. "
-                    "Parties that the coordinator invented read the rest of every sum, "
-                    "which is your sum."
+                    "The totals that parties compute together. A party that lies spoils "
+                    "everybody's result. If the coordinator invented all others, it "
+                    "subtracts their shares from a total, and reads yours."
                 ),
             ),
             (
@@ -137,14 +137,14 @@ RISKS: Final[Mapping[str, Risk]] = {
     "rows-can-be-computed": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS,
-        sentence="Your rows can be computed: other parties read as many numbers of them "
-        "as they lack.",
-        measured="In fccm one site found 85 to 100 % of 24 to 45 columns of yes and no, "
-        "every object right; in fuzzy llf one party found all rows.",
+        sentence="Other parties can compute your rows: the totals that they read are as "
+        "many equations as your rows have values that they lack.",
+        measured="In fccm one site recovered 85 to 100 % of 24 to 45 columns of yes and "
+        "no, every object right; in fuzzy llf one party recovered all rows.",
         remedy="The defaults: small_cohorts 'refuse' of fccm and llf, output 'labels' "
         "of dc.",
-        detail="A party takes off what it computes itself. It learns which row is whose "
-        "where columns are split, and not which column is which variable.",
+        detail="A party subtracts its own share from each total. Where columns are split, "
+        "it learns whose row is whose, but not which column is which variable.",
     ),
     "filled-values": Risk(
         level=RiskLevel.OPTION,
@@ -152,25 +152,24 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="Parties of your column group learn the means, medians or most "
         "frequent levels that replace missing values, and how many there are.",
         remedy="Rows with missing values are left out (--missing drop).",
-        detail="Values are of the rows of all parties. Parties of the same column group "
-        "also learn how many values each such variable has in total, and how many rows "
-        "have each level. A median takes a histogram: they read how many rows of all "
-        "parties lie in each thousandth of the variable's range, and those in which it "
-        "lies once more by thousandths; single bins may hold few rows. A party with "
-        "fewer values of a variable than the terms' minimum_rows contributes none of "
-        "them.",
+        detail="These statistics are of the rows of all parties. Parties of the same column "
+        "group also learn how many values each such variable has in total, and how many "
+        "rows have each level. A median takes a histogram: they read how many rows of all "
+        "parties lie in each thousandth of the variable's range, and again in each "
+        "thousandth of the bin with the median; single bins may hold few rows. A party "
+        "with fewer values of a variable than the terms' minimum_rows contributes none.",
     ),
     "site-effects": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Parties of your column group learn how variables depend on the "
-        "covariates over all rows, and how far they spread around that.",
-        remedy="Terms that take no site effects out.",
+        "covariates over all rows, and the standard deviations that remain.",
+        remedy="Terms that remove no site effects.",
         detail="They read the covariates' sums and products, regression coefficients and "
         "residual variances of all rows together. Your site's own effects stay at home. "
-        "If all others collude, they take their own off; sums weighted by covariates are "
-        "not in the count of rows that follow from sums. A covariate of which few of "
-        "your rows have some level is refused.",
+        "If all others collude, they subtract their own sums and read yours; the count of "
+        "rows that follow from sums ignores sums weighted by covariates. A covariate with a "
+        "level that few of your rows have is refused.",
     ),
     "profiles": Risk(
         level=RiskLevel.OPTION,
@@ -182,9 +181,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         "the number of values in each part of a grid. A party that holds nearly all "
         "rows of a cluster reads the rest of it. So does anyone who subtracts profiles "
         "of two sessions over nearly the same rows, or over the same rows in other "
-        "clusters. A colluding party shows the analyst profiles. With protocols that "
-        "show the analyst rows up to a motion, the two then have all rows. Clusters of "
-        "few rows are merged into one.",
+        "clusters. A party that colludes can show profiles to the analyst: where it has the "
+        "rows up to a motion, the two then have all rows. Clusters of few rows are merged "
+        "into one.",
     ),
     "profiles-told": Risk(
         level=RiskLevel.OPTION,
@@ -201,12 +200,11 @@ RISKS: Final[Mapping[str, Risk]] = {
     "two-parties": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
-        sentence="Only two parties hold the same columns: what is pooled shows one the "
-        "other's counts, means and standard deviations, or its sums.",
+        sentence="Only two parties hold the same columns: each subtracts its own share from "
+        "pooled totals and reads the other's counts, sums, means and standard deviations.",
         remedy="A third party that holds the same columns.",
-        detail="Each can take its own share off every total. Where means and standard "
-        "deviations are pooled, the first of the two reads those of the other, and its "
-        "number of rows.",
+        detail="Where means and standard deviations are pooled, the other sends its own to "
+        "the first of the two, with its number of rows.",
     ),
     "pooled-ranges": Risk(
         level=RiskLevel.OPTION,
@@ -214,14 +212,14 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="The first party of your column group reads your number of rows and "
         "the range of each of your features.",
         remedy="Ranges in the dictionary (ranges 'declared').",
-        detail="However many parties there are: a range cannot be summed. Where means "
-        "and standard deviations are pooled too, it reads yours.",
+        detail="This holds for any number of parties, as ranges cannot be added up. Where "
+        "means and standard deviations are pooled too, the first party reads yours.",
     ),
     "rows-by-position": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.RESULT,
-        sentence="Rows are matched by position; if one table is sorted differently, "
-        "labels belong to people who do not exist.",
+        sentence="Rows are matched by position: if one table is sorted differently, values "
+        "of different people are clustered as one row.",
         remedy="Rows with ids (alignment.method 'declared' or 'ecdh').",
         detail="Nothing checks that row i is the same person in all tables of your row "
         "group.",
@@ -233,13 +231,13 @@ RISKS: Final[Mapping[str, Risk]] = {
         "hold; the analyst learns how many ids each has and shares.",
         remedy=_BY_IDS_AT_HOME,
         detail="With three or more parties, the analyst also learns how many ids each "
-        "two share.",
+        "pair shares.",
     ),
     "guessed-ids": Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
-        sentence="A party of your row group can enter guessed ids; the first one, with "
-        "the analyst, can test any number of them.",
+        sentence="A party of your row group can enter guessed ids; the first party, if it "
+        "colludes with the analyst, can test any number of them.",
         remedy=f"{_BY_IDS_AT_HOME} The policy 'ids_per_row' caps the number of ids.",
         detail="A party learns which of its ids all others hold. It can enter as many "
         "as the rows with which it joined, and your policy caps that number as a "
@@ -253,23 +251,22 @@ RISKS: Final[Mapping[str, Risk]] = {
         "which keys agree; parties learn which rows all others hold.",
         remedy=_BY_IDS_AT_HOME,
         detail="It does not learn who a row is, but how many people each party has and "
-        "how many are common. If it colludes with a party of your row group, the two "
-        "learn who has moved or changed a name. An analyst that links rows of "
-        "different people gives labels of people who do not exist: cells of one person "
-        "differ between tables, so that parties have nothing to compare.",
+        "how many they have in common. If it colludes with a party of your row group, the "
+        "two learn who has moved or changed a name. If it links rows of different people, "
+        "parties cannot notice: cells of one person differ between tables, too.",
     ),
     "guessed-people": Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
         sentence="A party whose people are compared with yours can guess people; with "
         "the analyst, it learns which of them you have.",
-        measured="In a made city of 100,000 that named 62 % of those who are not common "
-        "(12 keys, 5,000 rows).",
-        remedy=f"{_BY_IDS_AT_HOME} Your policy caps their number.",
-        detail="It can enter one for each row and match key.",
+        measured="In a synthetic city of 100,000 people it identified 62 % of those not in "
+        "common (12 keys, 5,000 rows).",
+        remedy=f"{_BY_IDS_AT_HOME} Your policy caps the number of guesses.",
+        detail="It can enter one guess for each row and match key.",
     ),
 }
-"""The house's risk codes."""
+"""Risks of any protocol, by their codes without the prefix."""
 
 
 OTHER_UNITS: Final = "allow_other_units"
@@ -280,15 +277,15 @@ ONE_FIELD: Final = "allow_one_field"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
-        "Go on although your columns differ from those of the others as much as "
+        "Continue although your columns differ from those of the others as much as "
         "columns in other units do."
     ),
     SMALL_OVERLAP: (
-        "Go on although your row group has fewer rows in common than the terms expect."
+        "Continue although your row group has fewer common rows than the terms expect."
     ),
     SHOWN_TOGETHER: (
-        "Go on although the same analyst, coordinator or party received something of "
-        "these rows before. With both, it can compute these rows."
+        "Continue although the same analyst, coordinator or party received other data "
+        "about these rows before. With both, it can compute these rows."
     ),
     SUMS_LIMIT: (
         "The largest share of your rows that may follow from the sums that you send, "
@@ -301,10 +298,8 @@ CHOICES: Final[Mapping[str, str]] = {
 }
 """What a party may decide alone in any protocol."""
 
-LIMITS: Final = frozenset(
-    {OTHER_UNITS, SMALL_OVERLAP, SHOWN_TOGETHER, SUMS_LIMIT, ONE_FIELD}
-)
-"""Those that say only whether an answer may leave."""
+LIMITS: Final = frozenset(CHOICES)
+"""The choices that decide only whether an answer may be sent: all of them."""
 
 
 def risks_of(
@@ -313,7 +308,7 @@ def risks_of(
     plans: Sequence[ColumnPlan] = (),
     release: Release | None = None,
 ) -> set[str]:
-    """Return the risk codes that the parts of terms have."""
+    """Return the risk codes that follow from these parts of terms."""
     codes = set()
     if any(name not in identities.slots for name in layout.names):
         codes.add(f"{PREFIX}.open-slot")

@@ -80,7 +80,9 @@ class Slot(Section):
 
     name: Name = Field(description="Name of this place, e.g. hospital-a.")
     title: Text = Field(default="", description="Name of the participant, for readers.")
-    row: int = Field(ge=0, lt=10_000, description="Row group: slots with the same rows.")
+    row: int = Field(
+        ge=0, lt=10_000, description="Row group: slots with the same rows."
+    )
     column: int = Field(
         ge=0, lt=10_000, description="Column group: slots with the same features."
     )
@@ -355,7 +357,7 @@ class Terms(SessionRequest, Section):
 
     @cached_property
     def _ranges(self) -> Sequence[Ranges] | None:
-        """Return the ranges of each column group; cached, as roles read them in every round."""
+        """Return the ranges of each column group; cached: roles read them each round."""
         if self._plans is not None:
             return [plan.bounds for plan in self._plans]
         if self.dictionary is None:

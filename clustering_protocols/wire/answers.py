@@ -20,7 +20,7 @@ class SlotStatus(BaseModel):
     column: int
     state: SlotState
     reason: str | None = Field(
-        description="Of a party that does not join: the check that refused, or its words."
+        description="Why a party does not join: the check that refused, or its own words."
     )
     read_at: AwareDatetime | None = Field(
         default=None, description="When its invitation was first read."
@@ -41,8 +41,8 @@ class RunLine(BaseModel):
     chosen: bool = Field(description="Whether parties get the labels of this run.")
     sizes: tuple[int, ...] = Field(
         default=(),
-        description="Of several runs: rows in each cluster, the largest first, in fives; "
-        "of clusters that are large enough.",
+        description="With several runs: rows of each cluster that is large enough, to the "
+        "nearest five, the largest first.",
     )
 
 
@@ -61,9 +61,9 @@ class SessionStatus(BaseModel):
     stage_index: int = Field(description="From 0.")
     n_stages: int
     progress: dict[str, Any] = Field(
-        description="Where a protocol of many rounds tells how far it has come: updates "
-        "done, of at most how many, and by how much each moved the result. Of several "
-        "runs also which one continues."
+        description="How far a protocol of many rounds has come: updates done, their "
+        "largest number, and by how much each moved the result. With several runs also "
+        "the number of the current one."
     )
     slots: list[SlotStatus]
     waiting_since: AwareDatetime
@@ -72,17 +72,18 @@ class SessionStatus(BaseModel):
     risks: list[str]
     terms_digest: str = Field(description="SHA-256 of the exact text of the terms.")
     runs: list[RunLine] = Field(
-        default=[], description="Figures, after all runs; empty if nobody has them."
+        default=[],
+        description="Figures, once all runs are done; empty if there are none.",
     )
     profiles: bool = Field(
         default=False,
-        description="Whether everybody may read what the clusters are like, in the end.",
+        description="Whether everybody may read profiles of the clusters at the end.",
     )
 
     short_of_room: bool = Field(
         default=False,
-        description="Whether the analyst has hardly any room left: it takes no upload, and "
-        "a step may wait until its administrator has made some.",
+        description="Whether the analyst's storage is nearly full: it accepts no upload, and "
+        "a step may wait until its administrator frees space.",
     )
 
     @property
@@ -266,9 +267,9 @@ def name_run_stage(stage: str, run: int) -> str:
 
 
 def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
-    """Return the number of the run that continues, for a session's progress.
+    """Return the number of the current run, for a session's progress.
 
-    stage: its name; the mapping is empty where it belongs to no run.
+    stage: the name of a stage; the mapping is empty if it belongs to no run.
     """
     match = _RUN.fullmatch(stage or "")
     if n_runs < 2 or match is None or int(match[1]) > n_runs:
@@ -279,7 +280,7 @@ def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
 def updates_done(status: SessionStatus) -> tuple[int, int]:
     """Return the number of finished updates of the stage, and their largest number.
 
-    Zeros where the progress has none, or has those of an earlier stage.
+    Zeros if the progress has none, or is that of an earlier stage.
     """
     if status.progress.get("stage", status.stage) != status.stage:
         return 0, 0
@@ -290,7 +291,7 @@ def updates_done(status: SessionStatus) -> tuple[int, int]:
 def describe_pace(status: SessionStatus) -> str:
     """Return the run and the time left, e.g. ``run 2 of 6, about 3 minutes left``.
 
-    Empty where neither is known.
+    Empty if neither is known.
     """
     if status.is_over or status.state is SessionState.CHOOSING:
         return ""

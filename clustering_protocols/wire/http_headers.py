@@ -31,13 +31,13 @@ def wait_header(seconds: float) -> dict[str, str]:
 
 
 def wait_seconds(prefer: str) -> int | None:
-    """Return how long a client would wait; None where it does not say so."""
+    """Return the seconds that a client would wait; None if its header has none."""
     match = _WAIT.search(prefer)
     return None if match is None else int(match[1])
 
 
 def receipt_headers(receipt: Receipt) -> dict[str, str]:
-    """Return the headers of an answer whose body is no receipt."""
+    """Return headers with the receipt, for an answer with another body."""
     text = base64.b64encode(receipt.model_dump_json().encode()).decode()
     return {RECEIPT_HEADER: f":{text}:", "Preference-Applied": "wait"}
 
@@ -53,13 +53,13 @@ def digest_field(digest: str) -> str:
 
 
 def digest_in(field: str) -> str | None:
-    """Return the SHA-256 (hex) of a digest field; None where it holds none."""
+    """Return the SHA-256 (hex) in a digest field; None if it has none."""
     digest = _decode(_DIGEST.fullmatch(field.strip()))
     return None if digest is None else digest.hex()
 
 
 def _decode(match: re.Match[str] | None) -> bytes | None:
-    """Return the base64 in the group of a match; None without any."""
+    """Decode the base64 in the group of a match; None if there is none."""
     try:
         return None if match is None else base64.b64decode(match[1], validate=True)
     except binascii.Error:

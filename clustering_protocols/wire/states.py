@@ -82,7 +82,7 @@ LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyTy
 )
 
 CHOICE: Final = "choice"
-"""The name in place of a stage while a run is chosen."""
+"""The name that stands for a stage while the coordinator chooses a run."""
 
 OVER: Final = frozenset(
     {
@@ -106,11 +106,11 @@ def after(state: SessionState, event: Event) -> SessionState:
 
 _SENTENCES: Final[Mapping[StopReason, str]] = MappingProxyType(
     {
-        StopReason.HELD: "a limit of its own or its people hold it, and it may go on",
-        StopReason.LEFT: "its people take part no more",
-        StopReason.REFUSED: "it refused what it was asked, or what it was sent",
+        StopReason.HELD: "its own limit or its people hold it back, and it may continue",
+        StopReason.LEFT: "its people no longer take part",
+        StopReason.REFUSED: "it refused a task, or a message that it received",
         StopReason.DATA: "its rows cannot be used",
-        StopReason.SOFTWARE: "its program cannot go on",
+        StopReason.SOFTWARE: "its program cannot continue",
     }
 )
 

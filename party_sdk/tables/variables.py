@@ -117,7 +117,7 @@ class Variable:
         except ValidationError as error:
             problem = invalid_parameters(error)
             prefix = f"{problem.field}: " if problem.field else ""
-            raise InvalidData(f"{prefix}{problem.said}") from None
+            raise InvalidData(f"{prefix}{problem.message}") from None
 
 
 COLUMNS: Final = tuple(column.name for column in fields(Variable))
@@ -229,7 +229,7 @@ class DictionaryDraft:
         try:
             return Schema(fields=tuple(schema_fields))
         except ValidationError as error:
-            detail = invalid_parameters(error).said
+            detail = invalid_parameters(error).message
             raise InvalidData(f"The table of variables: {detail}") from None
 
     def _read(self) -> tuple[list[Field], dict[int, str]]:

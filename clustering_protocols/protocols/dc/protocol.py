@@ -7,7 +7,7 @@ from functools import partial
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.common.limits import are_held, graph_rows
+from clustering_protocols.common.limits import fit_in_one_array, graph_rows
 from clustering_protocols.common.suitability import Method, RoundBudget
 from clustering_protocols.contract import (
     ClusteringProtocol,
@@ -152,7 +152,7 @@ class DcSizes(Sizes[DataCollaboration]):
             space_rows = graph_rows(n)
             row_words += _GRAPH + _SPACE_COPIES * params.n_clusters
         else:
-            space_rows = n if are_held(n, extent.features) else 0
+            space_rows = n if fit_in_one_array(n, extent.features) else 0
         r = anchors.n_anchors(params, extent.features)
         maps = 4 * r * extent.features * extent.layout.n_row_groups
         return WORD * (n * _ROW_WORDS + space_rows * row_words + maps)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.contract.published import order_told_first
+from clustering_protocols.contract.published import order_published_first
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import partition_coefficient
@@ -76,7 +76,7 @@ class FccmParty(
                 "n_coinciding": n_alike(U, maths.TIE),
             },
             figures=(_figures(context, state, best),),
-            order=order_told_first(len(sizes), large, sizes[large]),
+            order=order_published_first(len(sizes), large, sizes[large]),
         )
 
 

@@ -37,7 +37,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.published import (
     ClusterOrder,
     order_by_size,
-    order_told_first,
+    order_published_first,
 )
 from clustering_protocols.numerics.data_source import DataSource, batches, check_width
 from clustering_protocols.numerics.metrics import Figures
@@ -315,7 +315,7 @@ def _publish(
     if view.params.publish == "nothing":
         order = order_by_size(totals.sizes, state.centroids)
     else:
-        order = order_told_first(
+        order = order_published_first(
             len(totals.sizes),
             published.clusters,
             published.sizes,

@@ -29,7 +29,7 @@ from clustering_protocols.contract import (
     Reply,
     all_of,
 )
-from clustering_protocols.contract.published import ClusterOrder, order_told_first
+from clustering_protocols.contract.published import ClusterOrder, order_published_first
 from clustering_protocols.numerics.data_source import DataSource, batches, check_width
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.round_numbers import steps_of
@@ -309,7 +309,7 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
     figures = _figures(shape, components, closing, view.n_rows)
     sizes = closing.sizes.astype(np.int64)
     published = _publication(view, components, closing)
-    order = order_told_first(
+    order = order_published_first(
         len(sizes),
         published.clusters,
         published.sizes,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.common.limits import are_held
+from clustering_protocols.common.limits import fit_in_one_array
 from clustering_protocols.common.suitability import Method, RoundBudget
 from clustering_protocols.contract import (
     ClusteringProtocol,
@@ -102,7 +102,9 @@ class PqmdsSizes(Sizes[ProductQuantisation]):
     def memory_bytes(self, params: ProductQuantisation, extent: Extent) -> int:
         """Return the bytes of the codes of all parties side by side."""
         n, space = extent.rows, _codes(params, extent) * extent.parties
-        return WORD * n * (are_held(n, space) * _SPACE_COPIES * space + _ROW_WORDS)
+        return (
+            WORD * n * (fit_in_one_array(n, space) * _SPACE_COPIES * space + _ROW_WORDS)
+        )
 
 
 def _codes(params: ProductQuantisation, extent: Extent) -> int:

@@ -92,16 +92,18 @@ def stage(alignment: Alignment) -> Stage:
     )
 
 
-def led_by(session: SessionContext) -> dict[str, tuple[str, ...]]:
+def members_by_leader(session: SessionContext) -> dict[str, tuple[str, ...]]:
     """Return the leaders of row groups of two or more, and their other members."""
     groups = session.layout.row_groups
     return {group[0]: group[1:] for group in groups if len(group) > 1}
 
 
-def leaders_of(session: SessionContext) -> dict[str, str]:
+def leader_by_member(session: SessionContext) -> dict[str, str]:
     """Return the leader of each slot whose ids are evaluated."""
     return {
-        slot: leader for leader, members in led_by(session).items() for slot in members
+        slot: leader
+        for leader, members in members_by_leader(session).items()
+        for slot in members
     }
 
 
@@ -240,7 +242,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         if state.asked == "blind":
             return _ask_evaluate(session, contributions)
         if state.asked == "evaluate":
-            members = leaders_of(session)
+            members = leader_by_member(session)
             return Ask(
                 state=_state("unblind", n_ids=state.n_ids, tokens=state.tokens),
                 tasks=dict.fromkeys(members, Unblind()),
@@ -257,7 +259,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         state: IntersectionState,
         contributions: Mapping[str, Record],
     ) -> Ask:
-        leaders = led_by(session)
+        leaders = members_by_leader(session)
         ends = np.cumsum([state.n_ids[slot] for slot in leaders])
         arrays = dict(zip(leaders, np.split(state.tokens, ends[:-1]), strict=True))
         answers = all_of(PartyTokens, contributions)
@@ -292,7 +294,7 @@ def _state(asked: Any, **fields: Any) -> IntersectionState:
 
 def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:
     counts = all_of(IdCount, contributions)
-    leaders = led_by(session)
+    leaders = members_by_leader(session)
     for slot, count in counts.items():
         n_tokens = count.n_ids if slot in leaders else 0
         if count.n_ids > session.member(slot).n_rows:
@@ -339,9 +341,9 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether this party evaluates as a leader, or unblinds as a member."""
         if task is Evaluate:
-            return context.slot.name in led_by(context.session)
+            return context.slot.name in members_by_leader(context.session)
         if task is Unblind:
-            return context.slot.name in leaders_of(context.session)
+            return context.slot.name in leader_by_member(context.session)
         return True
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
@@ -378,9 +380,9 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if context.memory.get(Selection) is not None:
             check_selected(context, envelopes)
             return []
-        if context.slot.name in led_by(context.session):
+        if context.slot.name in members_by_leader(context.session):
             return [self._collect_blinded_ids(context, envelopes)]
-        leader = leaders_of(context.session).get(context.slot.name, "")
+        leader = leader_by_member(context.session).get(context.slot.name, "")
         content = content_of(leader, envelopes, "Answers")
         if isinstance(content, EvaluatedIds):
             return [content]
@@ -390,7 +392,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> ToEvaluate:
         """Refuse more ids from a member than the rows with which it joined."""
-        members = led_by(context.session)[context.slot.name]
+        members = members_by_leader(context.session)[context.slot.name]
         contents = {
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
         }
@@ -417,7 +419,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
         elements = _key(context).evaluate(blinded.elements)
-        members = led_by(context.session)[context.slot.name]
+        members = members_by_leader(context.session)[context.slot.name]
         ends = np.cumsum([blinded.counts[slot] for slot in members])
         parts = np.split(elements, ends[:-1])
         return Reply(
@@ -436,8 +438,8 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     # The other members
 
     def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
-        ids = _encode_ids(own)
-        if context.slot.name in led_by(context.session):
+        ids = [name.encode() for name in own.ids]
+        if context.slot.name in members_by_leader(context.session):
             values = _key(context).values(ids)
             tokens, order = make_tokens(_bind(context), ids, values)
             return Reply(
@@ -447,7 +449,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             )
         no_tokens = np.empty((0, TOKEN_BYTES), np.uint8)
         count = IdCount(n_ids=len(ids), tokens=no_tokens)
-        leader = leaders_of(context.session).get(context.slot.name)
+        leader = leader_by_member(context.session).get(context.slot.name)
         if leader is None:
             return Reply(contribution=count)
         stream = context.lasting_stream("blinding")
@@ -458,7 +460,8 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def _unblind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         answers = context.recall(EvaluatedIds)
         answers.require({"n": len(own.ids), "w": N_BYTES})
-        ids, stream = _encode_ids(own), context.lasting_stream("blinding")
+        ids = [name.encode() for name in own.ids]
+        stream = context.lasting_stream("blinding")
         values = RistrettoAsker(_bind(context)).values(ids, answers.elements, stream)
         tokens, order = make_tokens(_bind(context), ids, values)
         no_answers = EvaluatedIds(elements=answers.elements[:0])
@@ -482,10 +485,6 @@ def _quotas(context: PartyContext) -> dict[str, object]:
             f"{slot} {session.member(slot).n_rows}" for slot in group
         )
     }
-
-
-def _encode_ids(own: IdentifiedRows) -> list[bytes]:
-    return [name.encode() for name in own.ids]
 
 
 def _bind(context: PartyContext) -> bytes:

@@ -43,7 +43,7 @@ def get_advice(request: Request) -> Response:
         advice = _build_advice(_read(form), desk_of(request).root)
     except InvalidParameters as error:
         if error.field in {"parties", _ROWS}:
-            wrong[error.field] = error.said
+            wrong[error.field] = error.message
         else:
             notice = Banner(text=error.detail, good=False)
     page = Screen("desk/advice.html.j2", **_questions(form, wrong), **advice)

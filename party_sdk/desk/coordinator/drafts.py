@@ -179,7 +179,7 @@ class Draft:
     def note(self, error: CoterieError, field_name: str) -> None:
         """Note an error at the field that it names, or at ``field_name``."""
         form_field = self._field(error.field) if error.field else ""
-        sentence = error.said
+        sentence = error.message
         text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
         self.wrong.setdefault(form_field or field_name, text)
 

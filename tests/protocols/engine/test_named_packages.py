@@ -26,7 +26,7 @@ def named() -> Iterator[None]:
         ("house = mine", "not 'house'"),
         ("Mine = mine", "small letters"),
         ("a.b = mine", "small letters"),
-        ("mine = mine:PROTOCOL", "has to lead to a module"),
+        ("mine = mine:PROTOCOL", "does not name a module"),
     ],
 )
 @pytest.mark.usefixtures("named")

@@ -222,7 +222,7 @@ def test_a_record_of_another_class_is_not_narrowed() -> None:
     assert same is record
     assert same == record  # and not one bool per item of its arrays
     assert record != example()
-    with pytest.raises(Malformed, match="Expected 'other', 'example' came"):
+    with pytest.raises(Malformed, match="Expected 'other', received 'example'"):
         Other.narrow(record)
 
 

@@ -118,7 +118,7 @@ def test_a_label_names_a_cluster(way: str, label: int, *, taken: bool) -> None:
     if taken:
         assert outcome_of(last, context, result, None, 0).labels.max() == label
         return
-    with pytest.raises(ProtocolFailed, match="names no cluster"):
+    with pytest.raises(ProtocolFailed, match="not the number of a cluster"):
         outcome_of(last, context, result, None, 0)
 
 

@@ -231,7 +231,7 @@ def test_bytes_that_are_not_terms_are_malformed(content: bytes) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"terms":"{}","roster":[]}'])
 def test_bytes_that_are_not_an_agreement_are_malformed(content: bytes) -> None:
-    with pytest.raises(Malformed, match="These bytes are not (an agreement|terms)"):
+    with pytest.raises(Malformed, match=r"not (an agreement|terms)\."):
         read_agreement(content)
 
 

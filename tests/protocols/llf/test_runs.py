@@ -115,7 +115,7 @@ def test_published_measures_must_equal_the_computed_ones(
         "round_values",
         lambda self: rounded(self).model_copy(update={"inertia": 1.0}),
     )
-    with pytest.raises(ProtocolFailed, match="other figures than were added up"):
+    with pytest.raises(ProtocolFailed, match="other figures than this party computed"):
         several().to_the_end()
 
 
@@ -137,7 +137,7 @@ def test_a_rule_that_columns_cannot_apply_is_refused() -> None:
     layout = Layout.lattice(1, 3)
     parts = simulation.split(load_iris().data, layout, 0)
     runs = Evaluation(n_clusters=KS, choose="davies_bouldin")
-    with pytest.raises(InvalidParameters, match=r"it has calinski_harabasz\."):
+    with pytest.raises(InvalidParameters, match=r"it computes calinski_harabasz\."):
         Session(Llf(n_clusters=4), layout, parts.data, 0, evaluation=runs)
 
 

@@ -99,9 +99,9 @@ def test_profiles_are_of_the_run_that_was_chosen() -> None:
 @pytest.mark.parametrize(
     ("kind", "checked", "why"),
     [
-        (messages.TakeLabels, True, "the run of the rule"),
-        (signatures.Conclude, True, "the run of the rule"),
-        (signatures.Conclude, False, "than it gave labels of"),
+        (messages.TakeLabels, True, "the run that the rule"),
+        (signatures.Conclude, True, "the run that the rule"),
+        (signatures.Conclude, False, "than that of the labels"),
     ],
 )
 def test_the_chosen_run_is_that_of_the_terms_and_of_the_labels(

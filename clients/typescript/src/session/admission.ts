@@ -125,7 +125,7 @@ export class Admission {
     const kind = kindOf(asked);
     const [stage, exchange] = this.placeOf(asked);
     if (isBefore([stage, exchange], [journal.stage, journal.exchange])) {
-      refuse("task-refused", `'${kind}' comes after what follows it.`);
+      refuse("task-refused", `'${kind}' comes after a task that must follow it.`);
     }
     this.checkSkipped(journal, [stage, exchange]);
     const answered = stage === journal.stage ? { ...journal.answered } : {};
@@ -186,7 +186,7 @@ function nextAttempt(journal: Journal, asked: Packet): Journal {
   const members = membersOf(asked);
   const known = members.every((member) => journal.members.includes(member));
   if (digestOf(asked) !== journal.asked || !known) {
-    refuse("task-refused", "A new attempt asks something else than its round.");
+    refuse("task-refused", "The task differs from the earlier attempt of its round.");
   }
   return { ...journal, attempt: asked.address.attempt, members };
 }

@@ -78,7 +78,7 @@ function checkChoice(
     if (own && !agree(own, told)) {
       refuse(
         "protocol-failed",
-        "The analyst reports other figures than were added up.",
+        "The analyst reports other figures than this party computed.",
       );
     }
   });

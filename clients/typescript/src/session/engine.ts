@@ -301,6 +301,6 @@ function checkFresh(
   const last = attempts.at(-1)?.attempt ?? 0;
   const isNew = answered <= round && round < asked;
   if (!isNew || envelopes.some(({ label }) => label.attempt !== last)) {
-    refuse("envelope-refused", "It was not sealed since the last answer, or in vain.");
+    refuse("envelope-refused", "It is older than the last answer, or of a void attempt.");
   }
 }

@@ -92,7 +92,7 @@ export function appendEntries(journal: Journal, entries: readonly Entry[]): Jour
   for (const { stage, round, attempt, asks: kind, transcript } of entries) {
     const isNextAttempt = round === here.round && attempt === here.attempt + 1;
     if (!isNextAttempt && !(round === here.round + 1 && attempt === 1)) {
-      refuse("task-refused", `Attempt ${attempt} of round ${round} is no next.`);
+      refuse("task-refused", `Attempt ${attempt} of round ${round} is out of order.`);
     }
     if (stage !== toldStage) [toldStage, asks] = [stage, {}];
     if (attempt === 1) asks = { ...asks, [kind]: (asks[kind] ?? 0) + 1 };

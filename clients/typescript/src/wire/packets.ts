@@ -87,7 +87,7 @@ function popBytes(arrays: Map<string, NumberArray>, name: string): Uint8Array {
   arrays.delete(name);
   if (!found) return new Uint8Array();
   if (!(found.data instanceof Uint8Array) || found.shape.length !== 1) {
-    refuse("malformed", `The array '${name}' holds bytes.`);
+    refuse("malformed", `The array '${name}' must hold bytes.`);
   }
   return found.data;
 }
