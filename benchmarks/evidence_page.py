@@ -175,14 +175,14 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "Coterie beside pooled clustering, its protocols' papers and baselines, and other "
-        "tools."
+        "Coterie compared with pooled clustering, with the papers of its protocols and their "
+        "baselines, and with other tools."
     )
     yield "<!-- not run: takes five minutes -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (
-        "measures the first draw of every cell again and holds the page, its pictures and "
-        "every number on it to the files in [evidence/](evidence/); `make bench` writes "
-        "them all. "
+        "This repeats the first draw of every cell, and checks the page, its pictures and "
+        "its numbers against the files in [evidence/](evidence/), which `make bench` "
+        "writes. "
         f"Measured with {at['processors']} processors, {at['memory_gib']} GiB of memory, "
         f"{at['system']}, Python {at['python']}, Coterie {at['coterie']}, {libraries}. "
         "[Benchmarks](../benchmarks/README.md) says where the data sets come from."
@@ -193,26 +193,27 @@ def _fidelity(measured: Measured) -> Iterator[str]:
     at = {row["name"]: row["value"] for row in measured["conditions"]}
     yield "## Fidelity"
     yield (
-        f"Each method of each protocol clusters at most {at['rows']} rows of each of "
-        f"{at['sets']} sets into as many clusters as there are classes, dealt out to "
-        f"{at['parties']} parties in {at['splits']} ways. *Fidelity* is the adjusted Rand "
-        "index (ARI) with the labels of the same clustering of the pooled rows from the "
-        "same start; *worst* is the worst split of any set. Only methods that leave "
-        "dimensions at home lose (`dc` by default, `pqmds`). `mixture` refuses sets whose "
-        "rows its totals would show. [fidelity.csv](evidence/fidelity.csv) has every set."
+        f"Each method clusters at most {at['rows']} rows of each of {at['sets']} sets, dealt "
+        f"out to {at['parties']} parties in {at['splits']} ways, into as many clusters as "
+        "the set has classes. *Fidelity* is the adjusted Rand index (ARI) between its labels "
+        "and those of the same clustering of the pooled rows from the same start; *worst* "
+        "is the worst split of any set. Only methods that reduce dimensions at home "
+        "(`dc` by default, `pqmds`) differ from pooled clustering. `mixture` refuses sets "
+        "whose rows its totals would show. [fidelity.csv](evidence/fidelity.csv) has every "
+        "set."
     )
     yield fidelity_table(measured)
     yield _picture("fidelity")
     yield "## Objective"
     yield (
-        "What the method minimises, over that of the best of ten pooled starts: above 1 is "
+        "What the method minimises, divided by the best of ten pooled starts: above 1 is "
         "worse than pooled."
     )
     yield _picture("objective")
     yield "## Bytes and rounds"
     yield (
-        "Bytes of the busiest party over those of the whole table; the label has the median "
-        "number of rounds."
+        "Bytes that the busiest party sends, divided by those of the whole table; labels are "
+        "median numbers of rounds."
     )
     yield _picture("bytes")
 
@@ -220,16 +221,16 @@ def _fidelity(measured: Measured) -> Iterator[str]:
 def _papers(measured: Measured) -> Iterator[str]:
     yield "## The papers' tables"
     yield (
-        "A cell is *near* the paper within two spreads (of our draws, or the paper's) and "
-        "half a printed digit. Otherwise its cause is *shown* by another cell that is near, "
-        "or *stated*; without a cause it is *beyond*, as 5 % are by chance. Each file has "
-        "every cell's draws and cause."
+        "A cell is *near* if it differs from the paper by at most two spreads (of our draws, "
+        "or the paper's) and half a printed digit. Otherwise a cause is *shown* by another "
+        "cell that is near, or *stated*; a cell without a cause is *beyond*, as 5 % are "
+        "by chance. Each file has every cell's draws and cause."
     )
     unexplained = [f"`{n}`" for n in TABLES if too_many_beyond(measured.get(n, ()))]
     if unexplained:
         yield (
-            f"More are beyond in {' and '.join(unexplained)}, whose papers publish neither "
-            "starts nor samples: their commands end with 1."
+            f"More cells are beyond in {' and '.join(unexplained)}, whose papers publish "
+            "neither starts nor samples; their commands end with exit code 1."
         )
     rows = [
         row | {"protocol": f"[`{row['protocol']}`](evidence/{row['protocol']}.csv)"}
@@ -252,15 +253,15 @@ def _papers(measured: Measured) -> Iterator[str]:
 def _baselines(measured: Measured) -> Iterator[str]:
     yield "## The papers' baselines"
     yield (
-        "`python -m benchmarks.papers.baselines` runs what the papers compare with on their "
-        "tables; [beside.csv](evidence/beside.csv) has every cell."
+        "`python -m benchmarks.papers.baselines` runs the methods with which the papers "
+        "compare theirs; [beside.csv](evidence/beside.csv) has every cell."
     )
     titles = {"baseline": "baseline", "cells": "cells", "near": "near its figures",
               "better": "ours is better", "worse": "worse",
               "reads": "what its server reads"}  # fmt: skip
     yield table(measured["servers"], titles)
     yield (
-        "Better and worse mean agreement with the classes by more than two spreads. "
+        "*Better* and *worse*: agreement with the classes differs by more than two spreads. "
         "A test rebuilds every row from what FedSC's server holds. "
         "FedMAvg and DP-VFC are not run: neither has public code or a complete description."
     )
@@ -272,11 +273,11 @@ def _peers(measured: Measured) -> Iterator[str]:
     yield (
         f"`python -m benchmarks.beside` gives one table ({at['peer_rows']} rows × "
         f"{at['peer_columns']} columns, {at['peer_parties']} parties, {at['peer_clusters']} "
-        "clusters) to each tool, in an environment of its own: "
-        f"{at['peer_updates']} updates of Lloyd's from the same start, but for "
-        "diffprivlib. Bytes are those of its loopback network: a tool in one process "
-        "sends none. *Ratio* is inertia over that of pooled scikit-learn from the same "
-        "start, ARI is with its labels. Seconds include starting the tool."
+        "clusters) to each tool, in its own environment: "
+        f"{at['peer_updates']} updates of Lloyd's algorithm from the same start, except for "
+        "diffprivlib. Bytes are those on its loopback network: a tool in one process "
+        "sends none. *Ratio* is inertia divided by that of pooled scikit-learn from the "
+        "same start, whose labels ARI compares. Seconds include starting the tool."
     )
     titles = {"peer": "tool", "seconds": "seconds", "cpu": "CPU seconds",
               "bytes": "bytes", "rounds": "rounds", "ratio": "ratio", "ari": "ARI",

@@ -42,7 +42,7 @@ from coterie.datasets import deal_classes
 Parts = Sequence[Matrix]
 
 SERVER_READS: Final = {
-    "Kumar": "every party's centroids in every round; a cluster of one row is the row",
+    "Kumar": "every party's centroids in every round; the centroid of one row is that row",
     "DSC": "one raw row, and every party's centroids of eigenvectors",
     "GDF-FCM": "every party's gradient in every round, a sum over its rows",
     "C2F-FCM": "every party's centroids in every round",

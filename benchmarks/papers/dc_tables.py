@@ -55,13 +55,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
 }
 NOTHING_LEFT_OUT = (
-    "The paper's spectral row for phoneme left no dimension out: its figures come out "
-    "with all dimensions, not with one less."
+    "We reproduce the paper's spectral row for phoneme with all dimensions, not with "
+    "one less."
 )
 
 OF_SCIKIT_LEARN = (
-    "Central clustering is scikit-learn's alone; the paper names neither its version "
-    "nor its copy of phoneme."
+    "This cell uses scikit-learn alone; the paper names neither its version nor its "
+    "copy of phoneme."
 )
 
 

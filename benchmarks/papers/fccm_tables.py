@@ -63,12 +63,12 @@ N_STARTS, N_BLOCKS = 50, 5
 cell = printed("fccm")
 LIKELY = 0.7
 UNPUBLISHED = (
-    "The paper shows its made data only as pictures; ours have ones with probability "
-    ".7 inside a group and .3 outside."
+    "The paper shows its synthetic data only as pictures; ours have ones with "
+    "probability .7 inside a group and .3 outside."
 )
 POORER_OPTIMUM = (
-    "The paper's pooled run is not the best optimum; beside the clusters that its "
-    "Table 4 prints, the cell is near."
+    "The paper's pooled run did not find the best optimum; compared with the clusters "
+    "in its Table 4, the cell is near."
 )
 
 

@@ -68,12 +68,12 @@ FIGURE_6: dict[str, Sequence[int]] = {
     "1, 2, 3, 4, 6": (1, 2, 3, 4, 6),
 }
 OF_THE_START = (
-    "Pendigits depends on the start: the paper's figure comes from rows of one "
+    "Pendigits depends on the start: we reproduce the paper's figure from rows of one "
     "client, not from the unit cube of its authors' code."
 )
 OTHER_START = (
-    "The paper's pooled run has a start of its own; ours has the session's, which "
-    "removes the difference between two starts."
+    "The paper's pooled run has its own start; ours has the session's, which removes "
+    "the difference between two starts."
 )
 
 

@@ -74,15 +74,15 @@ ALTERNATES = (
     "The paper's k-medoids alternates from the medoids of least total distance; the "
     "product swaps medoids and finds a better optimum."
 )
-GAUSSIAN = "On COIL-20 the paper's spectral clustering has a Gaussian kernel."
+GAUSSIAN = "On COIL-20 the paper's spectral clustering uses a Gaussian kernel."
 INSTEAD = {
     "SC": ("SC, Gaussian kernel", GAUSSIAN),
     "NMF": ("NMF, from random numbers", RANDOM_NUMBERS),
     "KMed": ("KMed, alternating", ALTERNATES),
 }
 OPTIONS = frozenset(way for way, _ in INSTEAD.values())
-ONE_ROW = "A hundredth is one or two of 150 rows: versions differ by as much."
-PART_OF_THE_SET = "Fashion-MNIST is here a part of 3,000 images."
+ONE_ROW = "A hundredth is one or two of 150 rows; library versions differ by as much."
+PART_OF_THE_SET = "Fashion-MNIST is a sample of 3,000 images here."
 
 
 def session(X: Matrix, k: int, variant: dict[str, Any], seed: int) -> Labels:
@@ -187,9 +187,7 @@ def reconstruction(rows: int = N_ROWS) -> Cell:
     field.to_real(residues, 2.0 ** (-2 * bits), squared)
     error = float(np.sqrt(np.mean(np.square(np.sqrt(squared) - pdist(X)))))
     quantity = f"root mean square error of distances, {bits} bits"
-    cause = Cause(
-        "Ours takes all the bits that the field has room for, so it is smaller."
-    )
+    cause = Cause("Our encoding uses every bit of the field, so our error is smaller.")
     return cell("Table 7", "mnist", quantity, [error], cause=cause)
 
 

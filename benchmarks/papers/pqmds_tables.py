@@ -63,19 +63,19 @@ SIZES, SUB_DIMS = (10, 64, 128, 256), (1, 2, 4, 8)
 FIRST_PIXELS = (392, 112, 56)
 cell = printed("pqmds")
 SINGLE_START = (
-    "The paper's cells are single starts, some of which are beyond two spreads by "
-    "chance; pooled k-means shows it where codes are the pixels."
+    "The paper's cells are single starts, some of which differ by more than two spreads"
+    " by chance; pooled k-means shows this where codes are the pixels."
 )
 OF_THE_NUMBERS = (
-    "Numbers of centres are names: their distances follow an order in the codebook "
-    "that the paper does not state."
+    "Centre numbers are names: distances between them depend on the order of the "
+    "codebook, which the paper does not state."
 )
 OF_THE_SCALING = (
-    "The paper stretches each subspace to [0, 1], even if little varies in it; "
-    "without that (restored data) the figure comes out."
+    "The paper scales each subspace to [0, 1], even if it hardly varies; without that "
+    "(restored data) we reproduce the figure."
 )
 OF_THE_STRESS = (
-    "One number embeds one feature without stress; the paper's MDS ends in local "
+    "One dimension embeds one feature without stress; the paper's MDS ends in local "
     "optima, our projection has none."
 )
 
