@@ -316,9 +316,8 @@ def _place_of(session: Session, upload: Upload) -> SlotAttempt:
 
 def _slot_of(caller: Caller) -> str:
     """Return the slot that a party's token stands for."""
-    caller.require(Role.PARTY)
     if caller.slot is None:
-        raise Forbidden("It needs the token of a party.")
+        raise Forbidden(f"It needs the role {Role.PARTY}.")
     return caller.slot
 
 

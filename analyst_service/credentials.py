@@ -126,8 +126,6 @@ def authenticate(
         records = {row.digest: row for row in rows}
 
     def caller(digest: str | None) -> Caller:
-        if digest is None:
-            raise Unauthenticated(_REFUSED)
         if (row := records.get(digest)) is None:
             raise CredentialRefused
         if row.revoked_at is not None or row.expires_at <= now:

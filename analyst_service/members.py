@@ -20,7 +20,14 @@ from analyst_service.credentials import (
 )
 from analyst_service.database import Transaction
 from analyst_service.models import Invitation, Member, Session
-from analyst_service.sessions import find, members_of, move, require_alive, visible
+from analyst_service.sessions import (
+    find,
+    members_of,
+    move,
+    require_alive,
+    visible,
+    with_ids,
+)
 from clustering_protocols.catalogue import parse_params
 from clustering_protocols.common.errors import (
     GuardRefused,
@@ -130,8 +137,7 @@ def shut_out(db: Transaction, session_id: str, slot: str | None = None) -> int:
     The invitations of these slots are revoked too, so that neither the party nor
     somebody who recorded its request gets another token by joining again.
     """
-    if find(db, session_id, lock=True) is None:  # the lock makes joins wait
-        return 0
+    find(db, session_id, lock=True)  # the lock makes joins wait
     now = db.now()
     ended = db.scalars(
         sa.update(Invitation)
@@ -299,7 +305,5 @@ def _require_valid(db: Transaction, code: str) -> Invitation:
 def _session_of(
     db: Transaction, invitation: Invitation, *, lock: bool = False
 ) -> Session:
-    session = find(db, invitation.session_id, lock=lock)
-    if session is None:
-        raise NotFound("No invitation has this code.")
-    return session
+    session_id = invitation.session_id
+    return with_ids(db, [session_id], lock=lock)[session_id]
