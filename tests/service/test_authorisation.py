@@ -308,6 +308,7 @@ def test_a_revoked_party_does_not_come_back_by_joining(
     for body in (recorded, again):
         refused = api.send("POST", "/v1/join", json=body)
         assert problem_of(refused) is Problem.INVITATION_EXPIRED
+        assert "revoked" in refused.json()["detail"]
     previewed = api.send("POST", "/v1/join/preview", json={"code": session.codes[A]})
     assert problem_of(previewed) is Problem.INVITATION_EXPIRED
     assert session.task(B).status_code == (401 if how == "all" else 200)
@@ -450,3 +451,15 @@ def test_uploads_over_the_quota_are_refused_without_a_trace(
         # a repeat of what is stored, and other coordinators, meet no quota
         assert session.put(stored, content[stored]).status_code == 200
         assert other.put(B, other.reply(B)).status_code == 201
+
+
+@pytest.mark.usefixtures("in_blobs")
+def test_a_long_upload_over_the_quota_is_not_read(start_api: StartApi) -> None:
+    with start_api(quota_bytes=QUOTA) as api:
+        session = api.open(Dummy(), PARTS).join()
+        session.answer(A)
+        content, unread = session.reply(B), iter([b"unread"])
+        headers = {**contribution_headers(content), "Content-Length": "700"}
+        place, token = session.place(content), session.tokens[B]
+        refused(api.send("PUT", place, token, headers, content=unread))
+        assert list(unread)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -256,6 +257,12 @@ def cut_database(copy: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+def remove_sessions(copy: Path) -> None:
+    with closing(sqlite3.connect(copy / "database.db")) as database:
+        database.execute("DELETE FROM sessions")
+        database.commit()
+
+
 def written(name: str, content: bytes) -> Change:
     return lambda copy: (copy / name).write_bytes(content)
 
@@ -288,6 +295,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
         described('"sqlite"', '"another"'),
         "COTERIE_DATABASE_URL",
     ),
+    "rows without their session": (remove_sessions, "is damaged"),
     "an unknown schema": (described('"0021"', '"9999:head --sql"'), "schema 9999"),
 }
 DATABASES = {

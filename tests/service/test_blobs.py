@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from analyst_service.blobs import FileBlobStore, FileDraft, map_file, trim_pages
-from clustering_protocols.common.errors import StorageFull
+from clustering_protocols.common.errors import StorageFull, Unavailable
 
 DIGEST = sha256(b"x").hexdigest()
 
@@ -40,6 +40,8 @@ def test_a_blob_is_found_by_its_digest_alone(
         blobs.map(digest)
     assert blobs.put(content) == blobs.put(content) == digest
     assert bytes(blobs.map(digest)) == content
+    with pytest.raises(Unavailable, match="shorter"):
+        blobs.part(digest, 0, len(content) + 1, None)
     assert files(root) == [digest], "equal bytes are kept once"
     for name in (
         *("", "..", "/etc/passwd", f"../{digest}", digest[:61] + "/..", digest + "\n"),

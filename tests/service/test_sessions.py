@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from hashlib import sha256
 from itertools import product
@@ -28,6 +28,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.engine.journal import find_stop_reason
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.terms import Layout, read_terms
 from clustering_protocols.wire.states import (
@@ -374,8 +375,12 @@ def test_free_slots_alone_are_invited(
     assert problem_of(refusal) is Problem.SESSION_OVER
 
 
-def test_an_invitation_is_for_its_slot_alone(file_api: Api) -> None:
-    session = file_api.open(Dummy(), PARTS)
+def test_an_invitation_is_for_its_slot_and_institution_alone(file_api: Api) -> None:
+    session = file_api.open(Dummy(), PARTS, named=True)
+    other = session.member(A, institution=Institution("", bytes(32)))
+    refusal = session.try_join(A, other)
+    assert problem_of(refusal) is Problem.KEY_NOT_AUTHENTIC
+    assert "another institution" in refusal.json()["detail"]
     refusal = session.try_join(A, session.member(B))
     assert problem_of(refusal) is Problem.INVALID_PARAMETERS
     assert "for slot 'r1c1'" in refusal.json()["detail"]
@@ -392,6 +397,25 @@ def test_while_a_step_is_computed_nobody_is_awaited(api: Api) -> None:
     cancel(session)
     refusal = api.send("PUT", path, session.key, json=later)
     assert problem_of(refusal) is Problem.SESSION_OVER
+
+
+def test_one_run_is_chosen_once_all_are_done(api: Api) -> None:
+    params, runs = LosslessFederated(n_clusters=3), {"n_clusters": [2, 3]}
+    parts = simulation.split(X, Layout.lattice(3), seed=1)
+    session = api.open(params, parts, evaluation=runs)
+
+    def choose(n_clusters: int) -> httpx.Response:
+        body = {"n_clusters": n_clusters}
+        return api.send("PUT", f"{session.path}/choice", session.key, json=body)
+
+    assert problem_of(choose(4)) is Problem.INVALID_PARAMETERS
+    assert problem_of(choose(3)) is Problem.NOT_READY
+    put_in_state(session, SessionState.CHOOSING)
+    assert choose(3).json()["state"] == choose(3).json()["state"] == "stepping"
+    assert problem_of(choose(2)) is Problem.ROUND_CLOSED
+    change(session, chosen=None)
+    cancel(session)
+    assert_over(choose(3), "cancelled", Problem.CANCELLED)
 
 
 # Declining
@@ -457,6 +481,18 @@ def test_data_of_another_shape_than_terms_or_group_ask_for_are_refused(
     assert problem_of(few.try_join(A)) is Problem.GUARD_REFUSED
     assert file_api.stored() == before
     assert session.try_join("r1c2").status_code == 200
+
+
+def test_terms_that_this_release_would_not_open_are_not_joined(
+    api: Api, earlier: Callable[[], AbstractContextManager[None]]
+) -> None:
+    params = LosslessFederated(n_clusters=3, tol=1e9)
+    with earlier():
+        session = api.open(params, simulation.split(X, Layout.lattice(3), seed=1))
+        body = session.joining(A)
+    refusal = api.send("POST", "/v1/join", json=body)
+    assert problem_of(refusal) is Problem.INVALID_PARAMETERS
+    assert "tol: 1e" in refusal.json()["detail"]
 
 
 @contextmanager
@@ -643,6 +679,10 @@ def test_a_stop_during_a_step_counts_at_the_next_round(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     session.answer(turn=False)
     assert stop(session, A).status_code == 204
+    put_in_state(session, SessionState.STEPPING)
+    assert stop(session, B).status_code == 204
+    assert session.status["state"] == "stepping"
+    put_in_state(session, SessionState.COLLECTING)
     api.turn()
     assert session.status["state"] == "failed"
     assert said_of(session)[A] == "refused"

@@ -51,14 +51,15 @@ def test_a_second_upload_is_refused() -> None:
         running.answer(FIRST, task)
 
 
-def given(running: Session, width: int) -> dict[str, bytes]:
-    """The answers to the open round, the first party's of so many columns."""
+def given(running: Session, width: int, size: float = 1.0) -> dict[str, bytes]:
+    """The answers to the open round; the first party's have this width and row size."""
     answers = {slot: running.answer(slot).contribution for slot in LAYOUT.names}
     own = packets.read(answers[FIRST])
     r = own.arrays["anchors"].shape[0]
     rng = np.random.default_rng(9)
     wide = messages.Projections(
-        rows=rng.normal(size=(ROWS, width)), anchors=rng.normal(size=(r, width))
+        rows=size * rng.normal(size=(ROWS, width)),
+        anchors=rng.normal(size=(r, width)) / size,
     )
     return {**answers, FIRST: packets.write(own.address, wide)}
 
@@ -73,6 +74,12 @@ def test_more_columns_than_features_are_refused(width: int) -> None:
     running = at_the_upload()
     with pytest.raises(InvalidArray, match=f"of {width} dimensions; it has 3 features"):
         advance(running, given(running, width))
+
+
+def test_rows_that_their_map_enlarges_too_much_are_refused() -> None:
+    running = at_the_upload()
+    with pytest.raises(InvalidArray, match="The common space"):
+        advance(running, given(running, FEATURES, size=1e60))
 
 
 @pytest.mark.parametrize(

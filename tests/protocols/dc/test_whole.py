@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common import limits
-from clustering_protocols.common.errors import GuardRefused, InvalidData
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Outcome
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.numerics import row_blocks
@@ -67,14 +67,6 @@ def test_predicted_labels_of_new_rows_match_the_pooled_model(load: Any) -> None:
         assert outcome.predict is not None
         found = outcome.predict(MatrixSource(X[new][:, order])).labels
         assert adjusted_rand(expected, found) >= 0.95
-
-
-def test_new_rows_with_other_columns_are_refused() -> None:
-    _, outcomes = of_wine(Layout.lattice(2), n_clusters=2, predictor=True)
-    predict = outcomes["r1c1"].predict
-    assert predict is not None
-    with pytest.raises(InvalidData, match="12 columns; the session had 13"):
-        predict(MatrixSource(load_wine().data[:, :12]))
 
 
 def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:

@@ -12,10 +12,10 @@ from support.examples import begun, dealt
 from support.repeats import some
 
 from clustering_protocols import catalogue, protocols, simulation
-from clustering_protocols.common.errors import AgreementMismatch
+from clustering_protocols.common.errors import AgreementMismatch, InvalidData
 from clustering_protocols.contract import Example
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.records import codec
 from clustering_protocols.simulation import Session
 from tests.protocols.engine.raw_rows import contains, numbers, tell_tales
@@ -109,6 +109,17 @@ def test_labels_are_those_of_the_pooled_reference(
     found = simulation.measure(simulated, example.X, dealt(example, SEED))
     exact = example.layout.regular and example.params.epsilon_per_person == np.inf
     assert found.fidelity == 1.0 or not exact, name
+
+
+@every_example
+def test_new_rows_with_other_columns_are_refused(
+    name: str, example: Example[Any]
+) -> None:
+    for slot, outcome in finished(example).simulated.outcomes.items():
+        if outcome.predict is not None:
+            width = len(dealt(example, SEED).data[slot].columns)
+            with pytest.raises(InvalidData, match="columns"):
+                outcome.predict(MatrixSource(np.zeros((2, width + 1)))), name
 
 
 @every_example

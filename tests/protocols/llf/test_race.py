@@ -9,7 +9,12 @@ from support.tables import cut, within
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.engine import packets
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, maths, messages
+from clustering_protocols.protocols.llf import (
+    LosslessFederated as Llf,
+    messages,
+    rows_party,
+    rows_round,
+)
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import (
     LaneStarts,
@@ -18,8 +23,9 @@ from clustering_protocols.shared_stages.starts.messages import (
 )
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
+from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.llf.llf_sessions import FALSE, SEED, blobs, numbers_of, rows
+from tests.protocols.llf.llf_sessions import FALSE, FIRST, SEED, blobs, numbers_of, rows
 
 LAYOUT = Layout.lattice(3)
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
@@ -27,12 +33,16 @@ INITS = ("careful", "random_party", "bounds")
 both = pytest.mark.parametrize("more", [{}, FUZZY], ids=["cmeans", "fuzzy"])
 
 
-def racing(X: FloatArray | None = None, **params: Any) -> Session:
+def racing(
+    X: FloatArray | None = None, runs: Evaluation | None = None, **params: Any
+) -> Session:
     X = rows(240) if X is None else X
     data = cut(X, LAYOUT, [80] * 3)
     given = {"n_clusters": 4, "n_init": 5, "scaling": "none", "tol": 1e-3, **params}
     said = within(-90.0, 90.0, data, LAYOUT)
-    return Session(Llf(**given), LAYOUT, data, seed=SEED, dictionary=said)
+    return Session(
+        Llf(**given), LAYOUT, data, seed=SEED, dictionary=said, evaluation=runs
+    )
 
 
 def lanes_of(s: Session) -> FloatArray:
@@ -151,17 +161,47 @@ def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> N
             s.answer("r1c1")
 
 
-@pytest.mark.parametrize("lie", sorted(FALSE.keys() - {"fewer rows than a party has"}))
-def test_false_sums_of_starts_end_the_session(
-    lie: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (change, why), honest = FALSE[lie], maths.Encoding.encode
+def take_from_others(S: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return counts of as many rows, of which two clusters lose others' rows."""
+    taken = 2 * n + n // 3
+    taken[0] = -taken[1:].sum()
+    return S, n - taken
+
+
+LIES: dict[str, tuple[Any, str]] = {
+    **FALSE,
+    "fewer rows than a party has": (take_from_others, "fewer rows of a cluster than"),
+}
+
+
+def turn_with(change: Any, s: Session) -> None:
+    """Play a round in which one party changes its sums and counts."""
+    honest = rows_party.local_sums
+
+    def local_sums(here: rows_round.RowsRound, data: Any, V: FloatArray) -> Any:
+        own = honest(here, data, V)
+        return change(*own) if here.context.slot.name == "r2c1" else own
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_party, "local_sums", local_sums)
+        s.turn()
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_false_sums_of_starts_end_the_session(lie: str) -> None:
+    change, why = LIES[lie]
     s = racing(n_clusters=3, n_init=2)
     s.until(AddUp)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            maths.Encoding, "encode", lambda self, S, n: honest(self, *change(S, n))
-        )
-        s.turn()
+    turn_with(change, s)
     with pytest.raises(ProtocolFailed, match=why):
+        s.turn()
+
+
+def test_starts_of_two_runs_are_of_the_same_rows() -> None:
+    s = racing(runs=Evaluation(n_clusters=(2, 3)), n_clusters=3, n_init=2)
+    s.until(AddUp)
+    s.until(messages.Update)
+    s.until(AddUp)
+    turn_with(lambda S, n: (S + FIRST[:, None] * S.sum(axis=0), n), s)
+    with pytest.raises(ProtocolFailed, match="of other rows"):
         s.turn()
