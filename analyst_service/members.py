@@ -20,14 +20,7 @@ from analyst_service.credentials import (
 )
 from analyst_service.database import Transaction
 from analyst_service.models import Invitation, Member, Session
-from analyst_service.sessions import (
-    find,
-    members_of,
-    move,
-    require_alive,
-    visible,
-    with_ids,
-)
+from analyst_service.sessions import members_of, move, require_alive, visible, with_ids
 from clustering_protocols.catalogue import parse_params
 from clustering_protocols.common.errors import (
     GuardRefused,
@@ -137,7 +130,7 @@ def shut_out(db: Transaction, session_id: str, slot: str | None = None) -> int:
     The invitations of these slots are revoked too, so that neither the party nor
     somebody who recorded its request gets another token by joining again.
     """
-    find(db, session_id, lock=True)  # the lock makes joins wait
+    with_ids(db, [session_id], lock=True)  # the lock makes joins wait
     now = db.now()
     ended = db.scalars(
         sa.update(Invitation)
