@@ -7,7 +7,6 @@ that there was a lie at all. Parties run what they always run: they import none 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.session_state import OngoingSession
 from clustering_protocols.protocols.llf import (
     columns_analyst,
-    maths,
     messages as llf,
     rows_analyst,
 )
@@ -63,36 +61,6 @@ def closes_at_once(patch: Patch) -> Lies:
     return lies
 
 
-def _zeros(n_words: int) -> WordArray:
-    return np.zeros(n_words, dtype=np.uint64)
-
-
-def tells_at_once(patch: Patch) -> Lies:
-    """After the first update, and nobody has closed."""
-    lies: Lies = []
-
-    honest = rows_analyst._ask_update
-
-    def tell(session: Any, now: llf.UpdateState, number: int) -> Ask:
-        if number == 1:
-            return honest(session, now, number)
-        lies.append(number)
-        width = session.member(session.slots[0]).n_columns
-        made_up = {
-            "closed_in": now.updates[-1, 1:],
-            "closed_by": now.cohort,
-            "closing": _zeros(maths.n_words_of_labels(session.params, width)),
-            "gathered_in": now.updates[-1, 1:],
-            "gathered_by": now.cohort,
-            "gathered": _zeros(maths.n_words_around(session.params)),
-        }
-        invented = rows_analyst.replace_fields(now, **made_up)
-        return rows_analyst._enter(session, invented, "tell")
-
-    patch.setattr(rows_analyst, "_ask_update", tell)
-    return lies
-
-
 def leaves_one_out(patch: Patch) -> Lies:
     """Ask all but the last for the second update: the difference is that party's own."""
     lies: Lies = []
@@ -122,54 +90,34 @@ def tells_twice(patch: Patch) -> Lies:
     return lies
 
 
-def tells_another_total(patch: Patch) -> Lies:
-    """Once more in the same round, with a total that puts the centroids elsewhere."""
-    lies: Lies = []
-
-    def again(session: Any, now: llf.UpdateState, given: Given) -> Reopen:
-        lies.append(sorted(given))
-        steered = rows_analyst.replace_fields(now, closing=now.closing + np.uint64(1))
-        ask = rows_analyst._enter(session, steered, "tell")
-        return Reopen(state=ask.state, reason="a lie", ask=ask)
-
-    patch.setattr(rows_analyst, "_finish_session", again)
-    return lies
-
-
 # Totals of moments, with something added
 
 
-def adds_to_moments(phase: int) -> Liar:
+def widens_powers(patch: Patch) -> Lies:
     """Make all features but the first so wide that only the first is left of a row."""
+    lies: Lies = []
+    honest = sums.SumAnalyst.step
 
-    def liar(patch: Patch) -> Lies:
-        lies: Lies = []
-        honest = sums.SumAnalyst.step
+    def step(
+        role: Any, session: SessionContext, state: sums.AddingUp, given: Any
+    ) -> Ask | Reopen | Finish:
+        move = honest(role, session, state, given)
+        if not isinstance(move, Ask) or state.phase != 1:
+            return move
+        lies.append(state.phase)
+        return replace(move, tasks={s: _bent(t) for s, t in move.tasks.items()})
 
-        def step(
-            role: Any, session: SessionContext, state: sums.AddingUp, given: Any
-        ) -> Ask | Reopen | Finish:
-            move = honest(role, session, state, given)
-            if not isinstance(move, Ask) or state.phase + 1 != phase:
-                return move
-            lies.append(phase)
-            return replace(move, tasks={s: _bent(t) for s, t in move.tasks.items()})
-
-        patch.setattr(sums.SumAnalyst, "step", step)
-        return lies
-
-    return liar
+    patch.setattr(sums.SumAnalyst, "step", step)
+    return lies
 
 
 def _bent(task: Record) -> sums.AddUp:
     asked = sums.AddUp.narrow(task)
     total: WordArray = np.array(asked.total)
-    if asked.phase in {2, 4}:  # counted powers, and a tag: their sum stays as it is
-        counts = total[:-1].reshape(-1, moments.POWERS.size)
-        counts[1:, 0] -= np.uint64(1)
-        counts[1:, -1] += np.uint64(1)
-    else:
-        total[1:-1] += np.uint64(1 << 61)
+    # counted powers, and a tag: their sum stays as it is
+    counts = total[:-1].reshape(-1, moments.POWERS.size)
+    counts[1:, 0] -= np.uint64(1)
+    counts[1:, -1] += np.uint64(1)
     return sums.AddUp(phase=asked.phase, total=total)
 
 
@@ -296,30 +244,6 @@ def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask | Finish:
 # The opening and the end
 
 
-def forges_signatures(how: Callable[[Any], Any]) -> Liar:
-    """Show other signatures of the opening than those that were made."""
-    return spoils_tasks(partial(_signed, how=how))
-
-
-def spoils_tasks(how: Callable[[bytes], bytes]) -> Liar:
-    """Hand out tasks of the second round that no honest analyst writes."""
-
-    def liar(patch: Patch) -> Lies:
-        lies: Lies = []
-
-        def lie(agreement: bytes, move: Move) -> Move:
-            del agreement
-            if not isinstance(move, engine.Opened) or move.round != 2:
-                return move
-            lies.append(move.round)
-            return replace(move, tasks={s: how(t) for s, t in move.tasks.items()})
-
-        _patch_moves(patch, lie)
-        return lies
-
-    return liar
-
-
 def forges_the_roster(patch: Patch) -> Lies:
     """Sit in the place of the last party, without the secret of the invitations."""
     lies: Lies = []
@@ -390,11 +314,6 @@ def other_results(*, follows: bool) -> Liar:
         return lies
 
     return liar
-
-
-def _signed(message: bytes, how: Callable[[Any], Any]) -> bytes:
-    packet = packets.read(message)
-    return packets.encode(replace(packet, signatures=how(packet.signatures)))
 
 
 # How the worker's engine is made to lie
