@@ -176,7 +176,7 @@ MALFORMED = {
     "nothing": b"",
     "seven bytes": bytes(7),
     "header length 2^40": (2**40).to_bytes(8, "little") + b"{}",
-    "header longer than the file": (3).to_bytes(8, "little") + b"{}",
+    "header longer than the file": (len(EMPTY) + 1).to_bytes(8, "little") + EMPTY,
     "header of 64 KiB and one byte": file(EMPTY.ljust(64 * 1024 + 1)),
     "not UTF-8": file(b'{"\xff":1}'),
     "not JSON": file(b"{"),
