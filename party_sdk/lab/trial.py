@@ -26,7 +26,7 @@ from party_sdk.lab.simulated_session import SimulatedSession, play
 from party_sdk.reports.run_reports import result_details
 from party_sdk.results.plots import principal_axes
 from party_sdk.tables import DEFAULTS, ReadOptions, Table, open_as
-from party_sdk.tables.drafts import FirstLook, look
+from party_sdk.tables.drafts import FirstDraft, draft_options
 
 _LAYOUT: Final = regular((3, 1))
 _RANGES: Final = ("2..8", "2..5", "2..3")
@@ -47,7 +47,7 @@ class Trial:
     """
 
     file: str
-    look: FirstLook
+    draft: FirstDraft
     source: Table = field(repr=False)
     protocol: str
     session: SimulatedSession = field(repr=False)
@@ -61,12 +61,10 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
     Raises CoterieError with the reason of the last way if no way works.
     """
-    first_look = look(path, options)
-    preparation = build_imputation(first_look.schema, "mean")
-    source = open_as(path, replace(first_look.options, preparation=preparation))
-    fields = AgreedFields(
-        dictionary=[first_look.schema.used], preparation=[preparation]
-    )
+    draft = draft_options(path, options)
+    preparation = build_imputation(draft.schema, "mean")
+    source = open_as(path, replace(draft.options, preparation=preparation))
+    fields = AgreedFields(dictionary=[draft.schema.used], preparation=[preparation])
     X = matrix(source)
     rows = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:_MOST_ROWS])
     sample = matrix(keep_rows(source, rows.astype(np.int64)))
@@ -78,13 +76,13 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
         session = play(deal(X, source.columns, fields, _LAYOUT, _SEED), params, _SEED)
     return Trial(
         file=path.name,
-        look=first_look,
+        draft=draft,
         source=source,
         protocol=protocol,
         session=session,
         suggested=_describe(protocol, suggestion, len(sample)),
         report=_report(
-            path.stem, first_look, source, session, params, evaluation, preparation
+            path.stem, draft, source, session, params, evaluation, preparation
         ),
     )
 
@@ -121,7 +119,7 @@ def _describe(protocol: str, session: SimulatedSession, n_rows: int) -> str:
 
 def _report(
     title: str,
-    first_look: FirstLook,
+    draft: FirstDraft,
     source: Table,
     session: SimulatedSession,
     params: Params,
@@ -134,7 +132,7 @@ def _report(
         about={"title": title},
         seed=0,
         evaluation=evaluation,
-        dictionary=[first_look.schema.used],
+        dictionary=[draft.schema.used],
         preparation=[preparation],
     )
     text = session_terms.draw_up(SIMULATION, request, simulated=True)
@@ -151,9 +149,7 @@ def _report(
         "own_sizes": sizes,
         "without": int(np.count_nonzero(labels < 0)),
         "odd": session.warnings,
-        "profiles": (
-            own_profile(first_look.schema.used, source, labels, 0, _SMALLEST),
-        ),
+        "profiles": (own_profile(draft.schema.used, source, labels, 0, _SMALLEST),),
     }
     return RunReport(
         session=terms.session,

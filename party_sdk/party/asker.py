@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Asker:
-    """Asks a person, who says no by default; commands and supervisor have subclasses.
+    """Asks the operator; this base class refuses everything.
 
     A call may raise an exception if nobody can answer now.
     """
@@ -35,7 +35,7 @@ class Asker:
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
         """Show the members; return whether all of them read the same safety number.
 
-        is_known: whether enough of them are known, so that nothing has to be asked.
+        is_known: whether enough members are known that nobody has to be asked.
         """
         del roster, is_known
         return False
@@ -48,8 +48,8 @@ class Asker:
     def approve(self, inspection: Inspection) -> bool:
         """Ask whether a contribution may be sent.
 
-        Either its protocol asks (``inspection.asks``), or consent was withdrawn; in the
-        latter case a yes covers the rest of the session too.
+        Called if its protocol demands it (``inspection.asks``), or if consent was
+        withdrawn; then a yes covers the rest of the session, too.
         """
         del inspection
         return False

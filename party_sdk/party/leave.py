@@ -25,8 +25,8 @@ from party_sdk.party.party_session import PartySession
 
 _HOLD_ERRORS: Final = (GuardRefused, InvalidData, ShapeConflict, OverlapTooSmall)
 _HOLD_REMEDY: Final = (
-    " The others read that this party is held (held), and not why. The same command "
-    "continues; coterie party leave ends it."
+    " The others read that this party is held (held), but not why. Run the same command "
+    "again to continue, or coterie party leave to end it."
 )
 
 
@@ -67,9 +67,9 @@ def leave(
 
     explanation: in its operator's words; sent only while the slot is free.
     code: of the current invitation; by default of the one that the party accepted.
-    reason: for the others, once the slot is taken.
+    reason: sent to the others if the party has joined.
 
-    Returns bool: whether the others are told.
+    Returns bool: whether the others have been told.
 
     Raises NotReady if nothing is stored of the session, or it is over.
     Raises CoterieError if the analyst cannot be told, or refuses.
@@ -114,11 +114,11 @@ def tell_stop(stored: PartySession, analyst: Analyst) -> bool:
 
 @contextmanager
 def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
-    """Tell the others if this party stops for good, now or before it was killed.
+    """Tell the others if this party stops for good, now or in an earlier process.
 
-    If its limits or its operator stop it, they see it as held.
+    If its guards or its table stop it, the others see it as held.
 
-    Raises CoterieError: what stopped it, whether the others could be told or not.
+    Raises CoterieError: the error that stopped it, even if the others cannot be told.
     """
     try:
         yield
@@ -133,7 +133,7 @@ def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
 def announce_resumed(
     stored: PartySession, analyst: Analyst, status: SessionStatus
 ) -> None:
-    """Tell the others that this party is no longer held, if they were told that it is."""
+    """Tell the others that this party is no longer held, if they see it as held."""
     [slot] = (candidate for candidate in status.slots if candidate.name == stored.slot)
     if slot.stopped is StopReason.HELD:
         _as_party(stored, analyst).stop(stored.session, None)
@@ -144,7 +144,7 @@ def _as_party(stored: PartySession, analyst: Analyst) -> Analyst:
 
 
 def rejoin(stored: PartySession) -> None:
-    """Take back that a party left, if its slot is still free."""
+    """Undo that a party left, if its slot is still free."""
     if stored.exists and stored.journal.left and not stored.has_joined:
         with stored.lock():
             stored.save_journal(stored.journal.go_on())

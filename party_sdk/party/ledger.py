@@ -1,8 +1,8 @@
 """The log of everything that a party sent, with the analyst's receipts.
 
 A chain of lines (:mod:`clustering_protocols.records.hash_chain`). A contribution is
-logged in the transaction that stores it, before its first byte leaves; the receipt is
-added when it comes. So the log names everything that may have left, even after a crash.
+logged in the transaction that stores it, before its first byte is sent; the receipt is
+added when it arrives. So even after a crash the log names all that may have been sent.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Ledger:
     def lines(self) -> tuple[str, ...]:
         """Return the exact text of all lines, after checking them.
 
-        Raises as :meth:`read` does.
+        Raises AuditBroken as :meth:`read` does.
         """
         self.read()
         return self._lines()
@@ -64,12 +64,12 @@ class Ledger:
                 raise AuditBroken(f"Line {entry['number']}: bytes never sent.")
         return entries
 
-    def note_joining(self, digest: str) -> None:
-        """Log that the party's roster entry is about to leave."""
+    def log_joining(self, digest: str) -> None:
+        """Log that the party's roster entry is about to be sent."""
         self._append("joining", {"digest": digest})
 
-    def note_mapping(self, version: int, digest: str) -> None:
-        """Log which mapping of the table is in force from now on.
+    def log_mapping(self, version: int, digest: str) -> None:
+        """Log the mapping of the table that is in force from now on.
 
         digest: keyed, so that nobody can guess the mapping.
         """
@@ -81,7 +81,7 @@ class Ledger:
         entry = self._entry("event = 'mapping'")
         return str(entry["digest"]) if entry else ""
 
-    def note_sending(
+    def log_sending(
         self,
         round_key: RoundKey,
         task: str,
@@ -89,7 +89,7 @@ class Ledger:
         size: int,
         notes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Log that an answer is about to leave.
+        """Log that an answer is about to be sent.
 
         round_key: round and attempt.
         task, digest: SHA-256 (hex) of the task and of the answer.
@@ -102,7 +102,7 @@ class Ledger:
             fields = {"task": task, "digest": digest, "size": size}
             self._append("sending", fields, round_key)
 
-    def note_receipt(self, round_key: RoundKey, receipt: Receipt) -> None:
+    def log_receipt(self, round_key: RoundKey, receipt: Receipt) -> None:
         """Log the analyst's receipt for the last answer.
 
         Raises Equivocation if it differs from an earlier receipt for the same bytes, or
@@ -128,7 +128,7 @@ class Ledger:
         return self._entry_at("receipt", round_key) is not None
 
     def awaits_receipt(self, round_key: RoundKey) -> bool:
-        """Return whether an answer was about to leave and has no receipt."""
+        """Return whether an answer was about to be sent and has no receipt."""
         is_sent = self._entry_at("sending", round_key) is not None
         return is_sent and not self.has_receipt(round_key)
 

@@ -1,7 +1,7 @@
-"""Mail addresses for notifications of a session, at the analyst and in a party's row.
+"""Mail addresses for notifications of a session, at the analyst and at the party's home.
 
-A party that has not joined has no token, so its addresses wait in its row, where the
-outcome of each is stored too.
+A party that has not joined has no token, so its home stores the addresses until then, and
+afterwards the outcome for each.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OwnReceivers:
 
     @classmethod
     def of_party(cls, stored: PartySession, analyst: Analyst) -> OwnReceivers:
-        """Return those of a stored party.
+        """Return the receivers of a stored party.
 
         Raises NotReady if nothing is stored.
         """
@@ -56,9 +56,9 @@ class OwnReceivers:
 
 
 def check_address(address: str) -> None:
-    """Raise :class:`InvalidParameters` if an address is not one of mail."""
+    """Raise :class:`InvalidParameters` if a text is not a mail address."""
     if "@" not in address or "://" in address:
-        raise InvalidParameters(f"{address!r} is no address of mail.")
+        raise InvalidParameters(f"{address!r} is not a mail address.")
 
 
 def missing_addresses(stored: PartySession, addresses: Iterable[str]) -> list[str]:
@@ -68,14 +68,14 @@ def missing_addresses(stored: PartySession, addresses: Iterable[str]) -> list[st
 
 
 def request_notifications(stored: PartySession, addresses: Iterable[str]) -> None:
-    """Store addresses; one that was requested before is registered again."""
+    """Store addresses; an address that was requested before is registered again."""
     _save(stored, [NotificationRequest(address=address) for address in addresses])
 
 
 def register_notifications(
     stored: PartySession, receivers: OwnReceivers
 ) -> Mapping[str, str]:
-    """Register the waiting addresses; return the problem of each that was refused.
+    """Register the waiting addresses; return the problem for each refused address.
 
     Raises Unavailable, Unauthenticated if the analyst cannot be reached, or the token has
         expired: the other addresses keep waiting.

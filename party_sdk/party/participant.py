@@ -226,7 +226,7 @@ class Party:
             content = None if rows is None else rows.encode()
             self.stored.save(Document.ADMITTED_ROWS, content)
             self._remember(identity.model_copy(update=update))
-            self.stored.ledger.note_joining(sha256(line).hexdigest())
+            self.stored.ledger.log_joining(sha256(line).hexdigest())
         try:
             token = take_slot(self._analyst, self.invitation, self._entropy, member)
         except (GuardRefused, ShapeConflict):
@@ -444,7 +444,7 @@ class Party:
         digest = mappings.digest(mapping)
         # a process may have been killed before it logged the mapping
         if ledger.mapping_digest != digest:
-            ledger.note_mapping(mappings.version, digest)
+            ledger.log_mapping(mappings.version, digest)
 
     def check_table(self, data: DataSource) -> None:
         """Refuse another table than the one with which this party joined.

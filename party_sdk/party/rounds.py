@@ -157,7 +157,7 @@ class Responder:
             self._store_receipt()
             recorded = self._record(answer.memory, data, shows=shows)
             self.stored.save_state(state, self._state)
-            self.stored.ledger.note_sending(
+            self.stored.ledger.log_sending(
                 answered_round.place,
                 answered_round.task_digest,
                 answered_round.contribution_digest,
@@ -266,7 +266,7 @@ class Responder:
         receipt, self._receipt = self._receipt, None
         if receipt is not None:
             round_key = self._state.answered.place
-            self.stored.ledger.note_receipt(round_key, receipt)
+            self.stored.ledger.log_receipt(round_key, receipt)
 
 
 class SessionWatch:

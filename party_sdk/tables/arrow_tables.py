@@ -1,7 +1,7 @@
-"""Columns of Arrow: of data frames, and of files that are copied as such.
+"""Sources over Arrow columns: data frames, and files that were converted to Arrow.
 
-Numbers of sheets, statistics files and Parquet keep their types; other cells of sheets
-and statistics files are texts, and judged as those of text files are.
+Numbers in sheets, statistics files and Parquet keep their types. Other cells of sheets
+and statistics files become texts and are parsed like the cells of a text file.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from party_sdk.tables.source import Batch, RowLocations, Source
 from party_sdk.tables.unpacking import Unpacked, answer_error
 
 _SAMPLE: Final = 1_000
-"""Texts of a column by which it is judged how they are written."""
+"""Number of texts from which the number and date format of a column is detected."""
 
 
 class ArrowSource(Source):
-    """An Arrow table as a source: every row is read.
+    """An Arrow table as a source.
 
     names, kinds: of all columns.
     table: the columns that may be requested.
-    places: where a column of the table stands, by its position among all.
+    positions: the index in ``table`` of a column, by its index among all columns.
     dialect: the operator's settings for texts.
-    unpacked: the report of the file that the table is a copy of.
+    unpacked: the description of the file from which ``table`` was copied.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ArrowSource(Source):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return warnings about guesses."""
+        """Return warnings about formats that were guessed."""
         return [*self._warnings, *self._signs.warnings()]
 
     @property
@@ -111,7 +111,7 @@ class ArrowSource(Source):
 
     @property
     def format_description(self) -> dict[str, Any]:
-        """Return the sheet or part that was read, and how its texts are written."""
+        """Return the sheet that was read, and the decimal sign and date order of texts."""
         dialect = self._dialect
         decimal = {"decimal": dialect.decimal} if dialect.decimal != "." else {}
         dates = {"dates": dialect.dates} if dialect.dates else {}
@@ -130,12 +130,12 @@ class ArrowSource(Source):
         size = batch_rows(len(positions))
         for batch in self._table.select(positions).to_batches(size):
             cells = batch.columns[: len(columns)]
-            self._signs.see(cells, n_rows)
+            self._signs.add_batch(cells, n_rows)
             yield Batch(cells, batch.columns[len(columns) :])
             n_rows += len(batch)
 
     def add_findings(self, findings: Findings) -> None:
-        """Add the columns of text whose numbers have two readings."""
+        """Add the problems of the file, and text columns with ambiguous numbers."""
         for problem in self._unpacked.problems:
             findings.add(problem)
         self._signs.add_findings(findings, self.locations)
@@ -144,14 +144,14 @@ class ArrowSource(Source):
 def frame_source(
     table: Any, dialect: Dialect, naming: Sequence[str] = ()
 ) -> ArrowSource:
-    """Return a table of pandas, polars or pyarrow in memory as a source.
+    """Return a pandas, polars or pyarrow table in memory as a source.
 
-    naming: columns that name the rows; an index of pandas that has one of these names
-        is read as such a column.
+    naming: columns that name the rows; a level of the pandas index with one of these
+        names is read as a column.
 
-    Raises InvalidData if it is none, or a column cannot be read.
+    Raises InvalidData if ``table`` has another type, or a column cannot be read.
     """
-    import narwhals as nw  # not above: files need none
+    import narwhals as nw  # imported here, since reading a file does not need it
 
     if nw.dependencies.is_pandas_dataframe(table):
         levels = [name for name in table.index.names if name in naming]
@@ -161,30 +161,30 @@ def frame_source(
         frame = nw.from_native(table, eager_only=True)
     except TypeError:
         raise InvalidData(
-            f"{type(table).__name__} is no table that coterie knows: use a path, a "
+            f"{type(table).__name__} is no table that coterie can read: use a path, a "
             "numpy array, or a pandas, polars or pyarrow table."
         ) from None
     except nw.exceptions.DuplicateError:
         raise InvalidData("Two columns have the same name.") from None
     names = Names(str(name) for name in frame.columns)
-    # an index of pandas comes as columns behind the others
+    # to_arrow appends the index of a pandas table as further columns
     positions = list(range(len(frame.columns)))
     try:
         arrow: pa.Table = frame.to_arrow().select(positions)
     except (pa.ArrowException, TypeError, ValueError):
         raise InvalidData(_explain_unknown_kind(frame)) from None
     arrow = pa.table(
-        [_in_own_zone(column, column.type) for column in arrow.columns],
+        [_to_local_time(column, column.type) for column in arrow.columns],
         [str(position) for position in positions],
     )
     kinds = [kind_of(kind) for kind in arrow.schema.types]
     return ArrowSource(names, kinds, arrow, dict(enumerate(positions)), dialect)
 
 
-def _in_own_zone(cells: Any, kind: pa.DataType) -> Any:
-    """Convert timestamps to the local time of their zone; leave other cells as they are.
+def _to_local_time(cells: Any, kind: pa.DataType) -> Any:
+    """Convert timestamps to the local time of the zone in ``kind``.
 
-    cells: instants are counted in UTC where ``kind`` alone has the zone.
+    cells: timestamps in UTC if their own type has no zone; other types are unchanged.
     """
     if not types.is_timestamp(kind) or kind.tz is None:
         return cells
@@ -203,10 +203,10 @@ def _explain_unknown_kind(frame: Any) -> str:
             frame.select(name).to_arrow()
         except (pa.ArrowException, TypeError, ValueError):
             return (
-                f"{name!r}: its values are of several kinds, or of one that is not known, "
-                "such as a sparse one: make it a column of numbers."
+                f"{name!r}: its values are of several kinds, or of a kind that cannot be "
+                "read, such as sparse: convert the column to numbers."
             )
-    return "A column holds values of several kinds, or of one that is not known."
+    return "A column holds values of several kinds, or of a kind that cannot be read."
 
 
 def copied_source(
@@ -214,7 +214,7 @@ def copied_source(
 ) -> ArrowSource:
     """Return the copied columns of a file as a source.
 
-    Raises InvalidData if the copy is none of such columns.
+    Raises InvalidData if the copy does not hold the columns that ``unpacked`` names.
     """
     try:
         with copy.open("rb") as file:
@@ -245,8 +245,9 @@ def write_rows(
     Empty rows are left out.
 
     numeric: indices of columns whose cells are all numbers or empty.
-    mixed: places of columns whose numbers are written without a decimal sign, as texts
-        beside them have signs of their own.
+    mixed: indices of columns that hold numbers and texts: their numbers are written
+        without a decimal sign, since the texts may use either sign.
+    first: the row number of the first row.
 
     Raises InvalidData if a cell is too long.
     """
@@ -258,8 +259,8 @@ def write_rows(
     schema = pa.schema(list(zip(map(str, range(width)), kinds, strict=True)))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        begin, every = first, iter(rows)
-        while piece := list(islice(every, batch_rows(width))):
+        begin, remaining = first, iter(rows)
+        while piece := list(islice(remaining, batch_rows(width))):
             columns = [
                 _to_arrow(cells, index in numeric, index in mixed)
                 for index, cells in enumerate(zip(*piece, strict=True))
@@ -296,7 +297,7 @@ def _to_arrow(cells: Sequence[Any], is_numeric: bool, is_mixed: bool) -> pa.Arra
     words = [as_text(cell) for cell in cells]
     for row, (cell, text) in enumerate(zip(cells, words, strict=True)):
         if is_mixed and isinstance(cell, float) and "." in text:
-            # 5.125 as 5125e-3, which has one reading alone
+            # 5.125 as 5125e-3, which is the same number with either decimal sign
             _, digits, exponent = Decimal(text).as_tuple()
             words[row] = f"{'-' * (cell < 0)}{''.join(map(str, digits))}e{exponent}"
     return pa.array([text or None for text in words], pa.large_string())
@@ -305,7 +306,7 @@ def _to_arrow(cells: Sequence[Any], is_numeric: bool, is_mixed: bool) -> pa.Arra
 def write_stream(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, copy: Path
 ) -> None:
-    """Write batches to a file; :class:`InvalidData` if a cell is too long."""
+    """Write batches to a file, or raise InvalidData if a cell is too long."""
     with copy.open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for batch in batches:
             batch.validate(full=True)
@@ -326,9 +327,9 @@ def unpack_parquet(
 
     columns: names, some of which may be absent; None for all.
 
-    Raises InvalidData if the file cannot be read, or the columns take too much.
+    Raises InvalidData if the file cannot be read, or the columns exceed ``limits``.
     """
-    from pyarrow import parquet  # not above: other files need none
+    from pyarrow import parquet  # imported here, since other files do not need it
 
     try:
         with pa.OSFile(str(path)) as opened, parquet.ParquetFile(opened) as file:
@@ -359,14 +360,14 @@ def unpack_parquet(
             )
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the copy has no room
+            raise  # the disk is full
         raise InvalidData(f"{path.name!r} is no readable table.") from None
     return Unpacked(
         names=tuple(schema.names),
         kinds=tuple(kind_of(_plain_type(kind)) for kind in schema.types),
         columns=tuple(positions),
         warnings=tuple(
-            f"{field.name!r}: the days of its timestamps are those of UTC."
+            f"{field.name!r}: its timestamps are read as days in UTC."
             for field in fields
             if types.is_timestamp(field.type) and field.type.tz == "UTC"
         ),
@@ -398,7 +399,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of a copied column: local timestamps, and words as text."""
+    """Return the type of a column in the copy: timestamps get no zone, words are text."""
     kind = _plain_type(kind)
     if types.is_timestamp(kind):
         return pa.timestamp(kind.unit)
@@ -410,4 +411,4 @@ def _stored_cells(cells: pa.Array, kind: pa.DataType) -> pa.Array:
         return texts(cells)
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    return _in_own_zone(cells, cells.type)
+    return _to_local_time(cells, cells.type)

@@ -1,4 +1,4 @@
-"""Forms of texts in a table: dialects of files, forms of columns, values of cells."""
+"""How tables write values: dialects of files, number and date formats of columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from party_sdk.tables.report import form
 MISSING: Final = (
     "", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None",
 )  # fmt: skip
-"""Cells that stand for no value, in text files where no dictionary says others."""
+"""Cells that mean a missing value in any text file; a dictionary may name more."""
 
 _DELIMITERS: Final = {
     "comma": ",",
@@ -44,13 +44,13 @@ class Dialect:
 
     encoding: a name that Python knows, for example utf-8, cp1252 or utf-16.
     delimiter, quote, decimal: one character each.
-    skip: lines before the one with the names of columns.
+    skip: number of lines before the column names.
     dates: ``year-first``, ``day-first`` or ``month-first``.
     missing: further codes for missing values, besides empty cells, NA, NaN and null.
-    sheet: of a file with several sheets.
-    hidden: of a sheet: rows and columns that nobody sees: ``read`` or ``leave-out``.
-    percent: of a sheet: 7.2 % beside plain numbers is 7.2 (``shown``) or 0.072
-        (``stored``).
+    sheet: the name of the sheet to read, in a file with several.
+    hidden: what to do with hidden rows and columns of a sheet: ``read`` or ``leave-out``.
+    percent: how to read 7.2 % in a column of a sheet that also holds plain numbers: as
+        7.2 (``shown``) or 0.072 (``stored``).
     """
 
     encoding: str | None = None
@@ -68,7 +68,7 @@ class Dialect:
     def parse(cls, texts: Iterable[str]) -> Self:
         """Parse texts such as ``delimiter=;`` and ``decimal=,``.
 
-        Raises InvalidParameters if a name is not known, or a value cannot be.
+        Raises InvalidParameters if a name is unknown or a value is invalid.
         """
         values: dict[str, Any] = {}
         for text in texts:
@@ -79,11 +79,11 @@ class Dialect:
             if name == "missing":
                 values["missing"] = (*values.get("missing", ()), value)
             else:
-                values[name] = _read(name, value)
+                values[name] = _parse_setting(name, value)
         return cls(**values)
 
     def describe(self) -> dict[str, Any]:
-        """Return the parts that are set, for people."""
+        """Return the settings that have a value."""
         parts = asdict(self).items()
         return {name: value for name, value in parts if value not in (None, 0, ())}
 
@@ -93,12 +93,12 @@ class Dialect:
         return frozenset({*MISSING, *self.missing})
 
 
-def _read(name: str, value: str) -> Any:
+def _parse_setting(name: str, value: str) -> Any:
     try:
         if name == "encoding":
             return "".encode(value) or value
     except (LookupError, ValueError):
-        raise InvalidParameters(f"--csv {name}: that cannot be.") from None
+        raise InvalidParameters(f"--csv {name}: no such encoding is known.") from None
     if name == "skip":
         if not value.isdecimal():
             raise InvalidParameters("--csv skip is a number of lines.")
@@ -114,7 +114,7 @@ def _read(name: str, value: str) -> Any:
 
 
 def from_mapping(spec: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:
-    """Return the dialect that a caller describes."""
+    """Return a dialect from settings by name, or from texts such as ``decimal=,``."""
     if spec is None or isinstance(spec, Dialect):
         return spec or Dialect()
     if isinstance(spec, Mapping):
@@ -132,9 +132,9 @@ _NUMBERS: Final = {
 _IN_THOUSANDS: Final = re.compile(
     r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?"
 )
-SEPARATED: Final = "thousands are written without separators"
-_CODE: Final = re.compile(r"0\d+")
-_BEGINS: Final = re.compile(r"[+-]?\d")
+SEPARATED: Final = "write thousands without separators"
+_LEADING_ZERO: Final = re.compile(r"0\d+")
+_STARTS_WITH_DIGIT: Final = re.compile(r"[+-]?\d")
 _INFINITE: Final = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _DATE: Final = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d*)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -144,7 +144,7 @@ BOOLEANS: Final = {
     "true": 1.0, "false": 0.0, "t": 1.0, "f": 0.0,
     "wahr": 1.0, "falsch": 0.0, "vrai": 1.0, "faux": 0.0,
 }  # fmt: skip
-"""Spellings that are yes or no in any column."""
+"""Spellings of true and false that are recognised in any column."""
 _SPACES: Final = " \u00a0\u2009\u202f"
 _SIGNS: Final = {" ": f"[{_SPACES}]", "'": "['\u2019]", ".": r"\.", ",": ","}
 _OPPOSITE_SIGN: Final = {".": ",", ",": "."}
@@ -153,13 +153,13 @@ _YEAR_FIRST: Final = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?:[ T].*)?"
 _SHORT_DATE: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T].*)?")
 _SERIAL: Final = re.compile(r"(\d{1,7})(?:[.,]\d+)?")
 SHORT_YEAR: Final = re.compile(r"0{0,2}\d{1,2}([./-])\d{1,2}\1\d{1,2}")
-_EXCEL_BEGINS: Final = date(1899, 12, 30)
-_EXCEL_LEAPS: Final = 61
-"""Days before are counted wrongly: Excel has a 29 February 1900."""
+_EXCEL_EPOCH: Final = date(1899, 12, 30)
+_LEAST_SERIAL: Final = 61
+"""Smaller serial numbers of days are off by one: Excel counts a 29 February 1900."""
 
 
 def guess(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
-    """Return the kind of most cells; the operator decides about exceptions."""
+    """Return the kind of most cells; cells of another kind are reported later."""
     values = [cell.strip() for cell in cells]
     codes = dialect.codes
     present = [value for value in values if value not in codes]
@@ -167,7 +167,7 @@ def guess(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
         return "nothing"
     if all(value.lower() in BOOLEANS for value in present):
         return "boolean"
-    number = _NUMBERS["[.,]"]  # another sign than the column's is for the operator, too
+    number = _NUMBERS["[.,]"]  # a wrong decimal sign is reported later, too
     numbers = [
         value
         for value in present
@@ -187,19 +187,21 @@ def column_warnings(
     cells: Sequence[Sequence[str]],
     forms: Sequence[CellForm],
 ) -> Iterator[str]:
-    """Yield warnings about words that look like numbers, and about codes."""
+    """Yield warnings about words that look like numbers, and numbers that may be codes."""
     for name, kind, column, dialect in zip(names, kinds, cells, forms, strict=True):
-        if kind == "integer" and any(_CODE.fullmatch(cell.strip()) for cell in column):
-            yield f"{name!r}: numbers that begin with 0, perhaps codes: read as numbers."
+        if kind == "integer" and any(
+            _LEADING_ZERO.fullmatch(cell.strip()) for cell in column
+        ):
+            yield f"{name!r}: some cells begin with 0, perhaps codes: read as numbers."
         if kind != "words":
             continue
         values = [value for c in column if (value := c.strip()) not in dialect.codes]
-        number_like = [value for value in values if _BEGINS.match(value)]
+        number_like = [value for value in values if _STARTS_WITH_DIGIT.match(value)]
         if values and all(
             is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value)
             for value in values
         ):
-            yield f"{name!r}: {SEPARATED}; a mapping reads them (thousands = …)."
+            yield f"{name!r}: {SEPARATED}; or set thousands = … in a mapping."
         elif 2 * len(number_like) > len(values):
             yield (
                 f"{name!r}: {form(number_like[0])!r} is neither a number nor a date such "
@@ -226,20 +228,21 @@ def is_number(cell: str, dialect: CellForm | Dialect) -> bool:
     return _NUMBERS[sign].fullmatch(cell.strip()) is not None
 
 
-# What a column's separators and orders of dates are
+# Decimal signs and date orders of columns
 
 
 THOUSANDS_LIKE: Final = (
     "[-+(\u2010-\u2015\u2212]?\\s*[1-9]\\d{0,2}[.,]\\d{3}\\s*[-)\u2212]?"
 )
-"""A number with two readings: 9.370 is 9370, or 9.37."""
+"""An ambiguous number: 9.370 is 9370 or 9.37."""
 DECIDING: Final = (
     r"[+-]?(?:\d{4,}[.,]\d*|0\d*[.,]\d*|\d*[.,](?:\d{0,2}|\d{4,})|[.,]\d*"
     r"|\d+[.,]\d*[eE][+-]?\d+)"
 )
-"""A number with a sign by which no sign of its column parts thousands."""
+"""A number whose point or comma can only be a decimal sign."""
 WHOLE: Final = r"[+-]?\d{4,}"
-"""A whole number by which none does, unless it is the code of no value."""
+"""A whole number that shows, unless it is a code of a missing value, that its column has
+no thousands separators."""
 _DECIDING: Final = re.compile(DECIDING)
 _THOUSANDS: Final = re.compile(
     r"[+-]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3}|(?!\1)[.,]\d)+\d*"
@@ -248,34 +251,34 @@ _THOUSANDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CellForm:
-    """The form of a column's texts; by default the one that any program reads.
+    """How a column writes numbers and dates; by default 1.5 and 2026-01-31.
 
     decimal: the decimal sign.
-    dates: the order of dates; None where nothing says whether the day or month is first.
+    dates: the order of dates; None if no cell shows whether the day or month is first.
     codes: texts that mean a missing value.
-    is_decided: whether the operator or a cell of the column says what its signs are.
-    is_shown: whether other columns do, which agree.
-    has_numbers: whether numbers were written beside texts that are numbers.
+    is_decided: whether the operator or a cell of the column determines the decimal sign.
+    table_agrees: whether all cells of the table that determine a decimal sign agree.
+    has_numbers: whether the column of a sheet holds numbers as well as texts.
     """
 
     decimal: str = "."
     dates: str | None = "year-first"
     codes: frozenset[str] = frozenset(MISSING)
     is_decided: bool = True
-    is_shown: bool = True
+    table_agrees: bool = True
     has_numbers: bool = False
 
 
 def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellForm]:
-    """Return the form of numbers and dates in each column, as far as its cells decide it.
+    """Detect how each column writes numbers and dates.
 
-    A column that shows no decimal sign has that of the others, if they agree. The same
-    holds for the order of dates with one separator.
+    A column whose cells do not determine its decimal sign takes the sign of the others if
+    they agree, and likewise the order of dates with the same separator.
     """
     signs = [_count_signs(cells) for cells in columns]
-    every = {sign for own in signs for sign in own}
-    is_shown = len(every) == 1
-    common = every.pop() if is_shown else "."
+    all_signs = {sign for own in signs for sign in own}
+    table_agrees = len(all_signs) == 1
+    common = all_signs.pop() if table_agrees else "."
     orders = [_find_orders(cells) for cells in columns]
     return [
         CellForm(
@@ -283,7 +286,7 @@ def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellF
             dates=dialect.dates or _decide_order(own_orders, orders),
             codes=dialect.codes,
             is_decided=bool(dialect.decimal or own),
-            is_shown=is_shown,
+            table_agrees=table_agrees,
         )
         for own, own_orders in zip(signs, orders, strict=True)
     ]
@@ -305,7 +308,8 @@ def describe_readings(number: str) -> str:
     sign = "." if "." in number else ","
     return (
         f"{number!r} is {number.replace(sign, '')} or {number.replace(sign, '.')}, and no "
-        f'cell of the column decides: thousands = "{sign}" or decimal = "{sign}" in a mapping'
+        f'cell of the column shows which: set thousands = "{sign}" or decimal = "{sign}" in '
+        "a mapping"
     )
 
 
@@ -354,8 +358,8 @@ def _decide_order(
 class LimitCell(NamedTuple):
     """A value below or above a limit of detection.
 
-    is_below: whether the value lies below it, and not above.
-    limit: the limit as it is written.
+    is_below: whether the value lies below the limit, rather than above it.
+    limit: the number as the cell writes it.
     """
 
     is_below: bool
@@ -370,9 +374,9 @@ _OTHER_MINUS: Final = re.compile(
 
 
 def read_minus(text: str) -> str | None:
-    """Return a number with an unusual minus sign in the form -1, or None.
+    """Return a number with an unusual minus sign in the form -1; None for other texts.
 
-    The sign is another one, stands behind the number, or is a pair of brackets.
+    The sign may be another dash of Unicode, follow the number, or be a pair of brackets.
     """
     match = _OTHER_MINUS.fullmatch(text.strip())
     number = "" if match is None else match[match.lastgroup or 0]
@@ -391,7 +395,8 @@ def split_limit(text: str) -> LimitCell | None:
 def read_number(text: str, decimal: str | None, thousands: str | None) -> str | None:
     """Return a number with a decimal point and without separators, or None.
 
-    decimal: by default what ``thousands`` leaves; a point or a comma beside blanks.
+    decimal: None for the sign that ``thousands`` does not use, or for either if
+        ``thousands`` is neither a point nor a comma.
     """
     match = _number_form(decimal, thousands).fullmatch(text.strip())
     if match is None:
@@ -415,18 +420,18 @@ def _number_form(decimal: str | None, thousands: str | None) -> re.Pattern[str]:
 
 
 def read_date(text: str, orders: Sequence[str]) -> str | None:
-    """Return a date in ISO 8601, or None if it has none of the orders."""
-    dates = (_in_order(text.strip(), order) for order in orders)
+    """Return a date in ISO 8601, or None if it matches none of the orders."""
+    dates = (_read_in_order(text.strip(), order) for order in orders)
     return next((day for day in dates if day is not None), None)
 
 
-def _in_order(text: str, order: str) -> str | None:
+def _read_in_order(text: str, order: str) -> str | None:
     if order == "excel":
         serial = _SERIAL.fullmatch(text)
         days = 0 if serial is None else int(serial[1])
-        if days < _EXCEL_LEAPS or days > 2_958_465:  # 9999-12-31
+        if days < _LEAST_SERIAL or days > 2_958_465:  # 9999-12-31
             return None
-        return (_EXCEL_BEGINS + timedelta(days=days)).isoformat()
+        return (_EXCEL_EPOCH + timedelta(days=days)).isoformat()
     match = (_YEAR_FIRST if order == "year-first" else _SHORT_DATE).fullmatch(text)
     if match is None:
         return None
@@ -442,7 +447,7 @@ def _in_order(text: str, order: str) -> str | None:
 
 
 HEAD_ROWS: Final = 200
-"""Rows that are looked at."""
+"""Number of rows from which the delimiter and the title rows are detected."""
 _MOST_TITLES: Final = 30
 _DECIMALS: Final = (Dialect(decimal="."), Dialect(decimal=","))
 
@@ -478,7 +483,7 @@ def records(text: str, dialect: Dialect) -> list[list[str]]:
 def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of the line where each ends.
 
-    They end before a huge field, whose line the reader of the whole file reports.
+    It stops before a field that is too long, which is reported when the file is read.
     """
     reader = split_lines(_lines(text)[dialect.skip or 0 :], dialect)
     with suppress(csv.Error):
@@ -487,7 +492,7 @@ def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
 
 
 def split_lines(lines: Iterable[str], dialect: Dialect) -> Any:
-    """Return a reader of lines as cells; its ``line_num`` counts them."""
+    """Return a :func:`csv.reader` of the lines."""
     delimiter = dialect.delimiter or ","
     return csv.reader(lines, delimiter=delimiter, quotechar=dialect.quote)
 
@@ -497,10 +502,10 @@ def _lines(text: str) -> list[str]:
 
 
 def _find_delimiter(lines: Sequence[str], quote: str) -> str:
-    """Return the delimiter that cuts most lines into the same number of cells.
+    """Return the delimiter that splits most lines into the same number of cells.
 
-    It cuts the line of names so too: a decimal comma cuts rows of numbers as evenly
-    as the semicolon between them.
+    It should split the column names into as many: the decimal commas in rows of numbers
+    are as regular as the semicolons between the numbers.
     """
     scores = {}
     for delimiter in (",", ";", "\t", "|"):
@@ -521,17 +526,16 @@ def _find_delimiter(lines: Sequence[str], quote: str) -> str:
     return max(scores, key=lambda d: scores[d], default=",")
 
 
-# Rows above the names of columns: titles of extracts, dates, and who made them
+# Title rows above the column names
 
 
 def count_titles(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of title rows above the column names.
 
-    A title fills at most half as many cells as the rows usually do. The names are the
-    first row that fills more, and none of them is a number or a date; if one is, nothing
-    is a title.
+    A title row fills at most half as many cells as the median row. The first row that
+    fills more holds the names; if one of them is a number or a date, there is no title.
 
-    rows: from the beginning of a table; an empty text is no cell.
+    rows: the first rows of a table; empty texts are empty cells.
     """
     filled = [sum(bool(cell.strip()) for cell in cells) for cells in rows[:HEAD_ROWS]]
     usual = median([count for count in filled if count] or [0])
@@ -547,8 +551,7 @@ def title_warning(n: int, word: str) -> str:
     numbers = " 1 is" if n == 1 else f"s 1 to {n} are"
     return (
         f"{word.capitalize()}{numbers} read as a title: the names of columns stand in "
-        f"{word} {n + 1} "
-        f"(--csv skip={n})."
+        f"{word} {n + 1} (--csv skip={n})."
     )
 
 

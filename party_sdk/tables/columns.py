@@ -1,4 +1,4 @@
-"""From the columns of a batch to float64: numbers, levels, days, yes and no."""
+"""Convert the columns of a batch to float64: numbers, levels, dates and booleans."""
 
 from __future__ import annotations
 
@@ -33,29 +33,27 @@ _YES_AND_NO: Final = BOOLEANS | {
     "yes": 1.0, "no": 0.0, "y": 1.0, "n": 0.0, "1": 1.0, "0": 0.0,
     "ja": 1.0, "nein": 0.0, "oui": 1.0, "non": 0.0,
 }  # fmt: skip
-"""Spellings of a column that the dictionary calls boolean."""
-
+"""Spellings that a column may have if the dictionary calls it boolean."""
 
 PLAIN: Final = CellForm()
 _FIRST_DAY: Final = day_number("1000-01-01")
-_USUAL: Final = (pa.float64(), pa.int64())
-"""As what texts are read first: with a point as decimal sign, and with a comma."""
+_FIRST_CASTS: Final = (pa.float64(), pa.int64())
+"""Types to which texts are cast first: with a decimal point, and with a decimal comma."""
 EARLY: Final = "a year before 1000: write it with four digits"
 
-
-_HASHED: Final = 2.0**52
-"""Numbers of cells that are no numbers begin here: no level, day or code is as large."""
+_HASH_OFFSET: Final = 2.0**52
+"""Least number that stands for a text: levels, days and codes are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column to read.
 
-    kind: the kind of value, as far as the table itself shows it.
-    field: its entry in the dictionary, if there is one.
+    kind: the kind of value, as detected from the table.
+    field: its entry in the dictionary.
     codes: texts that mean a missing value.
-    header: its name in the table, where a mapping gives it another.
-    form: how the table writes its texts.
+    header: its name in the table, if a mapping renames it.
+    form: how the table writes its numbers and dates.
     """
 
     name: str
@@ -104,16 +102,16 @@ class Column:
 
     @property
     def is_described(self) -> bool:
-        """Return for each cell whether it has a number."""
+        """Return whether cells have numbers; words and dates need a dictionary for that."""
         return self.field is not None or self.type not in {"words", "date"}
 
-    def heads(self, text: str) -> bool:
+    def is_header(self, text: str) -> bool:
         """Return whether a cell repeats the column's name."""
         return normal(text) == (self.header or self.name)
 
     @property
     def spellings(self) -> Mapping[str, float] | None:
-        """Return the number of each allowed text; None for numbers and dates."""
+        """Return the number for each allowed text; None for columns of other types."""
         if self.field is not None and self.field.is_category:
             return {level: float(i) for i, level in enumerate(self.field.levels)}
         if self.type == "boolean":
@@ -129,7 +127,7 @@ class CellFault(NamedTuple):
 
 
 def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]:
-    """Return a column as float64 (NaN: no value) and the cells that cannot be read."""
+    """Return float64 (n,), NaN for a missing value, and the cells that cannot be read."""
     spellings = column.spellings
     if spellings is not None and not (
         types.is_boolean(cells.type) and column.type == "boolean"
@@ -169,7 +167,7 @@ def count_codes(column: Column, cells: pa.Array) -> Counter[str]:
 
 
 def is_numeric(kind: pa.DataType) -> bool:
-    """Return whether Arrow calls a column numeric."""
+    """Return whether an Arrow type is numeric."""
     return bool(
         types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     )
@@ -193,7 +191,7 @@ def texts(cells: pa.Array) -> pa.Array:
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if types.is_floating(cells.type):
-        return _plain(cells)
+        return _format_floats(cells)
     if types.is_timestamp(cells.type):
         formatted = compute.cast(cells, pa.large_string())
         formatted = compute.replace_substring_regex(formatted, r"\.0+(Z?)$", r"\1")
@@ -202,12 +200,12 @@ def texts(cells: pa.Array) -> pa.Array:
         return compute.cast(cells, pa.large_string())
     except pa.ArrowInvalid:
         return pa.array([str(value) for value in cells.to_pylist()], pa.large_string())
-    except pa.ArrowNotImplementedError:  # nested: it is there, and that is all
+    except pa.ArrowNotImplementedError:  # a nested value, of which only presence counts
         presence = [None if value is None else "…" for value in cells.to_pylist()]
         return pa.array(presence, pa.large_string())
 
 
-def _plain(cells: pa.Array) -> pa.Array:
+def _format_floats(cells: pa.Array) -> pa.Array:
     values = _floats(cells)
     whole = (values == np.trunc(values)) & (np.abs(values) < 2**53)
     integers = pa.array(np.where(whole, values, 0).astype(np.int64))
@@ -223,7 +221,7 @@ def _floats(cells: pa.Array) -> FloatArray:
     if types.is_null(cells.type):
         return np.full(len(cells), np.nan)
     cells = compute.cast(cells, pa.float64(), safe=False)
-    content = [None, cells.buffers()[1]]  # to_numpy would import pandas, if it is there
+    content = [None, cells.buffers()[1]]  # to_numpy would import pandas, if installed
     values = pa.Array.from_buffers(
         pa.float64(), len(cells), content, offset=cells.offset
     )
@@ -241,9 +239,9 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault]]
         faults: list[CellFault] = []
     else:
         days, faults = _parse_days(column, texts(cells))
-    # a code of no value may be a date itself
+    # a code of a missing value may itself be a date
     days = np.where(np.isin(days, [*map(_day, column.codes)]), np.nan, days)
-    # a reader of dates takes 05/03/16 for a day of the year 5
+    # some programs read 05/03/16 as a day of the year 5
     early = days < _FIRST_DAY
     rows = np.flatnonzero(early).tolist()
     return np.where(early, np.nan, days), [
@@ -278,7 +276,7 @@ def _day(text: str) -> float:
 
 
 def _presence(column: Column, cells: pa.Array) -> FloatArray:
-    """Return 0 for each value and NaN for each gap."""
+    """Return 0 for each value and NaN for each missing one."""
     cell_texts = texts(cells)
     absent = compute.is_null(cell_texts)
     if column.codes:
@@ -290,8 +288,8 @@ def _presence(column: Column, cells: pa.Array) -> FloatArray:
 
 def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[CellFault]]:
     """Parse texts in the form of their column."""
-    with suppress(pa.ArrowInvalid):  # it does not suffice for commas and codes
-        return compute.cast(cells, _USUAL[column.form.decimal == ","]), []
+    with suppress(pa.ArrowInvalid):  # fails for decimal commas and codes
+        return compute.cast(cells, _FIRST_CASTS[column.form.decimal == ","]), []
     plain = plain_texts(column, cells)
     with suppress(pa.ArrowInvalid):
         return compute.cast(plain, pa.float64()), []
@@ -307,7 +305,7 @@ def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Cell
 def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
     """Return numbers with a decimal point, dates in ISO order, and null for codes.
 
-    Other texts stay, and count as neither number nor date.
+    Other texts cannot be parsed as numbers or dates afterwards, either.
     """
     if not (column.is_numeric or column.is_date):
         return cells
@@ -323,7 +321,7 @@ def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
         return pa.array(dates, clean.type).take(coded.indices)
     if column.form.decimal != ",":
         return present
-    # a point between thousands is no number: with '_' nothing else is one either
+    # 1.000 must not be read as 1, so the point becomes '_', which no number has
     pointed = compute.replace_substring(present, ".", "_")
     return compute.replace_substring(pointed, ",", ".")
 
@@ -349,14 +347,15 @@ def _look_up_spellings(
     indices = coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(np.isin(indices, list(unknown))).tolist() if unknown else ()
     faults = [
-        CellFault(row, _not_among(column, unknown[int(indices[row])])) for row in wrong
+        CellFault(row, _explain_level(column, unknown[int(indices[row])]))
+        for row in wrong
     ]
     return lookup[indices], faults
 
 
 def _explain(column: Column, cell: str) -> str:
-    """Return why a cell cannot be read, and a hint; its value is not shown."""
-    if column.heads(cell):
+    """Return why a number or date cannot be read, without showing the value itself."""
+    if column.is_header(cell):
         return HEADER
     shape, own_form = form(cell.strip()), column.form
     if column.is_date:
@@ -364,7 +363,8 @@ def _explain(column: Column, cell: str) -> str:
             return EARLY
         if own_form.dates is None and any(sign in cell for sign in "/-."):
             return (
-                f"{shape!r}: is the day or the month first? --csv dates=day-first says"
+                f"{shape!r}: is the day or the month first? Use --csv dates=day-first or "
+                "--csv dates=month-first"
             )
         return f"{shape!r} is no date in the order {own_form.dates or 'year-first'}"
     opposite = replace(own_form, decimal="." if own_form.decimal == "," else ",")
@@ -378,8 +378,8 @@ def _explain(column: Column, cell: str) -> str:
     return f"{shape!r} is no number{hint}"
 
 
-def _not_among(column: Column, text: str) -> str:
-    if column.heads(text):
+def _explain_level(column: Column, text: str) -> str:
+    if column.is_header(text):
         return HEADER
     if column.type == "boolean":
         return f"{form(text)!r} is neither yes nor no"
@@ -401,11 +401,11 @@ def number_of_cell(text: str) -> float:
     if value is not None:
         return value
     digest = blake2b(text.encode(), digest_size=6).digest()
-    return _HASHED + float(int.from_bytes(digest, "little"))
+    return _HASH_OFFSET + float(int.from_bytes(digest, "little"))
 
 
 def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
-    """Return cells as text, empty where a code means a missing value."""
+    """Return cells as text; cells with a code of a missing value become empty."""
     cell_texts = texts(cells).fill_null("")
     if not codes:
         return cell_texts

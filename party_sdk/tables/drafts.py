@@ -1,6 +1,6 @@
-"""Drafts for a person to complete: the dictionary of a table, and a mapping to one.
+"""Drafts for a person to complete: the dictionary of a table, or a mapping to one.
 
-A draft marks certain entries and guesses; a person decides the open ones.
+Entries of a mapping are marked as certain, guessed, or open for a person to decide.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ from party_sdk.tables.words import (
 )
 
 MOST_LEVELS: Final = 50
-"""A column of words with more of them is hardly a category."""
+"""A text column with more different words is not taken for a category."""
 
 MOST_DECIMALS: Final = 6
-"""Numbers with more were computed, not rounded: nothing is written of their digits."""
+"""Numbers with more decimals were computed: the dictionary does not state how many."""
 
 _EXPONENT: Final = r"^[+-]?[\d.,]+[eE][+-]?\d+$"
 _NEAR: Final = 0.75
 _MOST_PAIRS: Final = 40_000
-"""Of more fields times columns, names are compared as they are."""
+"""If fields times columns are more, only equal names are matched."""
 _MOST_TEXTS: Final = 20_000
 _MOST_CELLS: Final = 200
 _MOST_LETTERS: Final = 5
@@ -88,19 +88,19 @@ Confirm = Callable[[str, Sequence[str]], bool]
 def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft:
     """Return the draft of a dictionary: a row for each column of a table.
 
-    Names, types and digits behind the point: bounds would tell of the rows. Files of
-    studies know more: titles, and labels of values; integers that all have labels are a
-    category. Numbers, dates, yes and no and levels are proposed to be clustered. Left out
-    are words without levels, columns without a value and what looks like row numbers. No
-    name is taken for that of an outcome.
+    A row has the name, the type and the number of decimals, but no bounds, which would
+    reveal values. Statistics files add titles and value labels; integers that all have
+    labels become a category. Numbers, dates, booleans and categories are proposed for
+    clustering; other words, empty columns and row numbers are left out. No column is
+    guessed to be an outcome.
 
-    confirm: called with a column of few words and these words; whether they are its
-        levels.
+    confirm: called with the name of a text column and its words, at most MOST_LEVELS;
+        returns whether these are its levels.
 
     Raises InvalidData if the table cannot be read.
     """
     report, _ = examine(table, options)
-    report.require_none()
+    report.raise_for_problems()
     codebook = codebook_of(table, options.mapping)
     word_columns = [
         column.name
@@ -114,7 +114,9 @@ def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft
         if column.type == "number" and not mapping.changes(column.name)
     ]
     sign = report.dialect.get("decimal", ".")
-    levels, decimals = _read_cells(table, options, word_columns, number_columns, sign)
+    levels, decimals = _read_words_and_decimals(
+        table, options, word_columns, number_columns, sign
+    )
     fields: list[Field] = []
     reasons: dict[str, str] = {}
     for column in report.columns:
@@ -131,33 +133,34 @@ def infer(table: Any, options: ReadOptions, confirm: Confirm) -> DictionaryDraft
             parts |= {"type": "string", "categories": tuple(words)}
         else:
             parts |= {"type": "string", "role": "leave-out"}
-            reason = "words without levels; --levels writes them, or you do"
+            reason = "words without levels: use --levels, or write them yourself"
             if len(words) > MOST_LEVELS:
                 reason = f"more than {MOST_LEVELS} different words: comments, or ids"
         if kind == "nothing" or column.missing == report.rows:
             reason = "no value in any row"
         elif kind == "integer" and column.least is None:
-            reason = "whole numbers that rise row by row: they may name the rows"
+            reason = "whole numbers that rise row by row: they may be ids"
         changes = {"title": codebook.titles.get(name, "")[:200]}
         if reason:
             reasons[name] = reason
             changes["role"] = "leave-out"
         fields.append(Field(name=name, **parts).model_copy(update=changes))
-    schema = Schema.model_construct(fields=tuple(fields))  # all may be left out yet
+    # not validated: a draft may leave out all columns, a schema may not
+    schema = Schema.model_construct(fields=tuple(fields))
     return replace(DictionaryDraft.from_schema(schema), reasons=reasons)
 
 
-def _read_cells(
+def _read_words_and_decimals(
     table: Any,
     options: ReadOptions,
     word_columns: Sequence[str],
     number_columns: Sequence[str],
     sign: str,
 ) -> tuple[Mapping[str, list[str]], Mapping[str, int]]:
-    """Return the sorted words of some columns and the decimals of others.
+    """Return the sorted words of some columns and the number of decimals of others.
 
-    Of a column with too many words there are more than enough; one with too many digits
-    is left out. The table is read once.
+    Not all words are collected of a column with more than MOST_LEVELS; a column with more
+    than MOST_DECIMALS decimals is omitted.
     """
     words_by_column: dict[str, set[str]] = {name: set() for name in word_columns}
     decimals = dict.fromkeys(number_columns, 0)
@@ -180,7 +183,7 @@ def _read_cells(
 def _n_decimals(cells: pa.Array, sign: str) -> int:
     """Return the largest number of decimals, without trailing zeros.
 
-    One more than is written anywhere, where a number has an exponent.
+    If a number has an exponent, return MOST_DECIMALS + 1.
     """
     stripped = compute.utf8_trim_whitespace(texts(cells))
     if compute.any(compute.match_substring_regex(stripped, _EXPONENT)).as_py():
@@ -193,7 +196,7 @@ def _n_decimals(cells: pa.Array, sign: str) -> int:
 def codebook_of(table: Any, mapping: TableMapping | None = None) -> Labels:
     """Return titles and value labels of a statistics file; empty for other tables.
 
-    mapping: gives columns their names; labels of cells that it changes are none.
+    mapping: renames columns; value labels of columns whose cells it changes are dropped.
     """
     codebook = read_labels(table)
     if mapping is None:
@@ -235,11 +238,11 @@ class _Part(BaseModel):
 class LevelProposal(_Part):
     """The proposed meaning of a text. It is shown on the operator's own screen only.
 
-    count: in how many rows it stands.
-    level: of the dictionary; None if it is open, or means a missing value.
-    is_missing: whether it means a missing value.
-    is_same: whether the table has it as the dictionary does.
-    is_limit: whether it is a limit of detection, such as ``<0.1``.
+    count: number of rows with this text.
+    level: the level of the dictionary; None if undecided, or for a missing value.
+    is_missing: whether the text means a missing value.
+    is_same: whether the dictionary spells the level in the same way.
+    is_limit: whether the text is a limit of detection, such as ``<0.1``.
     perhaps: possible levels, if the text is ambiguous.
     """
 
@@ -256,16 +259,14 @@ class LevelProposal(_Part):
 class ColumnProposal(_Part):
     """A column of the session, and the proposed source in the table.
 
-    name, title, type, unit: as the dictionary says.
-    levels: those of the dictionary, to choose from.
+    name, title, type, unit, levels: from the dictionary.
     source: the column of the table; None if none is similar.
     candidates: the table's columns to choose from, the nearest first.
     why: the reason for the choice of the source.
     cells: texts that mean a level or a missing value, the most frequent first.
     convert: the name of a conversion of units; empty if none is known.
-    thousands, dates, minus: how the column is written, where its file is written
-        otherwise.
-    two_readings: a number such as 9.370, where no cell says what its point is.
+    thousands, dates, minus: number and date formats that differ from the file's.
+    two_readings: the shape of an ambiguous number such as 9.370; empty without one.
     """
 
     name: str
@@ -287,8 +288,8 @@ class ColumnProposal(_Part):
     @property
     def is_open(self) -> bool:
         """Return whether a person still has to decide something."""
-        asks = any(cell.certainty is Certainty.OPEN for cell in self.cells)
-        return self.source is None or asks or bool(self.two_readings)
+        has_open_cell = any(cell.certainty is Certainty.OPEN for cell in self.cells)
+        return self.source is None or has_open_cell or bool(self.two_readings)
 
     def to_mapping(self) -> ColumnMapping:
         """Return the mapping of the column; an empty one if nothing changes."""
@@ -314,10 +315,10 @@ class Proposal(_Part):
 
     file: the table's name, without its folder.
     dialect: settings of its dialect that are known.
-    columns: those of the session, in the dictionary's order.
-    unused: columns of the table without a use.
-    totals: rows that seem to sum up others, by the column and the cell that say so.
-    copies: lines that repeat an earlier row, its id and all the rest.
+    columns: the columns of the session, in the dictionary's order.
+    unused: columns of the table that no column of the session uses.
+    totals: cells that mark a row of totals, by the name of their column.
+    copies: lines of rows that repeat an earlier row, including its id.
     """
 
     file: str
@@ -360,7 +361,7 @@ def propose(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
     )
     report, _ = examine(table, plain)
     if not report.columns:
-        report.require_none()
+        report.raise_for_problems()
     ids = options.id_columns
     free = [
         name
@@ -496,7 +497,7 @@ def _compare(field: Field, name: str, title: str) -> _Match:
     if field.type == "date" and field_key and column_key in dated:
         return _Match(0.9, Certainty.GUESS, "its name with 'date'")
     if field_key and field_key in fold_words(title):
-        return _Match(0.85, Certainty.GUESS, "its title speaks of it")
+        return _Match(0.85, Certainty.GUESS, "its title contains the name")
     keys = field_key, fold(field.title)
     near = max(_similarity(key, column_key) for key in keys)
     if near >= _NEAR:
@@ -534,7 +535,7 @@ def _draft_cells(
     if field.is_category or field.type == "boolean":
         labels = codebook.labels.get(source, {})
         ordered = sorted(candidates.items(), key=lambda item: -item[1])
-        cells = _ask_contested(
+        cells = _leave_letters_open(
             field, [_match_level(field, *item, labels) for item in ordered]
         )
     elif field.type == "date":
@@ -548,7 +549,7 @@ def _draft_cells(
             candidates = {read_minus(text) or text: n for text, n in candidates.items()}
         watch = SignWatch(form)
         if not form.is_decided:
-            watch.see(pa.array(candidates, pa.large_string()), 0)
+            watch.add_batch(pa.array(candidates, pa.large_string()), 0)
         if watch.has_two_readings:
             draft["two_readings"] = watch.text
             candidates = {}
@@ -626,10 +627,12 @@ def _match_level(
     return LevelProposal(text=text, count=count, level=level, certainty=certainty)
 
 
-def _ask_contested(field: Field, cells: Sequence[LevelProposal]) -> list[LevelProposal]:
-    """Leave the letters of a column open if one of them has another reading.
+def _leave_letters_open(
+    field: Field, cells: Sequence[LevelProposal]
+) -> list[LevelProposal]:
+    """Leave all one-letter texts open if one of them may also mean another level.
 
-    All of them are open then: whoever names one letter has named the other.
+    If one letter is read wrongly, so are the others.
     """
     letters = {
         fold(cell.text): cell
@@ -672,15 +675,15 @@ def _labels_of(field: Field) -> dict[str, str]:
 
 
 def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certainty]:
-    own = fold(text)
+    key = fold(text)
     matches = [
         level
         for level, label in levels.items()
-        if own and own in {fold(level), fold(label)}
+        if key and key in {fold(level), fold(label)}
     ]
     if len(matches) == 1:
         return matches[0], Certainty.CERTAIN
-    short = len(own) == 1
+    is_letter = len(key) == 1
     if (meaning := meaning_of_level(text)) is not None:
         matches = [
             level
@@ -688,21 +691,21 @@ def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certa
             if meaning in {meaning_of_level(level), meaning_of_level(label)}
         ]
         if len(matches) == 1:
-            return matches[0], Certainty.GUESS if short else Certainty.CERTAIN
-    if short:
-        matches = [level for level in levels if fold(level).startswith(own)]
+            return matches[0], Certainty.GUESS if is_letter else Certainty.CERTAIN
+    if is_letter:
+        matches = [level for level in levels if fold(level).startswith(key)]
         if len(matches) == 1:
             return matches[0], Certainty.GUESS
         return None, Certainty.OPEN
     near = {
         level: max(
-            SequenceMatcher(None, own, fold(word), autojunk=False).ratio()
+            SequenceMatcher(None, key, fold(word), autojunk=False).ratio()
             for word in (level, label)
         )
         for level, label in levels.items()
     }
     best = max(near, key=lambda level: near[level], default=None)
-    if best is not None and near[best] >= _NEAR and len(own) > 2:
+    if best is not None and near[best] >= _NEAR and len(key) > 2:
         return best, Certainty.GUESS
     return None, Certainty.OPEN
 
@@ -729,8 +732,8 @@ def _find_unit(field: Field, name: str, title: str) -> str:
             conversion.quantity
             and conversion.matches(f"{description} {field.name} {field.title}")
             and _fold_unit(conversion.second) == unit
-            and _speaks_of(description, conversion.first)
-            and not _speaks_of(description, conversion.second)
+            and _names_unit(description, conversion.first)
+            and not _names_unit(description, conversion.second)
         ):
             return conversion.name
     return ""
@@ -744,7 +747,7 @@ def _plain_micro(text: str) -> str:
     return text.casefold().replace("µ", "u").replace("μ", "u")
 
 
-def _speaks_of(text: str, unit: str) -> bool:
+def _names_unit(text: str, unit: str) -> bool:
     """Return whether a text names a unit, and not a longer unit that contains it."""
     pattern = re.escape(_plain_micro(unit))
     loose = pattern.replace("/", r"[/_ ]?(?:per|pro)?[_ ]?")
@@ -756,14 +759,14 @@ _ID_WORDS: Final = fold_words(
     "participant person record row kunde kundennummer fall probe"
 )
 _MOST_WORDS: Final = 12
-"""A column with more different words says little of clusters."""
+"""A text column with more different words is not clustered by a first draft."""
 
 
-class FirstLook(NamedTuple):
-    """A table with the options and dictionary of its draft.
+class FirstDraft(NamedTuple):
+    """Options and dictionary that were drafted for a table.
 
-    left_out: why each column is not clustered.
-    n_gaps: empty cells of the columns that are.
+    left_out: by column that is not clustered, the reason.
+    n_gaps: missing values in the clustered columns.
     """
 
     options: ReadOptions
@@ -772,20 +775,22 @@ class FirstLook(NamedTuple):
     n_gaps: int
 
 
-def look(
+def draft_options(
     table: Path, options: ReadOptions, leave_out: Collection[str] = ()
-) -> FirstLook:
-    """Draft options and dictionary of a table without asking anybody.
+) -> FirstDraft:
+    """Draft the options and the dictionary of a table without asking anybody.
 
-    Words of few kinds become levels. Left out are dates, comments, row numbers and
-    columns with one value.
+    Columns with few different words become categories. Dates, comments, row numbers and
+    constant columns are left out.
 
-    Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
+    leave_out: columns with the true classes.
+
+    Raises InvalidData if the table cannot be read, or no column can be clustered.
     """
-    # what counts rows is left out of the draft, unless it becomes the id
+    # a row number is no error here: it becomes the id, or is left out
     options = replace(options, allow=(*options.allow, "running-number"))
     report, _ = examine(table, options)
-    report.require_none()
+    report.raise_for_problems()
     if not options.id_columns and (name := find_id_column(table, options, report)):
         options = replace(options, id_column=name)
         report, _ = examine(table, options)
@@ -799,14 +804,14 @@ def look(
     draft = draft.change({name: {"role": "leave-out"} for name in reasons})
     if not any(variable.role == "cluster" for variable in draft.variables):
         raise InvalidData(
-            "No column can be clustered: numbers, yes or no, or words of "
-            f"{_MOST_WORDS} kinds at most. "
+            "No column can be clustered: it would have to hold numbers, yes or no, or at "
+            f"most {_MOST_WORDS} different words. "
             + "; ".join(f"{name!r}: {why}" for name, why in reasons.items())
         )
     schema = draft.schema()
     used = set(schema.clustered_part.names)
     n_gaps = sum(column.missing for column in report.columns if column.name in used)
-    return FirstLook(replace(options, schema=schema), schema, reasons, n_gaps)
+    return FirstDraft(replace(options, schema=schema), schema, reasons, n_gaps)
 
 
 def find_id_column(
@@ -814,14 +819,15 @@ def find_id_column(
 ) -> str | None:
     """Return the column that looks like unique ids, or None.
 
-    It comes first, or its name says so, and it holds words or whole numbers.
+    It holds words and comes first, holds rising whole numbers, or has a name such as
+    ``id`` and holds words or whole numbers.
     """
     for index, column in enumerate(report.columns):
         has_id_name = bool(fold_words(column.name) & _ID_WORDS)
         rises = column.type == "integer" and column.least is None
-        words = column.type == "words" and (has_id_name or index == 0)
+        has_words = column.type == "words" and (has_id_name or index == 0)
         if column.missing or not (
-            words or rises or (has_id_name and column.type == "integer")
+            has_words or rises or (has_id_name and column.type == "integer")
         ):
             continue
         cells = read_column(table, column.name, options)

@@ -1,7 +1,7 @@
-"""DuckDB, kept to itself: it reads one file, and reaches no other and no network.
+"""Read a text file with DuckDB, which may open no other file and no network connection.
 
-A file's name is a parameter, and what would be a pattern in it is taken by its letter;
-columns are called by position. So nothing of an operator's file becomes a statement.
+The file's name is passed as a parameter, with its wildcards escaped, and columns are named
+by position, so that nothing of an operator's file becomes SQL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def open_database(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a database in memory that may read one file and write into one folder.
 
-    Columns are held 2,048 rows at a time, so that thousands of them take more memory.
+    DuckDB holds 2,048 rows of all columns at a time, so thousands of columns get a higher
+    memory limit.
     """
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
@@ -61,7 +62,7 @@ def read_text(
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of a UTF-8 text file in row order; null for empty cells.
 
-    longest: bytes of the longest line that was seen.
+    longest: bytes of the longest line.
     """
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(width))
     options = {
@@ -110,7 +111,7 @@ def _literal(text: str) -> str:
 def unreadable(path: Path, error: Exception) -> InvalidData:
     """Return the error for a file that DuckDB cannot read, without DuckDB's own text.
 
-    Raises MemoryError if it took too much.
+    Raises MemoryError if DuckDB ran out of memory.
     """
     if isinstance(error, duckdb.OutOfMemoryException):
         raise MemoryError from None  # noqa: TRY004  no type is wrong

@@ -29,35 +29,35 @@ _ENDINGS: Final[dict[str, FileKind]] = {
 }  # fmt: skip
 
 LARGE_FILE: Final = "large-file"
-"""What lifts these limits: of memory to half of the machine's."""
+"""Switch of --allow that lifts these limits, the one on memory to half of the machine's."""
 CELL_LINES: Final = "cell-lines"
-"""What admits cells of text files that hold lines which look like rows."""
+"""Switch of --allow that admits cells of several lines which look like rows."""
 MOST_UNPACKED: Final = 1 << 30
-"""Bytes that a file may unpack to, and of each file that a reader's process writes."""
+"""Bytes that a file may unpack to, and that a reader's process may write to one file."""
 MOST_MEMORY: Final = 4 << 30
-"""Bytes of memory of its own that a reader's process may take."""
+"""Bytes of memory that a reader's process may use."""
 MOST_CELL: Final = 2 << 20
 """Bytes of the longest cell of text, or line of a text file."""
 MOST_SECONDS: Final = 900.0
 """Seconds that a reader's process may run."""
 NUMBER_BYTES: Final = 8
 TEXT_BYTES: Final = 32
-"""Bytes that a cell counts with."""
+"""Bytes that a number and a text are counted with."""
 UNPACK: Final = "Unpack it yourself"
-"""What to do instead with a compressed text."""
+"""Remedy for a compressed text file that exceeds a limit."""
 MOST_NUMBERS: Final = 2_000_000
-"""Most cells of a batch: a table of many columns comes in shorter ones."""
+"""Most cells of a batch: batches of a wide table have fewer rows."""
 
 
 def batch_rows(n_columns: int) -> int:
-    """Return how many rows of so many columns are held at once."""
+    """Return the number of rows in a batch of ``n_columns`` columns."""
     return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 
 
 def kind_of(path: Path) -> FileKind:
     """Return the kind of table in a file, by its first bytes and its ending.
 
-    Raises InvalidData if there is no such file, or it cannot be read twice.
+    Raises InvalidData if there is no such file, or it is an archive or cannot be read.
     """
     if not path.exists():
         raise InvalidData(f"There is no file {path.name!r}.")
@@ -107,9 +107,9 @@ class Limits:
     def check_unpacked(self, n_bytes: int, subject: str, remedy: str) -> None:
         """Refuse a table that unpacks to more than :data:`MOST_UNPACKED`.
 
-        n_bytes: bytes of the whole table, or of what is unpacked already.
-        subject: what takes them: the subject of a sentence.
-        remedy: what to do instead: the beginning of a sentence.
+        n_bytes: bytes of the whole table, or those unpacked so far.
+        subject: subject and verb of the error's sentence, such as ``'a.gz' takes``.
+        remedy: the beginning of its second sentence, which says what to do.
 
         Raises InvalidData.
         """
@@ -123,7 +123,7 @@ class Limits:
     def check_rows(
         self, n_rows: int, n_numbers: int, n_texts: int, remedy: str
     ) -> None:
-        """Refuse rows that would exceed the limit; see check_unpacked."""
+        """Refuse rows that would exceed the limit; see :meth:`check_unpacked`."""
         self.check_unpacked(
             n_rows * (NUMBER_BYTES * n_numbers + TEXT_BYTES * n_texts),
             f"{self.name!r}: {n_rows:,} rows take",
@@ -157,10 +157,10 @@ _LOCK: Final = "lock"
 class Scratch:
     """The temporary files of one read.
 
-    folder: for copies that a library reads by name; gone with the reading.
-    numbers, cells: rows as float64, and columns of Arrow. They have no name, so nothing
-        remains of them, however processes end.
-    original: numbers for the cells that a mapping changes; without a name, too.
+    folder: for copies that a library opens by name; removed after the read.
+    numbers, cells: rows as float64, and columns of Arrow, in unnamed files of which
+        nothing remains when the process ends.
+    original: numbers for the cells that a mapping changes, in an unnamed file.
     """
 
     folder: Path
@@ -173,7 +173,7 @@ class Scratch:
 def new_scratch() -> Iterator[Scratch]:
     """Create a private folder and three unnamed temporary files.
 
-    All of them lie where ``TMPDIR`` says.
+    They are created in the folder that ``TMPDIR`` names.
     """
     with (
         private_folder() as folder,
@@ -206,7 +206,7 @@ def _lock_new_folder(stack: ExitStack) -> Path | None:
         lock_file = stack.enter_context((folder / _LOCK).open("xb"))
     except FileNotFoundError:
         return None
-    with suppress(OSError):  # a file system that knows no locks: nobody sweeps there
+    with suppress(OSError):  # without locks in the file system, sweep() removes nothing
         lock(lock_file)
     return folder if (folder / _LOCK).exists() else None
 
@@ -221,7 +221,7 @@ def sweep(parent: Path) -> None:
     with suppress(OSError):
         for folder in parent.glob(f"{PREFIX}*"):
             with suppress(OSError):
-                # temporary files of each account lie apart on Windows
+                # on Windows each account has a temporary folder of its own
                 is_own = sys.platform == "win32" or folder.stat().st_uid == os.geteuid()
                 if is_own and not folder.is_symlink():
                     with (folder / _LOCK).open("rb+") as file:

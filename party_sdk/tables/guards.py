@@ -53,7 +53,7 @@ DATES: Final = frozenset(
 """Days that databases and calendars write for 'unknown', since 1970-01-01."""
 
 MOST_VALUES: Final = 10
-"""Whole numbers of at most so many values may be codes of categories."""
+"""Whole numbers with at most this many different values may be codes of categories."""
 
 _MOST_PEELED: Final = 5
 _MOST_SHARE: Final = 0.5
@@ -85,20 +85,20 @@ class LoneValue:
 def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValue]:
     """Return outlying values of a column that may mean 'missing', ascending.
 
-    Known codes count where they stand apart from the other values, by distance, by sign
-    or by how many rows hold them. Any other value counts if it is repeated and lies
-    farther from the others than these from each other; a zero may lie nearer.
+    A common code such as 999 is returned if it stands apart from the other values by
+    distance, sign or frequency. Any other value is returned if it is frequent and farther
+    from the others than they are from each other; a zero may be nearer.
 
-    x: float64 (n,); NaN is no value.
-    codes: values that are codes elsewhere.
+    x: float64 (n,); NaN for a missing value.
+    codes: numbers that are commonly used as codes.
     """
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-    low, high = _n_codes(values, codes), _n_codes(values[::-1], codes)
+    low, high = _count_codes(values, codes), _count_codes(values[::-1], codes)
     if len(values) - low - high < 2:
         return []
     apart = [
-        *_apart(values, counts, low, high),
-        *_apart(values[::-1], counts[::-1], high, low),
+        *_find_outliers(values, counts, low, high),
+        *_find_outliers(values[::-1], counts[::-1], high, low),
     ]
     is_common = np.isin(values, [value for value, _ in apart], invert=True)
     minimum, maximum = float(values[is_common].min()), float(values[is_common].max())
@@ -109,9 +109,9 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
 
 
 def n_coded(x: FloatArray) -> int:
-    """Return how many values a column of codes has; 0 of one that has none.
+    """Return the number of different codes in a column; 0 if it does not look like codes.
 
-    Codes are a few whole numbers, and not only 0 and 1.
+    Codes are a few whole numbers, but not only 0 and 1.
     """
     values = np.unique(x[~np.isnan(x)])
     is_short = 2 <= len(values) <= MOST_VALUES and len(x) >= 2 * MOST_VALUES
@@ -121,27 +121,27 @@ def n_coded(x: FloatArray) -> int:
 
 
 def as_date(day: float) -> str:
-    """Return a day since 1970-01-01 as ISO 8601 writes it."""
+    """Return a day, counted from 1970-01-01, in ISO 8601."""
     return str(np.datetime64(int(day), "D"))
 
 
-def _n_codes(values: FloatArray, codes: frozenset[float]) -> int:
+def _count_codes(values: FloatArray, codes: frozenset[float]) -> int:
     for index, value in enumerate(values[:_MOST_PEELED]):
         if float(value) not in codes:
             return index
     return min(len(values), _MOST_PEELED)
 
 
-def _apart(
+def _find_outliers(
     values: FloatArray, counts: IntArray, n_codes: int, n_other_codes: int
 ) -> Iterator[tuple[float, int]]:
     """Yield the outermost values that are codes, with their counts.
 
-    values: float64 array; from the end that is looked at.
-    n_codes, n_other_codes: how many values at this and the other end are codes elsewhere.
+    values: float64 (n,), sorted so that the examined end comes first.
+    n_codes, n_other_codes: how many values at this and the other end are common codes.
     """
     end = len(values) - n_other_codes
-    # 7 and 99 are codes elsewhere, and 7 may be the largest number here
+    # of the common codes 99 and 7 at the end, 7 may be an ordinary value in this column
     for n_taken in range(max(1, n_codes), 0, -1):
         if end - n_taken < 2:
             continue
@@ -193,7 +193,7 @@ def _is_lone_code(
 
 
 def _distances(codes: FloatArray, ordinary: FloatArray) -> tuple[float, float, float]:
-    """Return the gap to the codes, and the extent and median step of ordinary values."""
+    """Return the gap to the codes, and the range and median step of ordinary values."""
     gap, extent = abs(codes[0] - ordinary[0]), abs(ordinary[0] - ordinary[-1])
     return float(gap), float(extent), float(np.median(np.abs(np.diff(ordinary))))
 
@@ -212,14 +212,14 @@ _MAX_SHOWN: Final = 10
 def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     """Yield warnings about values that may mean 'missing', and columns of codes.
 
-    In a large table evenly spaced rows are examined; counts cover all rows.
+    In a large table evenly spaced rows are examined, but the counts are of all rows.
     """
     max_rows = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
     step = max(1, -(-spool.n_rows // max_rows))
     sample = spool.take(np.arange(0, spool.n_rows, step))
     sentences = [
         _describe_lone(columns[index], value, count)
-        for index, value, count in _lone(columns, spool, sample)
+        for index, value, count in _find_lone_values(columns, spool, sample)
     ]
     yield from sentences[:_MAX_SHOWN]
     if len(sentences) > _MAX_SHOWN:
@@ -227,14 +227,15 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     if coded := list(_find_coded_columns(columns, sample)):
         more = f" and {len(coded) - _MAX_SHOWN} more" * (len(coded) > _MAX_SHOWN)
         yield (
-            "Whole numbers of few values, perhaps codes of categories: "
-            f"{', '.join(coded[:_MAX_SHOWN])}{more}. A dictionary says what they are."
+            "Whole numbers with few different values, perhaps codes of categories: "
+            f"{', '.join(coded[:_MAX_SHOWN])}{more}. Describe them in a dictionary."
         )
 
 
-def _lone(
+def _find_lone_values(
     columns: Sequence[Column], spool: Spool, sample: FloatArray
 ) -> list[tuple[int, LoneValue, int]]:
+    """Return the column index, the value and its number of rows in the whole table."""
     lone = [
         (index, value)
         for index, column in enumerate(columns)
@@ -282,7 +283,7 @@ _TRUTHS: Final = frozenset(
     {"class", "label", "target", "truth", "klasse", "cluster", "species"}
 )
 MOST_MAGNITUDE: Final = 1e150
-"""Squares of larger numbers, added up, leave float64."""
+"""Sums of squares of larger numbers may overflow float64."""
 _EXACT: Final = 2.0**53
 _LEAST_ROWS: Final = 10
 _TOTAL: Final = (
@@ -302,7 +303,10 @@ def check_switches(allow: Sequence[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Minimum, maximum, sum and gaps of each column of a batch; NaN without a value."""
+    """Minimum, maximum, sum and number of missing values of each column of a batch.
+
+    low, high: NaN for a column without a value.
+    """
 
     low: FloatArray
     high: FloatArray
@@ -313,17 +317,17 @@ class Spread:
     def measure(cls, X: FloatArray) -> Spread:
         """Return the spread of a batch of rows."""
         width = X.shape[1]
-        none = np.zeros(width, dtype=np.int64)
+        missing = np.zeros(width, dtype=np.int64)
         if not len(X):
             empty = np.full(width, np.nan)
-            return cls(empty, empty, np.zeros(width), none)
+            return cls(empty, empty, np.zeros(width), missing)
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = cls(X.min(axis=0), X.max(axis=0), X.sum(axis=0), none)
+            spread = cls(X.min(axis=0), X.max(axis=0), X.sum(axis=0), missing)
             for index in np.flatnonzero(np.isnan(spread.sums)).tolist():
-                spread._leave_out_gaps(index, X[:, index])
+                spread._measure_present(index, X[:, index])
             return spread
 
-    def _leave_out_gaps(self, index: int, x: FloatArray) -> None:
+    def _measure_present(self, index: int, x: FloatArray) -> None:
         present = x[~np.isnan(x)]
         self.missing[index] = len(x) - len(present)
         if len(present):
@@ -340,8 +344,8 @@ class Spread:
 class NumberGuard:
     """Checks the numbers of a table, batch by batch.
 
-    missing: int64 (n_columns,).
-    low, high: float64 (n_columns,); NaN of a column without a value.
+    missing: int64 (n_columns,), number of missing values.
+    low, high: float64 (n_columns,); NaN for a column without a value.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -351,13 +355,13 @@ class NumberGuard:
         self.missing = np.zeros(width, dtype=np.int64)
         self.low, self.high = np.full(width, np.nan), np.full(width, np.nan)
         self._sums = np.zeros(width)
-        self._largest = np.zeros(width)  # of all rows but the last
+        self._largest = np.zeros(width)  # greatest magnitude in all rows but the last
         self._last = np.full(width, np.nan)
         self._step = np.full(width, np.nan)
         self._running = np.array([c.is_numeric for c in columns], dtype=bool)
         self._rising = np.array([c.kind == "integer" for c in columns], dtype=bool)
 
-    def see(self, X: FloatArray, spread: Spread) -> None:
+    def add_batch(self, X: FloatArray, spread: Spread) -> None:
         """Add a batch of rows and its spread."""
         if not len(X):
             return
@@ -374,20 +378,19 @@ class NumberGuard:
         self.n_rows += len(X)
 
     def _follow_steps(self, X: FloatArray) -> None:
-        open_ = np.flatnonzero(self._running | self._rising)
-        if not open_.size:
+        candidates = np.flatnonzero(self._running | self._rising)
+        if not candidates.size:
             return
-        begin = self._last[open_][None] if self.n_rows else X[:0, open_]
+        begin = self._last[candidates][None] if self.n_rows else X[:0, candidates]
         with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.diff(np.concatenate([begin, X[:, open_]]), axis=0)
+            steps = np.diff(np.concatenate([begin, X[:, candidates]]), axis=0)
         if not len(steps):
             return
-        first = np.isnan(self._step[open_])
-        self._step[open_[first]] = steps[0, first]
-        self._running[open_] &= (steps == self._step[open_]).all(axis=0) & (
-            self._step[open_] != 0
-        )
-        self._rising[open_] &= (steps > 0).all(axis=0)
+        first = np.isnan(self._step[candidates])
+        self._step[candidates[first]] = steps[0, first]
+        step = self._step[candidates]
+        self._running[candidates] &= (steps == step).all(axis=0) & (step != 0)
+        self._rising[candidates] &= (steps > 0).all(axis=0)
 
     @property
     def running_columns(self) -> list[str]:
@@ -401,9 +404,10 @@ class NumberGuard:
 
     @property
     def has_totals(self) -> bool:
-        """Return whether the last row is the sum of the others in half of its columns.
+        """Return whether the last row looks like a row of totals.
 
-        And above all of them in two, or in the only one that it has.
+        At least half of its values are the sums of the rows above, and at least two of
+        these (or its only value) are larger than each value above.
         """
         present = ~np.isnan(self._last)
         if self.n_rows < _LEAST_ROWS or not present.any():
@@ -428,12 +432,12 @@ class NumberGuard:
         """Return warnings for the operator."""
         sentences = []
         constant = (self.low == self.high) & (self.missing == 0)
-        constant &= np.abs(self.low) <= _EXACT  # larger ones may differ, but for digits
+        constant &= np.abs(self.low) <= _EXACT  # larger integers lose digits in float64
         if zeros := self._quote_names(constant & (self.low == 0)):
-            sentences.append(f"Nothing but 0: {zeros}. It tells nothing apart.")
+            sentences.append(f"Nothing but 0: {zeros}. This tells no rows apart.")
         if quoted := self._quote_names(constant & (self.low != 0)):
             sentences.append(
-                f"One value in all rows: {quoted}. It tells nothing apart."
+                f"One value in all rows: {quoted}. This tells no rows apart."
             )
         all_read = all(column.is_described for column in self._columns)
         if self.n_rows > 1 and len(constant) and constant.all() and all_read:
@@ -446,7 +450,7 @@ class NumberGuard:
         names = [column.name for column in self._columns]
         if truths := [name for name in names if name.casefold() in _TRUTHS]:
             classes = ", ".join(map(repr, truths))
-            sentences.append(f"Perhaps classes to be found, not data: {classes}.")
+            sentences.append(f"Perhaps the true classes, and no data: {classes}.")
         return sentences
 
     def _quote_names(self, mask: Any) -> str:
@@ -456,11 +460,11 @@ class NumberGuard:
 
 
 class SignWatch:
-    """Watches whether the separators in a column of numbers have one reading only.
+    """Watches a text column for ambiguous numbers such as 9.370, which is 9370 or 9.37.
 
-    form: how the column is written, as far as others show it.
-    row: the first with a number such as 9.370, which is 9370 or 9.37.
-    text: the form of this number.
+    cell_form: the form of the column, with the decimal sign of other columns.
+    row: index of the first row with such a number; -1 before there is one.
+    text: the shape of this number.
     """
 
     def __init__(self, cell_form: CellForm) -> None:
@@ -470,22 +474,22 @@ class SignWatch:
 
     @property
     def is_open(self) -> bool:
-        """Return whether no cell of the column decides."""
+        """Return whether a number is ambiguous and no cell of the column decides."""
         return self.row >= 0 and not self._is_decided
 
     @property
     def has_two_readings(self) -> bool:
-        """Return whether the column remains ambiguous beside the other columns.
+        """Return whether the column is ambiguous even beside the other columns.
 
-        No program writes 967 without a fraction and 9.370 with its last zero, unless the
-        point parts thousands.
+        A column with 967 and 9.370 is: a program that writes 967 without a fraction would
+        write 9.37 without its last zero, so the point may separate thousands.
         """
-        is_shown = self._form.is_shown and self._form.decimal in self.text
+        is_decimal = self._form.table_agrees and self._form.decimal in self.text
         in_thousands = self._has_short and self._has_zeros
-        return self.is_open and (in_thousands or not is_shown)
+        return self.is_open and (in_thousands or not is_decimal)
 
-    def see(self, cells: pa.Array, begin: int) -> None:
-        """Check texts, the first of which stands in row ``begin``."""
+    def add_batch(self, cells: pa.Array, begin: int) -> None:
+        """Examine a batch of texts whose first row has the index ``begin``."""
         longest = compute.max(compute.binary_length(cells)).as_py() or 0
         if self._is_decided or longest < _SHORTEST:
             self._has_short = self._has_short or longest > 0
@@ -516,7 +520,7 @@ def _matches(cells: pa.Array, pattern: str) -> pa.Array:
 
 
 class SignWatches:
-    """The watches of all undecided columns of numbers."""
+    """A :class:`SignWatch` for each numeric column whose decimal sign is undecided."""
 
     def __init__(
         self, columns: Sequence[Column] = (), forms: Sequence[CellForm] = ()
@@ -527,15 +531,15 @@ class SignWatches:
             if column.is_numeric and not own.is_decided
         }
 
-    def see(self, cells: Sequence[pa.Array], begin: int) -> None:
-        """Check the text columns of a batch."""
+    def add_batch(self, cells: Sequence[pa.Array], begin: int) -> None:
+        """Examine the text columns of a batch."""
         for index, (_, watch) in self._watches.items():
             kind = cells[index].type
             if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-                watch.see(cells[index], begin)
+                watch.add_batch(cells[index], begin)
 
     def add_findings(self, findings: Findings, locations: RowLocations) -> None:
-        """Add the columns whose numbers have two readings."""
+        """Add the columns with ambiguous numbers."""
         for name, watch in self._watches.values():
             if watch.has_two_readings:
                 [line] = locations.lookup([watch.row])
@@ -546,18 +550,18 @@ class SignWatches:
         for name, watch in self._watches.values():
             if watch.is_open and not watch.has_two_readings:
                 yield (
-                    f"{name!r}: all fractions have three digits, and none decides: read "
-                    "with the decimal sign of other columns."
+                    f"{name!r}: all fractions have three digits, like thousands: read with "
+                    "the decimal sign of other columns."
                 )
 
 
-def misfits(
+def find_forbidden_numbers(
     columns: Sequence[Column],
     X: FloatArray,
     spread: Spread,
     allow: frozenset[str],
 ) -> list[tuple[int, int, str]]:
-    """Return row, column and problem of numbers that are not allowed."""
+    """Return (row, column index, problem) for each number that is not allowed."""
     faults: list[tuple[int, int, str]] = []
 
     def add(index: int, wrong: Any, fault: str) -> None:
@@ -592,7 +596,7 @@ def is_total(text: str) -> bool:
 
 
 def totals(texts: pa.Array) -> IntArray:
-    """Return the rows whose text names a row of totals."""
+    """Return the indices of texts that name a row of totals."""
     is_total = compute.match_substring_regex(texts, _TOTAL)
     rows: IntArray = compute.indices_nonzero(is_total).to_numpy().astype(np.int64)
     return rows

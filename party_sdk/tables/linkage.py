@@ -1,7 +1,8 @@
 """Match keys at home: proposals from a table, a preview, and rows without a match.
 
 A key is proposed if the table has its columns, enough rows have a value, and nearly no
-two rows share one. Whether two parties then find the same people shows only between them.
+two rows share one. Whether it finds the same people at two parties is only seen when they
+link their rows.
 """
 
 from __future__ import annotations
@@ -50,21 +51,23 @@ _ROLES: Final = {
     "phone": "phone telephone mobile telefon handy téléphone teléfono telefono telefoon",
     "mail": "mail email emailaddress",
 }
-_OF_NAMES: Final = {
+_ROLE_BY_WORD: Final = {
     fold(word): role for role, words in _ROLES.items() for word in words.split()
 }
 
 
 def person_columns(columns: Iterable[str]) -> dict[str, str]:
-    """Return which column holds each role, such as ``surname``.
+    """Return the column for each role, such as ``surname``.
 
-    A whole name precedes a word of one; among equals the first column wins.
+    A column whose whole name means the role goes before one with a single such word; else
+    the first column is used.
     """
     names = list(columns)
-    whole = {n: role for n in names if (role := _OF_NAMES.get(fold(n))) is not None}
+    whole = {n: role for n in names if (role := _ROLE_BY_WORD.get(fold(n))) is not None}
     columns_by_role = {role: name for name, role in reversed(whole.items())}
     for name in names:
-        roles = {_OF_NAMES[word] for word in fold_words(name) if word in _OF_NAMES}
+        words = fold_words(name)
+        roles = {_ROLE_BY_WORD[word] for word in words if word in _ROLE_BY_WORD}
         if name not in whole and len(roles) == 1:
             columns_by_role.setdefault(roles.pop(), name)
     return columns_by_role
@@ -115,29 +118,26 @@ _KEYS: Final = (
     ("birth", "postcode", "sex"),
     ("birth", "postcode"),
 )
-"""What makes a key, the surest first; one that the columns do not make is left out."""
+"""The parts of each possible key, the most reliable key first."""
 
 
 def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ...]:
-    """Return match keys of the columns that name people in a table, the surest first.
+    """Return match keys from the columns that identify people, the most reliable first.
 
-    Also those whose values too many rows share: see :attr:`KeyPreview.serves`.
+    Keys whose values too many rows share are included: see :attr:`KeyPreview.serves`.
 
     Raises InvalidData if the table has no such columns, or cannot be read.
     """
     roles = person_columns(column_names(table, options))
     keys = candidate_keys(roles)
     name_columns = {fold(roles.get(role, "")) for role in ("given", "surname")}
-    if name_columns & {
-        "vorname",
-        "nachname",
-        "familienname",
-    }:  # Mueller is Müller there
+    if name_columns & {"vorname", "nachname", "familienname"}:  # German names
         keys = [key.replace("soundex", "cologne") for key in keys]
     if not keys:
         raise InvalidData(
-            "No columns name people: a key takes names, a birth date, an address. Rename "
-            "columns, or write keys yourself, e.g. 'surname | soundex + birth_date | date'."
+            "No columns name people: match keys need names, a birth date or an address. "
+            "Rename columns, or write keys yourself, e.g. 'surname | soundex + birth_date | "
+            "date'."
         )
     return preview_of(table, options, keys)
 
@@ -145,17 +145,17 @@ def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ..
 def preview_of(
     table: Any, options: ReadOptions, keys: Sequence[str]
 ) -> tuple[KeyPreview, ...]:
-    """Preview match keys on a table, with the usual normalisation.
+    """Preview match keys on a table, with the default normalisation.
 
     Raises InvalidData if the table lacks a column, or cannot be read.
-    Raises ValueError if a key is none.
+    Raises ValueError if a key is invalid.
     """
     ids = link_ids(table, options, keys)
     return preview_keys(key_values(ids, keys, Alignment().normalisation))
 
 
 def candidate_keys(roles: Mapping[str, str]) -> list[str]:
-    """Return the match keys that these columns allow."""
+    """Return the match keys whose columns are all in ``roles``."""
     keys = []
     for parts in _KEYS:
         transforms = [_PARTS[part] for part in parts]
@@ -179,7 +179,7 @@ def link_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[str]
 
 
 def preview_keys(keys: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
-    """Preview each key."""
+    """Return the figures and first values of each key."""
     return tuple(
         KeyPreview(
             key=key.key,
@@ -199,7 +199,7 @@ _MAX_SHOWN: Final = 10
 class UnlinkedRow(NamedTuple):
     """A row without a match.
 
-    line: its line in the file, or its number in other tables.
+    line: its line number in a text file, or its row number in another table.
     lacks: numbers, from 1, of keys whose value is missing or not unique.
     """
 
@@ -210,7 +210,7 @@ class UnlinkedRow(NamedTuple):
 def unlinked_rows(
     params: Params, data: DataSource, labels: IntArray
 ) -> list[UnlinkedRow]:
-    """Return the rows without a label, where rows are linked by match keys."""
+    """Return the rows without a label; none unless rows are linked by match keys."""
     if not isinstance(params, AlignedParams) or data.ids is None:
         return []
     if not params.linked_by:

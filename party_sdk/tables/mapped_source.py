@@ -1,4 +1,4 @@
-"""A source over another one: its columns, cells and rows as a mapping makes them."""
+"""A source that applies a mapping to the columns, cells and rows of another source."""
 
 from __future__ import annotations
 
@@ -41,16 +41,15 @@ from party_sdk.tables.source import Batch, RowLocations, Source
 
 _UNCHANGED: Final = ColumnMapping()
 MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
-"""Cells as the session has them, and numbers (n,) for those of the table; None where
-these are the same."""
+"""Cells after the mapping, and float64 (n,) that stand for the cells before it; None if
+the mapping changes no cell."""
 
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
     """A column of the table, and its mapping to the session.
 
-    column: of the session; its codes and its form are those of the table, whose cells
-        they are.
+    column: the session's column, with the codes and the form of the table's cells.
     source: its name in the table.
     """
 
@@ -60,7 +59,7 @@ class MappedColumn:
 
     @property
     def source_column(self) -> Column:
-        """Return the column to read: of numbers, unless the mapping reads their signs."""
+        """Return the table's column: of words if the mapping says what their signs mean."""
         as_numbers = self._is_numeric and not self.mapping.says_signs
         return Column(self.source, "number" if as_numbers else "words")
 
@@ -79,7 +78,7 @@ class MappedColumn:
         return self.column.codes.difference(self.mapping.levels, levels)
 
     def map_cells(self, piece: pa.Array) -> MappedCells:
-        """Return cells of the table as the session has them."""
+        """Apply the mapping to cells of the table."""
         mapping = self.mapping
         if not mapping.changes_cells:
             return piece, None
@@ -99,7 +98,7 @@ class MappedColumn:
         if not faults:
             return pa.array(converted), values
         cells = _write_texts(converted, texts(piece), faults)
-        return cells, _mark(values, piece, faults)
+        return cells, _hash_faults(values, piece, faults)
 
     def _convert(self, values: FloatArray) -> FloatArray:
         codes = [v for c in self.mapping.missing if (v := number_of(c)) is not None]
@@ -112,7 +111,7 @@ class MappedColumn:
             return np.asarray(values * factor + offset)
 
     def _map_texts(self, cells: pa.Array) -> tuple[pa.Array, FloatArray]:
-        """Return the session's texts for texts of the table, and a number for each."""
+        """Return the session's texts for texts of the table, and numbers for the latter."""
         mapping = self.mapping
         spellings = [normal(text) for text in cells.to_pylist()]
         forms = spellings
@@ -132,15 +131,15 @@ class MappedColumn:
             mapping.levels.get(spelling, None if spelling in absent else text)
             for spelling, text in zip(spellings, converted.to_pylist(), strict=True)
         ]
-        if not self.column.is_described:  # nothing says what number a word is
+        if not self.column.is_described:  # no dictionary gives words numbers
             faults = [CellFault(row, "") for row in range(len(cells))]
         faults = [fault for fault in faults if spellings[fault.row] not in column.codes]
-        return pa.array(mapped, pa.large_string()), _mark(values, cells, faults)
+        return pa.array(mapped, pa.large_string()), _hash_faults(values, cells, faults)
 
     def _read_forms(self, spellings: Sequence[str], plain: pa.Array) -> pa.Array:
-        """Return texts with the numbers and dates of this column's own forms.
+        """Return texts with numbers and dates read in the forms that the mapping names.
 
-        plain: the same texts as the file's form reads them.
+        plain: the same texts, read in the form of the file.
         """
         mapping = self.mapping
         if mapping.dates:
@@ -174,7 +173,7 @@ class MappedColumn:
 
 
 def _refuse_thousands(text: str, mapping: ColumnMapping) -> str | None:
-    """Return a text that is no number in place of 9.370 where the comma is decimal."""
+    """Return a text that cannot be read as a number for 9.370 if the comma is decimal."""
     is_decimal = mapping.decimal is None or mapping.decimal in text
     if is_decimal or not re.fullmatch(THOUSANDS_LIKE, text):
         return None
@@ -191,25 +190,25 @@ def _write_texts(
     return compute.if_else(pa.array(is_fault), cells, numerals)
 
 
-def _mark(
+def _hash_faults(
     values: FloatArray, cells: pa.Array, faults: Sequence[CellFault]
 ) -> FloatArray:
     """Return the values, with a hash in place of each unreadable cell."""
-    marked = np.array(values)
+    hashed = np.array(values)
     for fault in faults:
         text = texts(cells.slice(fault.row, 1))[0].as_py()
         if text is not None:
-            marked[fault.row] = number_of_cell(normal(text))
-    return marked
+            hashed[fault.row] = number_of_cell(normal(text))
+    return hashed
 
 
 class MappedSource(Source):
     """A source that applies a mapping to the columns and rows of another one.
 
     source: the table before the mapping.
-    options: with a mapping; its dictionary and dialect define missing values.
+    options: their dictionary and dialect define missing values.
 
-    Raises InvalidData if the table has not the columns that the mapping names.
+    Raises InvalidData if the table lacks a column that the mapping names.
     """
 
     def __init__(
@@ -217,8 +216,7 @@ class MappedSource(Source):
     ) -> None:
         self._source, self._options, self._mapping = source, options, mapping
         headers = source.names.all
-        # where it is said which columns are read, others may be absent: new rows have no
-        # outcome yet
+        # columns that are not to be read may be absent: new rows have no outcome yet
         required = {*(options.columns or mapping.columns), *options.id_columns}
         self._session_names = {
             header: name
@@ -232,10 +230,10 @@ class MappedSource(Source):
                 f"The mapping names {format_names(absent)}, and the table has no such "
                 f"column.{hint} There are {format_names(headers)}."
             )
-        self._covered = sorted(
+        self._replaced = sorted(
             {*headers}.intersection(mapping.columns).difference(self._session_names)
         )
-        self._headers = [name for name in headers if name not in self._covered]
+        self._headers = [name for name in headers if name not in self._replaced]
         self.names = Names(self._session_names.get(n, n) for n in self._headers)
         kinds = dict(zip(headers, source.kinds, strict=True))
         self._source_forms = dict(zip(headers, source.forms, strict=True))
@@ -249,7 +247,7 @@ class MappedSource(Source):
             for header, name in pairs
         ]
         self._rejected: frozenset[int] = frozenset()
-        self._base = source.locations  # of the rows that can be cut into cells
+        self._base = source.locations  # of rows that can be split into cells
         self._n_yielded, self._n_read = 0, 0
         self._omitted = np.empty(0, np.int64)
         self._absent: list[int] = []
@@ -258,10 +256,10 @@ class MappedSource(Source):
     def warnings(self) -> Sequence[str]:
         """Return the table's warnings, and the rows and columns that the mapping hides."""
         warnings = list(self._source.warnings)
-        if self._covered:
+        if self._replaced:
             warnings.append(
-                f"The mapping gives the names of {format_names(self._covered)} to other "
-                "columns: the table's own are not read."
+                f"The mapping gives the names of {format_names(self._replaced)} to other "
+                "columns: the table's own columns of these names are not read."
             )
         if n := self._n_omitted:
             warnings.append(f"The mapping leaves out {n} row{'s' * (n > 1)}.")
@@ -278,11 +276,11 @@ class MappedSource(Source):
 
     @property
     def locations(self) -> RowLocations:
-        """Return the row numbers of the rows that take part."""
+        """Return the line or row numbers of the rows that take part."""
         return self._base.omit(self._omitted)
 
     def read_locations(self) -> RowLocations | None:
-        """Return the row numbers of the last pass."""
+        """Return the line or row numbers of the last pass, or None if uncertain."""
         locations = self._source.read_locations()
         if locations is None or not self._are_lines_certain():
             return None
@@ -303,7 +301,7 @@ class MappedSource(Source):
         n_ids = len(id_columns)
         names = [*(c.source for c in id_columns), *self._mapping.leave_out.values]
         self._n_yielded = 0
-        lines = self._rows_of_lines()
+        lines = self._find_omitted_lines()
         begin = 0
         for batch in self._source.batches([c.source_column for c in mapped], names):
             n_rows = len((*batch.cells, *batch.names)[0])
@@ -345,14 +343,15 @@ class MappedSource(Source):
         form = self._source_forms.get(source, PLAIN)
         return MappedColumn(replace(column, codes=codes, form=form), source, mapping)
 
-    def _rows_of_lines(self) -> IntArray:
+    def _find_omitted_lines(self) -> IntArray:
+        """Return the row indices of the lines that the mapping leaves out."""
         self._omitted = np.empty(0, np.int64)
         lines = self._mapping.leave_out.lines
         if not lines:
             return self._omitted
         self._rejected = self._source.reject_lines(lines)
         locations = self._source.locations
-        # a line within a row is none
+        # no row begins on a line inside a cell of several lines
         self._absent = sorted({*lines}.difference(locations.numbers.tolist()))
         self._base = locations.omit_numbers(self._rejected)
         return np.flatnonzero(np.isin(self._base.numbers, lines))

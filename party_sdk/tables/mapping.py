@@ -81,7 +81,7 @@ def _check_spellings(value: Any) -> Any:
     return value
 
 
-_Once = BeforeValidator(_check_spellings)
+_DistinctKeys = BeforeValidator(_check_spellings)
 
 
 class _Part(BaseModel):
@@ -98,22 +98,22 @@ class _Part(BaseModel):
 class ColumnMapping(_Part):
     """The mapping of one column of a session.
 
-    source: its name in the table; ``from`` in the file; the session's by default.
+    source: its name in the table (``from`` in the file), by default its session name.
     levels: the session's value for a cell of the table. Other cells stay as they are.
     convert: the name of a known conversion of units, such as ``HbA1c, % to mmol/mol``.
     factor, offset: ``value in the session = factor * value in the table + offset``.
     missing: cells of this column that mean a missing value.
     decimal, thousands: how numbers are written in this column.
     dates: possible orders of day, month and year in this column; the first that fits is
-        used. ``excel`` is Excel's number of a day.
+        used. ``excel`` reads Excel's serial numbers of days.
     limits: how to read cells such as ``<0.1``: half the limit, the limit, or no value.
         For ``>9`` half means the limit itself.
-    minus: ``any`` also reads as negative a number with another minus sign than '-',
-        with the sign at its end, or in brackets.
+    minus: with ``any``, a number with another dash, with a minus sign at its end, or in
+        brackets is negative, too.
     """
 
     source: _Name | None = Field(default=None, alias="from")
-    levels: Annotated[dict[_Name, _Level], _Once] = Field(
+    levels: Annotated[dict[_Name, _Level], _DistinctKeys] = Field(
         default={}, max_length=MOST_LEVELS
     )
     convert: _Text | None = None
@@ -181,8 +181,8 @@ class ColumnMapping(_Part):
     @property
     def changes_cells(self) -> bool:
         """Return whether the mapping changes more than the name."""
-        is_other = self.unit is not None or self.says_form
-        return bool(self.levels or self.missing or is_other)
+        has_form = self.unit is not None or self.says_form
+        return bool(self.levels or self.missing or has_form)
 
     @property
     def says_form(self) -> bool:
@@ -227,7 +227,7 @@ class OmittedRows(_Part):
                 Field(min_length=1, max_length=MOST_CODES),
             ],
         ],
-        _Once,
+        _DistinctKeys,
     ] = Field(default={}, max_length=100)
 
     def __bool__(self) -> bool:
@@ -276,7 +276,7 @@ class TableMapping(_Part):
 
     version: Literal[1] = VERSION
     file: _FileDialect = Dialect()
-    columns: Annotated[dict[_Name, ColumnMapping], _Once] = Field(
+    columns: Annotated[dict[_Name, ColumnMapping], _DistinctKeys] = Field(
         default={}, max_length=MOST_COLUMNS
     )
     leave_out: OmittedRows = OmittedRows()
@@ -337,10 +337,10 @@ def describe_differences(before: TableMapping, after: TableMapping) -> list[str]
 
 
 MOST_BYTES: Final = 4 << 20
-"""Bytes of the largest file of a mapping."""
+"""Bytes of the largest mapping file."""
 
-_OPEN: Final = frozenset({"levels", "values"})
-"""Parts whose names are cells: sentences stop before them."""
+_CELL_TABLES: Final = frozenset({"levels", "values"})
+"""Tables whose keys are cells, which an error must not quote."""
 _KEYS: Final = (
     "from", "levels", "convert", "factor", "offset", "missing",
     "decimal", "thousands", "dates", "limits", "minus", "version", "file", "columns", "leave_out", "lines", "values",
@@ -350,7 +350,7 @@ _KEYS: Final = (
 def read_mapping(path: Path) -> TableMapping:
     """Return the mapping in a file.
 
-    Raises InvalidData if there is none, or it contradicts itself.
+    Raises InvalidData if there is no such file, or it is not a valid mapping.
     """
     try:
         with path.open("rb") as file:
@@ -382,7 +382,7 @@ def parse_mapping(content: bytes, name: str) -> TableMapping:
         raise InvalidData(f"{name!r} is no mapping: it is not in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidData(f"{name!r} is no TOML: {error}.") from None
-    except (RecursionError, ValueError):  # brackets in brackets, huge numbers
+    except (RecursionError, ValueError):  # deeply nested brackets, huge numbers
         raise InvalidData(f"{name!r} is no TOML that can be read.") from None
     return _validate(document, name)
 
@@ -414,7 +414,7 @@ def write_mapping(mapping: TableMapping) -> bytes:
 def mapping_digest(mapping: TableMapping, key: bytes) -> str:
     """Return a keyed digest (hex) of a mapping.
 
-    key: 32 secret bytes: who has not got them cannot try levels out.
+    key: 32 secret bytes, without which nobody can guess the levels by trial.
     """
     document = mapping.model_dump(mode="json", exclude_defaults=True)
     content = json.dumps(document, sort_keys=True, ensure_ascii=False).encode()
@@ -444,7 +444,7 @@ def _explain(error: ValidationError) -> str:
     for part in finding["loc"]:
         if isinstance(part, str) and "[" not in part:
             path.append(part)
-        if part in _OPEN:
+        if part in _CELL_TABLES:
             break
     hint = ""
     if finding["type"] == "extra_forbidden":

@@ -45,12 +45,12 @@ class Names:
                 f"{', '.join(where[:10])}."
             )
         pairs = zip(self.all, headers, strict=True)
-        blank = [name for name, as_given in pairs if as_given.strip() != as_given]
-        warning = f"Blanks around the names of {format_names(blank)} were taken off."
+        blank = [name for name, header in pairs if header.strip() != header]
+        warning = f"Blanks around the names of {format_names(blank)} were removed."
         self.warnings = (warning,) if blank else ()
 
     def position(self, name: str) -> int:
-        """Return where a column stands.
+        """Return the index of a column.
 
         Raises InvalidData if no column has that name; the message lists the columns.
         """
@@ -100,7 +100,8 @@ def choose_columns(
         raise InvalidData("A column both names the rows and is to be clustered.")
     if len(set(selection)) < len(selection):
         raise InvalidData(
-            f"{len(selection)} columns need as many different names: one is chosen twice."
+            f"{len(selection)} columns need as many different names: a column to cluster "
+            "is named twice."
         )
     if not selection:
         raise InvalidData("There is no column to cluster.")
@@ -111,16 +112,15 @@ def choose_columns(
 class ReadOptions:
     """Options for reading a table.
 
-    id_column: the column, or columns together, that name the rows. Ids are texts,
-        normalised to NFKC; of several columns the JSON list of their texts.
-    match_columns: the columns that name the rows in place of ``id_column``, where rows are
+    id_column: the column, or several columns, that name the rows. An id is a text,
+        normalised to NFKC; with several columns it is the JSON list of their texts.
+    match_columns: the columns that name the rows in place of ``id_column`` if rows are
         linked by match keys. Their cells may be empty, changed by a mapping, and
         clustered as well.
     columns: the columns to cluster, in this order; the dictionary's by default, or all
         but the id.
     schema: the dictionary: what columns mean. Columns are found by name, in any order.
-    preparation: what becomes of the dictionary's fields: of categories, and where a
-        value is missing.
+    preparation: how categories and missing values of the dictionary's fields are treated.
     dialect: known settings of a text file's dialect.
     mapping: the translation of the table into the dictionary's terms.
     allow: guards to switch off, of :data:`~party_sdk.tables.guards.SWITCHES`.
@@ -145,14 +145,14 @@ class ReadOptions:
         """Return the dialect, completed from the mapping."""
         if self.mapping is None:
             return self.dialect
-        before = self.mapping.file
+        base = self.mapping.file
         own = {
             option.name: value
             for option in fields(Dialect)
             if (value := getattr(self.dialect, option.name)) != option.default
         }
-        codes = tuple(dict.fromkeys([*before.missing, *self.dialect.missing]))
-        return replace(before, **{**own, "missing": codes})
+        codes = tuple(dict.fromkeys([*base.missing, *self.dialect.missing]))
+        return replace(base, **{**own, "missing": codes})
 
 
 DEFAULTS = ReadOptions()

@@ -1,4 +1,4 @@
-"""The report on a table: how it is read, and its problems with their places."""
+"""The report on a table: how it is read, and its problems with line and column."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_ONE: Final = {
 class Finding(BaseModel, frozen=True):
     """One problem and its location, never the value itself.
 
-    of_cell: whether it is of the value of a cell, which a :class:`CellProblem` shows.
+    of_cell: whether a cell has a wrong value, which a :class:`CellProblem` shows.
     """
 
     line: int | None = None
@@ -47,11 +47,11 @@ class CellProblem(BaseModel, frozen=True):
     """The wrong cells of one column, by value.
 
     Its values are cells: they are shown on the operator's own terminal and desk, and
-    stand in no log, file or message.
+    written to no log, file or message.
 
-    values: each with the number of its rows, the most frequent first.
-    n_rows: of all, also of values that are not listed.
-    line: where the first row stands.
+    values: pairs of a value and its number of rows, the most frequent first.
+    n_rows: number of rows with a wrong cell, including values that are not listed.
+    line: line or row number of the first of them.
     hint: a possible remedy.
     """
 
@@ -83,8 +83,7 @@ class ColumnReport(BaseModel, frozen=True):
     """How one column is read: name, type and number of missing values.
 
     codes: for each text that means a missing value, its number of rows.
-    least, largest: of numbers, and of dates as ISO 8601 writes them; None of a column
-    that may name the rows.
+    least, largest: a number, or a date in ISO 8601; None for a column that may hold ids.
     """
 
     name: str
@@ -100,7 +99,7 @@ class ColumnReport(BaseModel, frozen=True):
         counts = [
             f"{code} in {n:,} row{'s' * (n > 1)}" for code, n in self.codes.items()
         ]
-        return f"{self.name}: no value is {', '.join(counts)}." if counts else ""
+        return f"{self.name}: read as missing: {', '.join(counts)}." if counts else ""
 
     @property
     def range(self) -> tuple[str, str]:
@@ -116,10 +115,10 @@ class KeyPreview(BaseModel, frozen=True):
     """A match key with its figures for one table.
 
     Its values are cells: they are shown on the operator's own terminal and desk, and
-    stand in no log, file or message.
+    written to no log, file or message.
 
-    n_filled: how many of the rows have a value.
-    n_unique: of these, how many have one that no other row has.
+    n_filled: number of rows with a value.
+    n_unique: number of rows with a value that no other row has.
     n_stand_ins: rows without a value because a cell means missing.
     first: the values of the first rows; empty if missing or not unique.
     """
@@ -166,16 +165,16 @@ class KeyPreview(BaseModel, frozen=True):
 
 
 class CheckReport(BaseModel, frozen=True):
-    """The result of reading a table, including whether it is readable.
+    """The result of reading a table, with the problems that make it unreadable.
 
     file: the file's name, without its folder.
-    counts: what ``line`` counts: lines of a text file, rows of another.
-    rows: 0 where the table cannot be read.
-    not_read: other rows of the file: left out or unreadable.
-    dialect: how a text file is written; ``--csv NAME=VALUE`` freezes a part of it.
+    counts: what line numbers count: ``line`` for a text file, ``row`` for other tables.
+    rows: 0 if the table cannot be read.
+    not_read: number of rows that were left out or are unreadable.
+    dialect: how a text file is written; ``--csv NAME=VALUE`` sets a part of it.
     problems: at most ten; ``more_problems`` counts the others.
-    cells: the problems that are of cells, by value.
-    match_keys: how rows look by the match keys of a session, where these link them.
+    cells: the problems with values of cells.
+    match_keys: figures of the session's match keys, if these link the rows.
     """
 
     file: str
@@ -221,7 +220,7 @@ class CheckReport(BaseModel, frozen=True):
                 texts[name] = " ".join(map(repr, part)) if is_list else str(part)
         return texts
 
-    def require_none(self) -> None:
+    def raise_for_problems(self) -> None:
         """Raise :class:`InvalidData` with the problems, if there are any."""
         if self.problems:
             raise self.refusal(self.problems, self.more_problems)
@@ -235,9 +234,9 @@ class CheckReport(BaseModel, frozen=True):
 
 
 class Findings:
-    """Collects findings: the first ten with their places, the others by number.
+    """Collects findings up to a limit, and counts the others.
 
-    most: another number than ten; None for all.
+    limit: None to collect all.
     """
 
     def __init__(self, limit: int | None = MOST_SHOWN) -> None:
@@ -253,7 +252,7 @@ class Findings:
         *,
         of_cell: bool = False,
     ) -> None:
-        """Add one finding; a second header counts once a line, whatever its columns."""
+        """Add one finding; a repeated header row is added once, not for each column."""
         if what == HEADER:
             column = None
             if line in self._headers:
@@ -271,7 +270,7 @@ class Findings:
 
 
 def sentences(findings: Findings, word: str) -> str:
-    """Join findings to one text."""
+    """Return all findings as one text."""
     return _join_sentences(findings.shown, findings.more, word)
 
 

@@ -1,4 +1,4 @@
-"""A table before its cells are numbers: the interface of every kind of table."""
+"""The interface of every kind of table, before its cells are converted to numbers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from party_sdk.tables.report import Findings
 class RowLocations:
     """The line or row numbers of a table, as error messages give them.
 
-    word: the unit of numbers: ``line`` of a text file, ``row`` of another table.
-    n_omitted: how many rows of the table are none of these.
+    word: what numbers count: ``line`` for a text file, ``row`` for other tables.
+    find: returns ``numbers``; called when they are first needed.
+    n_omitted: number of rows of the table that were left out.
     """
 
     def __init__(
@@ -65,9 +66,9 @@ class Batch(NamedTuple):
 
     cells: of the requested columns.
     names: of the columns that name the rows.
-    unmapped: the cells as the table has them, where a mapping changed some.
-    original: float64 arrays of the columns whose cells a mapping changes, in their
-        order: numbers that stand for the cells as the table has them.
+    unmapped: the cells before a mapping changed them; None without a mapping.
+    original: for each column whose cells a mapping changes, in order, float64 (n,) that
+        stand for the cells before the change.
     """
 
     cells: Cells
@@ -79,9 +80,8 @@ class Batch(NamedTuple):
 class Source(ABC):
     """A table that can be read: its columns, and batches of some of them.
 
-    names, kinds: of all columns; kinds as far as the table itself shows them.
-    forms: how the texts of each column are written.
-    format_description: how the table is written, for people.
+    names, kinds: of all columns; kinds as detected from the table.
+    forms: how each column writes numbers and dates.
     """
 
     names: Names
@@ -91,12 +91,12 @@ class Source(ABC):
     @property
     @abstractmethod
     def locations(self) -> RowLocations:
-        """Return the row numbers of the table."""
+        """Return the line or row numbers of the table."""
 
     @property
     @abstractmethod
     def warnings(self) -> Sequence[str]:
-        """Return warnings about guesses."""
+        """Return warnings about formats that were guessed."""
 
     @property
     def format_description(self) -> dict[str, Any]:
@@ -107,27 +107,27 @@ class Source(ABC):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells of columns, and those that name the rows, in order.
+        """Yield the cells of columns, and of those that name the rows, in row order.
 
-        They are as the table has them: typed, or texts of the column's form. Columns of
-        numbers are watched for signs with two readings: see :meth:`add_findings`.
+        Cells are typed, or texts in the form of their column. Ambiguous numbers are
+        recorded for :meth:`add_findings`.
         """
 
     @abstractmethod
     def add_findings(self, findings: Findings) -> None:
-        """Add the problems of the last pass: rejected rows, ambiguous numbers."""
+        """Add the problems of the last pass, such as rejected rows."""
 
     def read_locations(self) -> RowLocations | None:
-        """Return the row numbers of the last pass.
+        """Return the line or row numbers of the last pass.
 
-        None where loose quotation marks hide it.
+        None if stray quotation marks hide where rows begin.
         """
         return self.locations
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Read the whole table; return those of the lines that cannot be split into cells.
+        """Return those of the given lines that cannot be split into cells.
 
-        From then on each of them is a row of :attr:`locations`.
+        Reads the whole table. Afterwards each of them is a row of :attr:`locations`.
         """
         del lines
         return frozenset()

@@ -29,8 +29,8 @@ class Spool:
     """Rows of float64 that are written once and then read any number of times.
 
     width: numbers in a row.
-    file: without a name, so nothing remains, however the process ends. The spool has a
-        descriptor of its own, so that anyone who opened the file may close it.
+    file: without a name, so that nothing remains when the process ends. The spool
+        duplicates its descriptor: the caller may close the file.
     """
 
     def __init__(self, width: int, file: IO[bytes]) -> None:
@@ -40,8 +40,8 @@ class Spool:
         empty(self._file)
 
     def write(self, X: FloatArray) -> None:
-        """Append a batch of rows; :class:`StorageFull` if there is no room."""
-        with _report_full_disk(f"the rows as numbers ({8 * self.width} bytes each)"):
+        """Append a batch of rows, or raise StorageFull if the disk is full."""
+        with _report_full_disk(f"The rows as numbers ({8 * self.width} bytes each)"):
             self._file.write(np.ascontiguousarray(X).data)
             self._file.flush()
         self.n_rows += len(X)
@@ -49,9 +49,9 @@ class Spool:
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows in pieces of at most ``BATCH_ROWS``.
 
-        They are maps of the file, for nobody else to see: a role may write into them,
-        each pass reads anew, and what was read is given back with the piece. One map of
-        all would count as this process's memory until another needs it.
+        Each piece is a private memory map: a role may write into it without changing the
+        file. The memory is freed with the piece, whereas a map of the whole file would
+        count as memory of this process.
         """
         for begin in range(0, self.n_rows, BATCH_ROWS):
             yield np.memmap(
@@ -79,9 +79,9 @@ class ColumnSpool:
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def write(self, columns: Sequence[pa.Array]) -> None:
-        """Append a batch; :class:`StorageFull` if there is no room."""
+        """Append a batch, or raise StorageFull if the disk is full."""
         batch = pa.record_batch(list(columns), [str(i) for i in range(len(columns))])
-        with _report_full_disk("columns as text"):
+        with _report_full_disk("Columns as text"):
             if self._writer is None:
                 empty(self._file)
                 self._writer = pa.ipc.new_stream(self._file, batch.schema)
@@ -89,7 +89,7 @@ class ColumnSpool:
 
     def close(self) -> None:
         """Finish the stream."""
-        with _report_full_disk("columns as text"):
+        with _report_full_disk("Columns as text"):
             if self._writer is None:
                 empty(self._file)
             else:
@@ -117,11 +117,11 @@ def empty(file: IO[bytes]) -> None:
 
 def _report_full_disk(content: str) -> AbstractContextManager[None]:
     folder = Path(tempfile.gettempdir())
-    return report_full_disk(folder, f"There go {content}; TMPDIR names another folder.")
+    return report_full_disk(folder, f"{content} go there; TMPDIR names another folder.")
 
 
 class ArrowIds(Sequence[str]):
-    """Ids as Arrow keeps them: one buffer, and a Python text when one is asked for."""
+    """Ids in one Arrow buffer; an id becomes a Python text when it is accessed."""
 
     def __init__(self, pieces: Sequence[pa.Array]) -> None:
         self._ids = pa.chunked_array(pieces, pa.large_string())
@@ -156,17 +156,17 @@ class ArrowIds(Sequence[str]):
 
     @property
     def arrow(self) -> pa.ChunkedArray:
-        """Return the ids as Arrow has them."""
+        """Return the ids as an Arrow array."""
         return self._ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnmappedCells:
-    """The changes of a mapping to a table.
+    """The column names and cells of a table before a mapping changed them.
 
-    headers: the table's names of the columns, in their order.
-    changed: the places of those whose cells it changed, ascending.
-    spool: of these, numbers that stand for the cells as the table has them.
+    headers: the table's names of the columns, in the session's order.
+    changed: indices of the columns whose cells the mapping changed, ascending.
+    spool: for these columns, numbers that stand for the cells before the change.
     """
 
     headers: tuple[str, ...]
@@ -178,14 +178,15 @@ class UnmappedCells:
 class Table:
     """A data source over a table that was read to its end.
 
-    Each batch has a column per field, in the dictionary's order (the table's, without
-    one): numbers, 0 or 1 of yes and no, the place of a level among the dictionary's,
-    days since 1970-01-01; NaN where there is no value.
+    Each batch has a column per field, in the dictionary's order, or in the table's if
+    there is none: numbers, 0 or 1 for booleans, the index of a level in the dictionary,
+    days since 1970-01-01, or NaN for a missing value.
 
     naming: the columns that name the rows.
-    file: where it came from.
-    unfit: obstacles to clustering without a preparation: gaps, words.
-    unmapped: the values before a mapping changed them; None if it changed none.
+    file: None for a table that was in memory.
+    described: the columns to cluster.
+    unfit: obstacles to clustering without a preparation: missing values, words.
+    unmapped: names and cells before the mapping; None without a mapping.
     """
 
     report: CheckReport
@@ -207,7 +208,7 @@ class Table:
     def original(self) -> DataSource:
         """Return the rows as the table has them, before any mapping.
 
-        Levels are numbers of their words: a dictionary says in which order they come.
+        A level is the number of its word, which does not depend on a dictionary.
         """
         levels = {
             index: np.array([number_of_cell(level) for level in column.field.levels])
@@ -225,7 +226,7 @@ class Table:
         return tuple(column.name for column in self.described)
 
     def batches(self) -> Iterator[FloatArray]:
-        """Yield the rows; NaN where a preparation will fill a gap."""
+        """Yield the rows; NaN for a missing value."""
         return self.spool.batches()
 
     def take(self, rows: IntArray) -> FloatArray:

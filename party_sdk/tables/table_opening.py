@@ -1,4 +1,4 @@
-"""Opens a file, a frame or a matrix as rows, or reads some of its columns as texts."""
+"""Open a file, data frame or matrix as rows, or read some of its columns."""
 
 from __future__ import annotations
 
@@ -59,19 +59,18 @@ def open_table(
     allow: Sequence[str] = (),
     match_columns: Sequence[str] = (),
 ) -> DataSource:
-    """Open a table as a source of rows; gaps are refused unless a preparation fills them.
+    """Open a table as a source of rows.
 
     table: a file (text, Excel, Parquet, SPSS, SAS, Stata), a numpy array, a scipy
         sparse matrix, or a table of pandas, polars or pyarrow.
     id_column, columns, schema, preparation, allow, match_columns: as for
         :class:`ReadOptions`.
-    dialect: Dialect, mapping or sequence of 'name=value'; how a text file is written,
-        where it should not be found out.
-    mapping: TableMapping, or its file; how the table becomes what the dictionary
-        describes.
+    dialect: Dialect, mapping or sequence of 'name=value'; how a text file is written.
+        Other settings are detected.
+    mapping: TableMapping, or its file; translates the table into the dictionary's terms.
 
-    Raises InvalidData if the table cannot be read, or holds what no preparation is
-        agreed for: gaps, words, dates. The sentence names lines and columns, and no
+    Raises InvalidData if the table cannot be read, or has missing values, words or dates
+        for which no preparation is agreed. The message names lines and columns, but no
         value.
     """
     options = ReadOptions(
@@ -88,7 +87,7 @@ def open_table(
 
 
 def open_source_of(table: Any, options: ReadOptions) -> DataSource:
-    """Return what :func:`open_table` returns, by options."""
+    """Open a table as :func:`open_table` does."""
     if isinstance(table, DataSource):
         return table
     if isinstance(table, np.ndarray):
@@ -96,7 +95,7 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
             raise InvalidData("An array has no named columns; use a data frame.")
         if table.dtype.kind not in "biuf":
             raise InvalidData(f"An array of {table.dtype} holds no numbers.")
-        # what is masked is no value
+        # masked values are missing
         return MatrixSource(np.ma.filled(table.astype(np.float64, copy=False), np.nan))
     if file_of(table) is None:
         from scipy.sparse import issparse
@@ -107,7 +106,7 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
 
 
 def open_as(table: Any, options: ReadOptions) -> Table:
-    """Return a file or a frame that can take part as it is."""
+    """Return a file or data frame; raise InvalidData if it needs another preparation."""
     read = read_table(table, options)
     if read.unfit:
         raise read.report.refusal(read.unfit.shown, read.unfit.more)
@@ -115,19 +114,19 @@ def open_as(table: Any, options: ReadOptions) -> Table:
 
 
 def read_table(table: Any, options: ReadOptions) -> Table:
-    """Return a table with its gaps and categories, for preparation.
+    """Return a table, which may have missing values and categories to prepare.
 
     Raises InvalidData if it cannot be read.
     """
     report, read = examine(table, options)
-    report.require_none()
+    report.raise_for_problems()
     if read is None:  # a report without problems comes with a table
         raise ValueError("a table that could not be read has no problem")
     return read
 
 
 def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
-    """Return how a table is read, and the table unless there are problems."""
+    """Return the report on a table, and the table itself if there are no problems."""
     file, used = file_of(table), None  # all columns
     if options.columns is not None or options.schema is not None:
         described = () if options.schema is None else options.schema.used.names
@@ -166,8 +165,8 @@ def open_source(
     folder: for private copies.
     columns: the session's columns that will be requested; None for all.
 
-    Raises InvalidData if it is none, is not what the mapping describes, or changes
-        meanwhile.
+    Raises InvalidData if it is not a table, does not fit the mapping, or changes during
+        the read.
     """
     path = file_of(table)
     if path is None:
@@ -187,7 +186,7 @@ def _open_file(
 ) -> Source:
     kind, dialect = kind_of(path), options.file_dialect
     if kind in {"text", "gzip"}:
-        from party_sdk.tables.text_files import TextSource  # DuckDB, for texts alone
+        from party_sdk.tables.text_files import TextSource  # imports DuckDB
 
         return TextSource(path, kind, dialect, folder, options.allow)
     if columns is not None:
@@ -237,7 +236,7 @@ def _ask_file(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
         return unpack(Question(path=path, kind=kind_of(path), part=part), folder)
 
 
-# Single columns, as they are
+# Some columns, without checks
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,16 +245,15 @@ class Excerpt:
 
     names: of all columns.
     batches: the requested columns in that order, then the id columns.
-    locations: where the rows stand.
+    locations: line or row numbers of the rows.
     left_out: problems of lines and cells that were not read.
-    forms: how texts of columns are written.
+    forms: how each column writes numbers and dates.
     """
 
     names: tuple[str, ...]
     batches: list[pa.RecordBatch]
     locations: RowLocations
     left_out: Findings
-
     forms: Mapping[str, CellForm]
 
 
@@ -267,8 +265,8 @@ def read_cells(
 ) -> Excerpt:
     """Read columns of a table without checks.
 
-    columns: numbers and dates are parsed.
-    naming: id columns, where codes for missing values stay.
+    columns: columns to read; numbers are parsed.
+    naming: columns whose cells are not changed, codes of missing values included.
 
     Raises InvalidData if the table cannot be read, or has no such column.
     """
@@ -282,7 +280,7 @@ def read_cells(
         forms = dict(zip(source.names.all, source.forms, strict=True))
         columns = [replace(c, form=forms[normal(c.name)]) for c in columns]
         for batch in source.batches(columns, naming) if names else ():
-            cells = map(_of_one_kind, columns, batch.cells)
+            cells = map(_parse_numeric, columns, batch.cells)
             spool.write([*cells, *batch.names])
         spool.close()
         if columns:
@@ -296,7 +294,7 @@ def read_cells(
         )
 
 
-def _of_one_kind(column: Column, cells: pa.Array) -> pa.Array:
+def _parse_numeric(column: Column, cells: pa.Array) -> pa.Array:
     if not column.is_numeric or is_numeric(cells.type):
         return texts(cells) if types.is_dictionary(cells.type) else cells
     values, faults = numbers(column, cells)
@@ -347,7 +345,7 @@ def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LongForm:
-    """Which columns hold object, item and count; without a count each line is one."""
+    """Names of the columns with object, item and count; without it, each line counts 1."""
 
     object: str
     item: str
@@ -367,14 +365,16 @@ def occurrences(
 ) -> SparseSource:
     """Return co-occurrences as a sparse source of rows; nothing is densified.
 
-    objects: the ids of all objects, which all sites must have alike; rows are in this
-        order, and objects without a line have an empty row. By default those that occur
-        here, sorted.
+    objects: the ids of all objects, the same at all sites and in the order of the rows;
+        an object without a line has an empty row. By default the objects of ``table``,
+        sorted.
 
     Raises InvalidData if a column is missing or has gaps, or a line names an object that
         is not among ``objects``.
     """
-    from scipy.sparse import coo_array  # not above: pages of tables need none
+    from scipy.sparse import (
+        coo_array,
+    )  # imported here, since other tables do not need it
 
     for name in (form.object, form.item, form.count):
         if name is not None and name not in table.column_names:

@@ -1,4 +1,4 @@
-"""Reads a whole table: numbers go to the spool, problems to the report."""
+"""Read a whole table: numbers go to the spool, problems to the report."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ from party_sdk.tables.table import (
 )
 
 _MOST_VALUES: Final = 1_000
-"""Different values of one column that are counted one by one; the others together."""
+"""Different values of a column that are counted separately; others are counted together."""
 _MOST_LEVELS: Final = 20
 _NO_NUMBERS: Final = "not numbers"
 _THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
@@ -71,7 +71,7 @@ _ORDERS: Final = ("year-first", "day-first", "month-first")
 
 
 class _WrongValues:
-    """The values of one column with the same problem."""
+    """The values of one column with the same problem; ``row`` is the first with one."""
 
     def __init__(self, row: int) -> None:
         self.row = row
@@ -85,14 +85,15 @@ class _WrongValues:
             self.counts[text] = self.counts.get(text, 0) + 1
 
     def to_problem(
-        self, name: str, fault: str, line: int, *, is_of_row: bool
+        self, name: str, fault: str, line: int, *, is_wrong_row: bool
     ) -> CellProblem:
         """Return the values for people, the most frequent first.
 
-        is_of_row: whether the value's row has other wrong values.
+        is_wrong_row: whether this is the only wrong value of its column, and its row has
+            such values in other columns, too.
         """
         values = sorted(self.counts.items(), key=lambda item: -item[1])
-        texts, row = [text for text, _ in values], line if is_of_row else None
+        texts, row = [text for text, _ in values], line if is_wrong_row else None
         return CellProblem(
             column=name,
             what=fault,
@@ -103,7 +104,7 @@ class _WrongValues:
         )
 
 
-def _not_read(column: Column) -> str:
+def _describe_fault(column: Column) -> str:
     field = column.field
     if field is not None and field.is_category:
         levels = ", ".join(field.levels[:_MOST_LEVELS])
@@ -128,11 +129,13 @@ def _with_bounds(column: Column, fault: str) -> str:
 def _hint_for(fault: str, texts: Sequence[str], row: int | None) -> str:
     """Return a remedy for wrong values, if their form suggests one.
 
-    row: the line of other wrong values beside this one, if it stands among such.
+    row: the line of a row that is wrong in several columns; None for other values.
     """
     is_number = fault == _NO_NUMBERS
     if is_number and any(map(read_minus, texts)):
-        return 'negative numbers by their minus? minus = "any" in a mapping reads them'
+        return (
+            'negative, with another minus sign? minus = "any" in a mapping reads them'
+        )
     if is_number and any(split_limit(text) for text in texts):
         return (
             'a limit of detection: limits = "half", "value" or "missing" in a mapping'
@@ -159,7 +162,7 @@ def _hint_for_numbers(texts: Sequence[str]) -> str:
         return ""
     sign = signs.pop() if len(signs) == 1 else ""
     if not sign or not all(read_number(text, sign, None) for text in apart):
-        return 'thousands that stand apart: thousands = "." or "," in a mapping'
+        return 'separators of thousands: thousands = "." or "," in a mapping'
     is_either = all(_THOUSAND.fullmatch(text.strip()) for text in apart)
     either = f'thousands = "{sign}" or ' if is_either else ""
     return f'{either}decimal = "{sign}" in a mapping'
@@ -179,15 +182,14 @@ NO_ID: Final = "no id"
 def examine(
     source: Source, options: ReadOptions, file: Path | None, scratch: Scratch
 ) -> tuple[CheckReport, Table | None]:
-    """Return how a source is read, and its table unless there are problems.
+    """Return the report on a source, and its table if there are no problems.
 
-    Raises InvalidData if columns that are named do not exist, or the source cannot be
-        read.
-    Raises InvalidParameters if a guard is to be switched off that does not exist.
+    Raises InvalidData if a named column does not exist, or the source cannot be read.
+    Raises InvalidParameters if ``options.allow`` names an unknown guard.
     """
     allow = guards.check_switches(options.allow)
     own_ids = options.id_columns
-    columns = _columns(source, options, own_ids)
+    columns = _build_columns(source, options, own_ids)
     naming = normalise_id_columns(options.match_columns) or own_ids
     source.names.require(naming)
     while True:
@@ -196,12 +198,12 @@ def examine(
         empty = set() if options.columns or options.schema else reading.nameless_empty
         if not 0 < len(empty) < len(columns):
             break
-        # a delimiter at the end of each line makes one
+        # a delimiter at the end of each line adds a column without name and values
         columns = [column for column in columns if column.name not in empty]
     return reading.result(file)
 
 
-def _columns(
+def _build_columns(
     source: Source, options: ReadOptions, naming: Sequence[str]
 ) -> list[Column]:
     names = options.columns
@@ -229,11 +231,11 @@ def _columns(
     changed = [name for name in naming if mapping.changes(name)]
     if changed and not options.match_columns:
         raise InvalidData(
-            f"The mapping changes the ids in {changed[0]!r}: a column that names the rows "
-            "can have another name, and no other levels, unit or codes."
+            f"The mapping changes the ids in {changed[0]!r}: it may rename a column that "
+            "names the rows, but not change its levels, unit or codes."
         )
     return [
-        replace(  # codes of the table are no cells any more
+        replace(  # a mapping that changes cells has removed the codes
             column,
             codes=frozenset() if mapping.changes(column.name) else column.codes,
             header=mapping.source_of(column.name),
@@ -256,22 +258,22 @@ class TableReading:
     ) -> None:
         self._source, self._columns = source, columns
         self._naming, self._allow = tuple(naming), allow
-        self._matches = bool(options.match_columns)
+        self._uses_match_keys = bool(options.match_columns)
         self._codes = options.file_dialect.codes
         preparation, mapping = options.preparation, options.mapping
-        self._prepared = preparation is not None
-        self._refusing = [_refuses_gaps(column, preparation) for column in columns]
+        self._has_preparation = preparation is not None
+        self._gaps_refused = [_refuses_gaps(column, preparation) for column in columns]
         self._spool = Spool(len(columns), scratch.numbers)
         self._headers, self._changed = _find_changes(columns, mapping)
         self._original = Spool(len(self._changed), scratch.original)
         self._ids, self._cells = ColumnSpool(scratch.cells), scratch.cells
-        self._watch = guards.NumberGuard(columns)
+        self._guard = guards.NumberGuard(columns)
         self._totals: list[int] = []
         self._named_totals: dict[str, list[int]] = {}
-        self._wrong: dict[tuple[int, str], str] = {}  # what is wrong with a cell
+        self._problems: dict[tuple[int, str], str] = {}  # by row and column name
+        self._n_more_problems = 0
         self._values = dict[tuple[int, str], _WrongValues]()  # by column and fault
-        self._no_value = [Counter[str]() for _ in columns]
-        self._more = 0
+        self._code_counts = [Counter[str]() for _ in columns]
         self._gaps: list[tuple[int, str, str]] = []
 
     def run(self) -> None:
@@ -280,39 +282,41 @@ class TableReading:
             ids = batch.names
             begin = self._spool.n_rows
             if self._naming:
-                if self._matches:
+                if self._uses_match_keys:
                     ids = [without_codes(part, self._codes) for part in ids]
                 named_rows, empty = id_texts(ids)
                 self._ids.write([named_rows])
-                for row in [] if self._matches else np.flatnonzero(empty).tolist():
-                    self._note(begin + row, ", ".join(self._naming), NO_ID)
-                self._note_names(begin, ids, named_rows)
+                no_id = [] if self._uses_match_keys else np.flatnonzero(empty).tolist()
+                for row in no_id:
+                    self._add_problem(begin + row, ", ".join(self._naming), NO_ID)
+                self._check_ids(begin, ids, named_rows)
             for column, piece in zip(self._columns, batch.cells, strict=True):
-                if column.type == "words":  # perhaps words that name totals
+                if column.type == "words":  # a word may mark a row of totals
                     rows = (begin + guards.totals(texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
-            X, unread = self._numbers(begin, batch)
+            X, unread = self._convert_cells(begin, batch)
             spread = guards.Spread.measure(X)
-            misfits = guards.misfits(self._columns, X, spread, self._allow)
-            for row, index, fault in misfits:
+            for row, index, fault in guards.find_forbidden_numbers(
+                self._columns, X, spread, self._allow
+            ):
                 if (row, index) not in unread:
                     with_bounds = _with_bounds(self._columns[index], fault)
-                    self._note_cell(begin, batch, row, index, fault, with_bounds)
+                    self._add_wrong_cell(begin, batch, row, index, fault, with_bounds)
             if spread.missing.any() and len(self._gaps) < 10:
-                refusing = np.flatnonzero(self._refusing)
-                for row, index in np.argwhere(np.isnan(X[:, refusing]))[:10]:
-                    name = self._columns[refusing[index]].name
+                refused = np.flatnonzero(self._gaps_refused)
+                for row, index in np.argwhere(np.isnan(X[:, refused]))[:10]:
+                    name = self._columns[refused[index]].name
                     self._gaps.append((begin + int(row), name, "empty"))
-            self._watch.see(X, spread)
+            self._guard.add_batch(X, spread)
             self._spool.write(X)
             if batch.original:
                 self._original.write(np.column_stack(batch.original))
         self._ids.close()
 
-    def _numbers(
+    def _convert_cells(
         self, begin: int, batch: Batch
     ) -> tuple[FloatArray, set[tuple[int, int]]]:
-        """Return the cells of a batch as (n_rows, n_columns), and those not read."""
+        """Return float64 (n_rows, n_columns), and (row, column) of each unreadable cell."""
         X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
         unread = set()
         pairs = zip(self._columns, batch.cells, strict=True)
@@ -321,45 +325,46 @@ class TableReading:
             for row, problem in faults:
                 unread.add((row, index))
                 if problem == HEADER:
-                    self._note(begin + row, column.name, problem)
+                    self._add_problem(begin + row, column.name, problem)
                 else:
-                    kind = _not_read(column)
-                    self._note_cell(begin, batch, row, index, problem, kind)
-            self._no_value[index] += count_codes(column, piece)
+                    kind = _describe_fault(column)
+                    self._add_wrong_cell(begin, batch, row, index, problem, kind)
+            self._code_counts[index] += count_codes(column, piece)
         return X, unread
 
-    def _note_cell(
+    def _add_wrong_cell(
         self, begin: int, batch: Batch, row: int, index: int, fault: str, kind: str
     ) -> None:
         """Record a wrong cell, with its value for the operator's own screen."""
         name = self._columns[index].name
-        self._note(begin + row, name, fault)
+        self._add_problem(begin + row, name, fault)
         cells = (batch.unmapped or batch.cells)[index]
         text = texts(cells.slice(row, 1))[0].as_py() or ""
         values = self._values.setdefault((index, kind), _WrongValues(begin + row))
         values.row = min(values.row, begin + row)
         values.add(text)
 
-    def _note(self, row: int, name: str, fault: str) -> None:
-        if len(self._wrong) < 100:
-            self._wrong.setdefault((row, name), fault)
+    def _add_problem(self, row: int, name: str, fault: str) -> None:
+        if len(self._problems) < 100:
+            self._problems.setdefault((row, name), fault)
         else:
-            self._more += 1
+            self._n_more_problems += 1
 
-    def _note_names(
+    def _check_ids(
         self, begin: int, ids: Sequence[pa.Array], row_names: pa.Array
     ) -> None:
+        """Find rows whose id is a word for totals or repeats the column's name."""
         first = texts(ids[0])
         rows = guards.totals(row_names if len(ids) == 1 else first)
         self._totals += (begin + rows).tolist()
-        headed = compute.equal(compute.utf8_trim_whitespace(first), self._naming[0])
-        for row in compute.indices_nonzero(headed).to_pylist():
-            self._note(begin + row, self._naming[0], HEADER)
+        is_header = compute.equal(compute.utf8_trim_whitespace(first), self._naming[0])
+        for row in compute.indices_nonzero(is_header).to_pylist():
+            self._add_problem(begin + row, self._naming[0], HEADER)
 
     @property
     def nameless_empty(self) -> frozenset[str]:
         """Return the columns that have neither a name nor a value."""
-        pairs = zip(self._columns, self._watch.missing, strict=True)
+        pairs = zip(self._columns, self._guard.missing, strict=True)
         names = (column.name for column, n in pairs if n == self._spool.n_rows)
         return frozenset(name for name in names if UNNAMED.fullmatch(name))
 
@@ -369,13 +374,10 @@ class TableReading:
         self._source.add_findings(findings)
         read, cells = self._source.read_locations(), tuple[CellProblem, ...]()
         locations = read or self._source.locations
-        if read is not None or not findings:  # else lines of others are not known
-            _add(
-                findings,
-                [(*cell, fault) for cell, fault in self._wrong.items()],
-                locations,
-            )
-            findings.more += self._more
+        if read is not None or not findings:  # else the line numbers are uncertain
+            problems = [(*cell, fault) for cell, fault in self._problems.items()]
+            _add_by_line(findings, problems, locations)
+            findings.more += self._n_more_problems
             if any(finding.of_cell for finding in findings.shown):
                 cells = tuple(self._cell_problems(locations))
             self._add_guards(findings, locations)
@@ -399,10 +401,10 @@ class TableReading:
         )
 
     def _add_guards(self, findings: Findings, locations: RowLocations) -> None:
-        n_rows, watch = self._spool.n_rows, self._watch
+        n_rows, guard = self._spool.n_rows, self._guard
         if not n_rows and not findings:
             findings.add("there are no rows below the names of columns")
-        running = [] if guards.RUNNING in self._allow else watch.running_columns
+        running = [] if guards.RUNNING in self._allow else guard.running_columns
         for name in running:
             fault = "looks like a row number"
             if UNNAMED.fullmatch(name):
@@ -414,9 +416,9 @@ class TableReading:
             )
         if guards.TOTALS in self._allow:
             return
-        # the last row is one by its numbers, or by a word that no other row holds
-        lonely = any(rows == [n_rows - 1] for rows in self._named_totals.values())
-        at_end = [n_rows - 1] if lonely or watch.has_totals else []
+        # a word for totals in a column other than the id counts if only the last row has it
+        has_word = any(rows == [n_rows - 1] for rows in self._named_totals.values())
+        at_end = [n_rows - 1] if has_word or guard.has_totals else []
         for line in locations.lookup(sorted({*self._totals, *at_end})):
             findings.add(
                 f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
@@ -424,8 +426,9 @@ class TableReading:
             )
 
     def _add_unfit(self, unfit: Findings, locations: RowLocations) -> None:
-        for kind in ("words", "dates", *([] if self._prepared else ["categories"])):
-            names = [c.name for c in self._columns if _needs(c) == kind]
+        categories = [] if self._has_preparation else ["categories"]
+        for kind in ("words", "dates", *categories):
+            names = [c.name for c in self._columns if _kind_to_prepare(c) == kind]
             is_single = len(names) == 1
             hold, pronoun = ("holds", "it") if is_single else ("hold", "them")
             statement = f"{format_names(names)} {hold} {kind}"
@@ -439,13 +442,9 @@ class TableReading:
                     f"{statement}: describe {pronoun} in a dictionary (coterie schema infer), or "
                     f"{leave}"
                 )
-        gaps = sum(
-            int(count)
-            for refuses, count in zip(self._refusing, self._watch.missing, strict=True)
-            if refuses
-        )
-        _add(unfit, self._gaps, locations)
-        unfit.more += max(0, gaps - len(self._gaps))
+        n_gaps = int(self._guard.missing[np.flatnonzero(self._gaps_refused)].sum())
+        _add_by_line(unfit, self._gaps, locations)
+        unfit.more += max(0, n_gaps - len(self._gaps))
 
     def _cell_problems(self, locations: RowLocations) -> Iterator[CellProblem]:
         wrong_values = sorted(self._values.items(), key=lambda item: item[0][0])
@@ -453,9 +452,9 @@ class TableReading:
         lines = locations.lookup(first)
         single = Counter(values.row for _, values in wrong_values if values.n_rows == 1)
         for ((index, kind), values), line in zip(wrong_values, lines, strict=True):
-            is_of_row = values.n_rows == 1 and single[values.row] > 1
+            is_wrong_row = values.n_rows == 1 and single[values.row] > 1
             name = self._columns[index].name
-            yield values.to_problem(name, kind, line, is_of_row=is_of_row)
+            yield values.to_problem(name, kind, line, is_wrong_row=is_wrong_row)
 
     def _report(
         self,
@@ -468,11 +467,11 @@ class TableReading:
         columns = tuple(map(self._column, range(len(self._columns))))
         warnings = [*self._source.names.warnings, *self._source.warnings]
         if self._spool.n_rows:
-            warnings += self._watch.warnings()
+            warnings += self._guard.warnings()
             warnings += code_warnings(self._columns, self._spool)
         if unfit:
             statement = sentences(unfit, self._source.locations.word)
-            quantifier = "no other" if self._prepared else "no"
+            quantifier = "no other" if self._has_preparation else "no"
             warnings.append(
                 f"Refused as long as {quantifier} preparation is agreed: {statement}"
             )
@@ -491,12 +490,12 @@ class TableReading:
 
     def _column(self, index: int) -> ColumnReport:
         """Describe a column, with its range unless it may hold ids."""
-        column, watch = self._columns[index], self._watch
-        minimum, maximum = watch.low[index], watch.high[index]
+        column, guard = self._columns[index], self._guard
+        minimum, maximum = guard.low[index], guard.high[index]
         value_range: dict[str, Any] = {}
         if (
             np.isfinite([minimum, maximum]).all()
-            and column.name not in watch.id_like_columns
+            and column.name not in guard.id_like_columns
         ):
             if column.is_date:
                 value_range = {"least": as_date(minimum), "largest": as_date(maximum)}
@@ -505,8 +504,8 @@ class TableReading:
         return ColumnReport(
             name=column.name,
             type=column.type,
-            missing=int(watch.missing[index]),
-            codes=dict(sorted((+self._no_value[index]).items())),
+            missing=int(guard.missing[index]),
+            codes=dict(sorted((+self._code_counts[index]).items())),
             **value_range,
         )
 
@@ -516,7 +515,7 @@ def _find_changes(
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the columns' names in the table, and indices of those whose cells change.
 
-    Nothing where a mapping changes neither names nor cells.
+    Both are empty if the mapping changes neither names nor cells.
     """
     if mapping is None:
         return (), ()
@@ -526,7 +525,7 @@ def _find_changes(
     return (headers, changed) if changed or renamed else ((), ())
 
 
-def _add(
+def _add_by_line(
     findings: Findings,
     problems: Sequence[tuple[int, str, str]],
     locations: RowLocations,
@@ -546,8 +545,8 @@ def _refuses_gaps(column: Column, preparation: Preparation | None) -> bool:
     return preparation.of(column.field).missing == "refuse"
 
 
-def _needs(column: Column) -> str:
-    """Return the kind of value that needs a preparation; empty if none does."""
+def _kind_to_prepare(column: Column) -> str:
+    """Return the kind of value that needs a preparation; empty if the column needs none."""
     if column.field is not None:
         is_clustered = column.field.role == "cluster"
         return "categories" if column.field.is_category and is_clustered else ""

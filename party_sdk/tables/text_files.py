@@ -1,4 +1,4 @@
-"""Text files: DuckDB cuts lines into cells, once it is known how the file is written."""
+"""Text files: their dialect is detected, then DuckDB splits the lines into cells."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ _REJECTED: Final = {
     "INVALID ENCODING": "bytes that are no text in this encoding: save the file in one "
     "encoding, or say which by --csv encoding=…",
 }
-"""What is said for each of DuckDB's reasons; its own text may hold cells."""
+"""The problem for each of DuckDB's reasons, whose own text may quote cells."""
 
 
 class TextSource(Source):
     """A text file with one line per row, and the names of columns in the first.
 
     kind: {"text", "gzip"}.
-    given: the operator's settings; others are detected in the file.
-    folder: for a copy, where DuckDB cannot read the file itself.
+    dialect: the operator's settings; others are detected in the file.
+    folder: for a copy in UTF-8, if DuckDB cannot read the file itself.
     allow: guards that are switched off.
     """
 
@@ -104,8 +104,8 @@ class TextSource(Source):
             )
         self.names = Names(rows[0])
         width = len(self.names.all)
-        whole = [cells for cells in rows[1:] if len(cells) == width]  # not ragged ones
-        cells = [[row[position] for row in whole] for position in range(width)]
+        complete = [cells for cells in rows[1:] if len(cells) == width]
+        cells = [[row[position] for row in complete] for position in range(width)]
         self.forms = find_forms(cells, self.dialect)
         self.dialect = resolve_dialect(self.dialect, self.forms)
         pairs = list(zip(cells, self.forms, strict=True))
@@ -114,23 +114,23 @@ class TextSource(Source):
             *warnings,
             *column_warnings(self.names.all, self.kinds, cells, self.forms),
         ]
-        self._read = path
+        self._utf8_path = path
         # lines that end in several ways, or with a carriage return alone
         feeds, returns = head.count(b"\n"), head.count(b"\r")
         has_mixed_ends = returns > (both := head.count(b"\r\n")) or 0 < both < feeds
         is_plain = kind == "text" and encoding in _PLAIN and not has_mixed_ends
-        # DuckDB takes a path with such signs for a pattern
+        # DuckDB treats a path with these characters as a pattern
         if not is_plain or re.search(r"[*?[]", str(path.absolute())):
-            self._read = folder / "decoded.csv"
-            copy_decoded(path, kind, encoding, self._read, self._limits)
+            self._utf8_path = folder / "decoded.csv"
+            copy_decoded(path, kind, encoding, self._utf8_path, self._limits)
         self._rejects: list[duck.Reject] = []
-        self._whole: frozenset[int] = frozenset()
+        self._rejected_lines: frozenset[int] = frozenset()
         self._n_read = 0
         self._signs = SignWatches()
 
     @property
     def warnings(self) -> Sequence[str]:
-        """Return the guesses from the file's beginning and from the last pass."""
+        """Return warnings about guesses from the file's beginning and the last pass."""
         return [*self._warnings, *self._signs.warnings()]
 
     @property
@@ -159,16 +159,17 @@ class TextSource(Source):
                     n_rows + len(batch), len(positions), len(ids), UNPACK
                 )
             cells = batch.columns[: len(positions)]
-            self._signs.see(cells, n_rows)
+            self._signs.add_batch(cells, n_rows)
             yield Batch(cells, batch.columns[len(positions) :])
             n_rows += len(batch)
 
     def reject_lines(self, lines: Collection[int]) -> frozenset[int]:
-        """Return which of some lines cannot be cut into cells."""
+        """Return those of the given lines that cannot be split into cells."""
         for _ in self._text_batches([0]):
             pass
-        self._whole = frozenset(self._lines_of(self._rejects)).intersection(lines)
-        return self._whole
+        rejected = frozenset(self._lines_of(self._rejects))
+        self._rejected_lines = rejected.intersection(lines)
+        return self._rejected_lines
 
     def read_locations(self) -> RowLocations | None:
         """Return the line numbers without those that the last pass rejected."""
@@ -180,7 +181,7 @@ class TextSource(Source):
         return locations if len(locations.numbers) == self._n_read else None
 
     def _text_batches(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        path, width = self._read.absolute(), len(self.names.all)
+        path, width = self._utf8_path.absolute(), len(self.names.all)
         try:
             with duck.open_database(path, self._folder, width) as connection:
                 self._n_read = 0
@@ -196,7 +197,7 @@ class TextSource(Source):
             raise duck.unreadable(self._path, error) from None
 
     def add_findings(self, findings: Findings) -> None:
-        """Add what the last pass did not read: lines that DuckDB rejected, and signs."""
+        """Add the lines that DuckDB rejected in the last pass, and ambiguous numbers."""
         reasons = dict[int, str]()
         for line, reject in zip(
             self._lines_of(self._rejects), self._rejects, strict=True
@@ -212,7 +213,7 @@ class TextSource(Source):
     @cached_property
     def _lines(self) -> _LineIndex:
         pieces = _pieces_of(self._path, self._kind)
-        if self._read != self._path:
+        if self._utf8_path != self._path:
             encoding = self.dialect.encoding or "utf-8"
             pieces = decoded_pieces(self._path, self._kind, encoding, "replace")
         return _LineIndex.scan(pieces, self.dialect)
@@ -220,7 +221,7 @@ class TextSource(Source):
     def _find_rows(self) -> tuple[IntArray, IntArray]:
         one_column = len(self.names.all) == 1
         return self._lines.rows(
-            self.dialect.skip or 0, self._whole, one_column=one_column
+            self.dialect.skip or 0, self._rejected_lines, one_column=one_column
         )
 
     def _lines_of(self, rejects: Sequence[duck.Reject]) -> list[int]:
@@ -233,16 +234,16 @@ class TextSource(Source):
     def _swallowed_rows(self) -> Iterator[tuple[int, str]]:
         """Yield problems of cells that contain lines which look like rows.
 
-        Two stray quotation marks make one cell of all that lies between.
+        Two stray quotation marks turn everything between them into one cell.
         """
         quote = self.dialect.quote.encode()
         if self._cells_hold_lines or not any(
-            quote in piece for piece in _pieces_of(self._read, "text")
+            quote in piece for piece in _pieces_of(self._utf8_path, "text")
         ):
             return
         first, last = self._find_rows()
         is_long, ends = last > first, self._lines.ends
-        with self._read.open("rb") as file:
+        with self._utf8_path.open("rb") as file:
             for begin, end in zip(first[is_long], last[is_long], strict=True):
                 file.seek(ends[begin - 1] + 1 if begin else 0)
                 n_rows = 0
@@ -260,7 +261,7 @@ class TextSource(Source):
     def _is_row(self, line: str) -> bool:
         dialect, width = self.dialect, len(self.kinds)
         cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
-        if len(cells) != width:  # perhaps marks of its own hold a delimiter
+        if len(cells) != width:  # perhaps a quoted cell holds a delimiter
             cells = next(iter(split_lines([line], dialect)), [])
         return 1 < len(cells) == width and all(
             kind in {"words", "nothing"}
@@ -276,7 +277,7 @@ class _LineIndex:
 
     ends: int64 (n,); the byte of each line's end.
     n_quotes: int64 (n,); quotation marks in each line.
-    is_blank: bool (n,); whether it holds nothing.
+    is_blank: bool (n,); whether the line is empty.
     """
 
     ends: IntArray
@@ -301,24 +302,25 @@ class _LineIndex:
             ends.append(np.array([n_bytes]))
             counts.append(np.array([n_quotes]))
             returns.append(np.array([False]))
-        every = np.concatenate(ends)
-        lengths = np.diff(every, prepend=-1) - 1 - np.concatenate(returns)
+        all_ends = np.concatenate(ends)
+        lengths = np.diff(all_ends, prepend=-1) - 1 - np.concatenate(returns)
         n_in_line: Any = np.diff(np.concatenate(counts), prepend=0)
-        return cls(every, n_in_line, lengths == 0)
+        return cls(all_ends, n_in_line, lengths == 0)
 
     def rows(
-        self, skip: int, whole: Collection[int], *, one_column: bool
+        self, skip: int, rejected: Collection[int], *, one_column: bool
     ) -> tuple[IntArray, IntArray]:
-        """Return the first and the last line of each row, from 0, the names' too.
+        """Return the first and the last line of each row, counted from 0, header included.
 
-        A quoted cell may hold lines. Blank lines between rows are none, but in a table
-        of one column.
+        A quoted cell may hold several lines. A blank line between rows is a row only in a
+        table of one column.
 
-        whole: lines, from 1, that are a row each, whatever quotation marks they hold.
+        rejected: lines, counted from 1, that are one row each despite their quotation
+            marks.
         """
         n_quotes = self.n_quotes.copy()
         n_quotes[:skip] = 0
-        n_quotes[np.fromiter(whole, np.int64) - 1] = 0
+        n_quotes[np.fromiter(rejected, np.int64) - 1] = 0
         is_open = np.cumsum(n_quotes) % 2 == 1
         begins = ~np.concatenate([[False], is_open[:-1]])
         begins[:skip] = False
@@ -327,8 +329,8 @@ class _LineIndex:
         first = first[first >= filled[0]] if len(filled) else filled
         closed = np.flatnonzero(~is_open)
         last = np.searchsorted(closed, first)
-        is_whole = last < len(closed)
-        return first[is_whole], closed[last[is_whole]]
+        is_closed = last < len(closed)
+        return first[is_closed], closed[last[is_closed]]
 
 
 # Bytes to text
@@ -361,7 +363,9 @@ def _read_head(path: Path, kind: FileKind) -> bytes:
 def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> str:
     """Return the text of a file's beginning, which may end within a character.
 
-    Raises InvalidData where the operator named an encoding that it is not in.
+    is_named: whether the operator named the encoding; if not, invalid bytes are skipped.
+
+    Raises InvalidData if a byte is invalid in a named encoding.
     """
     if not is_named:
         return head.decode(encoding, errors="ignore")
@@ -377,19 +381,19 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> s
 def _find_encoding(path: Path, kind: FileKind, head: bytes) -> str:
     """Detect the encoding of a text.
 
-    If the beginning is UTF-8 beyond ASCII, so is the file: errors then name the line of
-    a wrong byte. After ASCII alone, all bytes are tried.
+    If the beginning is UTF-8 with other letters than ASCII, the file is taken for UTF-8,
+    and a later error names the line of a wrong byte. If it is ASCII, all bytes are read.
 
-    Raises InvalidData if it is no text.
+    Raises InvalidData if it is not a text.
     """
     for mark, encoding in _MARKS:
         if head.startswith(mark):
             return encoding
     if b"\0" in head[:4096]:
-        return _wide(head[:4096])
-    # Letters of other encodings are UTF-8 by a rare chance. Where only some lines are no
-    # UTF-8, two files were put together: as UTF-8 these lines are refused, and in their
-    # own encoding the others would hold wrong letters.
+        return _find_utf16_order(head[:4096])
+    # Lines in another encoding are rarely valid UTF-8 by chance. If only some lines are
+    # invalid, two files were joined: as UTF-8 the invalid lines are refused, whereas in
+    # their encoding the other lines would get wrong letters.
     lines = [line for line in head.splitlines() if not line.isascii()]
     is_mixed = 10 * sum(map(_is_utf8, lines)) > len(lines)
     if not (_is_utf8(head) or is_mixed):
@@ -422,8 +426,8 @@ def _single_byte(used: set[int]) -> str:
     return "latin-1" if used & {0x81, 0x8D, 0x8F, 0x90, 0x9D} else "cp1252"
 
 
-def _wide(head: bytes) -> str:
-    """Return the UTF-16 byte order of a text without a mark: half of its bytes are NUL."""
+def _find_utf16_order(head: bytes) -> str:
+    """Detect the byte order of UTF-16 without a mark, where half of the bytes are NUL."""
     even, odd = head[::2].count(0), head[1::2].count(0)
     if odd > 0.4 * len(head) / 2 and even < odd / 4:
         return "utf-16-le"
@@ -440,7 +444,7 @@ def _pieces_of(path: Path, kind: FileKind) -> Iterator[bytes]:
 def decoded_pieces(
     path: Path, kind: FileKind, encoding: str, errors: str = "strict"
 ) -> Iterator[bytes]:
-    """Yield a text as UTF-8, lines ending with a line feed alone."""
+    """Yield a text as UTF-8 in which lines end with a line feed."""
     decoder = codecs.getincrementaldecoder(encoding)(errors)
     lines = io.IncrementalNewlineDecoder(decoder, translate=True)
     for piece in _pieces_of(path, kind):
@@ -451,10 +455,10 @@ def decoded_pieces(
 def copy_decoded(
     path: Path, kind: FileKind, encoding: str, copy: Path, limits: Limits
 ) -> None:
-    """Write a text as UTF-8, lines ending with a line feed alone.
+    """Write a text as UTF-8 in which lines end with a line feed.
 
-    Raises InvalidData if a byte is none of the encoding, or a compressed file holds
-        more than it may.
+    Raises InvalidData if a byte is invalid in the encoding, or a compressed file exceeds
+        the limits.
     Raises StorageFull if there is no room for the copy.
     """
     try:

@@ -1,16 +1,16 @@
-"""A process of its own unpacks workbooks, statistics files and Parquet.
+"""Unpack workbooks, statistics files and Parquet in a separate process.
 
-Only a library can take these files apart, and a broken or hostile one may crash it, or
-take all memory. The process gets a private folder with a question. It writes a copy of the
-table there, as an Arrow stream, and an answer in JSON; it has limits of memory, disk and
-time. Whatever ends it, the command says so in a sentence and continues.
+A broken or hostile file may crash the library that parses it, or make it use all memory.
+So the process has limits of memory, disk and time. It reads a question from a private
+folder, and writes the table there as an Arrow stream, with an answer in JSON. If it ends
+before that, the command reports why and continues.
 
     python -m party_sdk.tables.unpacking FOLDER
 """
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # the module that others import, and none beside it
+if __name__ == "__main__":  # call main of the module that is imported elsewhere, too
     import sys
     from importlib import import_module
 
@@ -49,13 +49,13 @@ from party_sdk.tables.files import (
 )
 
 READER: Final = ("-P", "-m", "party_sdk.tables.unpacking")
-"""What Python is told to run: nothing of the working folder is imported."""
+"""Arguments of Python; with -P nothing is imported from the working folder."""
 COPY: Final = "rows.arrow"
 _QUESTION: Final = "question.json"
 _ANSWER: Final = "answer.json"
 _MOST_ANSWERED: Final = 1 << 28
 _OUT_OF_MEMORY, _OUT_OF_ROOM, _DISK_FULL = 77, 78, 79
-"""Status of a process that met a limit and could say so."""
+"""Exit statuses of a process that exceeded a limit."""
 _REMEDIES: Final[dict[FileKind, str]] = {
     "excel": "Delete what stands far from the table, save the sheet as CSV",
     "parquet": "Choose fewer columns with --columns, save the table as CSV",
@@ -68,26 +68,25 @@ class _Message(BaseModel):
 
 
 class Labels(_Message):
-    """Titles of columns, and labels of numbers, as a statistics file has them."""
+    """Column titles and value labels of a statistics file, by column name."""
 
     titles: dict[str, str] = {}
     labels: dict[str, dict[float, str]] = {}
 
 
 class Unpacked(_Message):
-    """The report of the reader process about its copy of the rows.
+    """The answer of the reader process, which describes its copy of the rows.
 
     names, kinds: of all columns.
-    columns: the places of those that the copy holds, in its order.
+    columns: indices of the columns in the copy, in its order.
     is_text: whether numbers and dates may be written as texts.
-    first: the number of the first row; ``empty``: of rows that hold nothing.
-    format: the choice within the file, such as its sheet.
-    numeric: the places of columns of texts whose numbers were numbers.
-    mixed: those of them that had texts of numbers as well.
-    problems: findings that a copy cannot show and a person must decide.
-    sheets: of a workbook: those that hold something.
-    refusal: problem, detail and remedy of an error that an operator can mend; none of
-        its words is a cell.
+    first: the number of the first row; ``empty``: the numbers of empty rows.
+    format: the part of the file that was read, such as its sheet.
+    numeric: indices of text columns that held numbers in the file.
+    mixed: indices of those that also held texts which are numbers.
+    problems: findings for a person to decide, such as hidden rows.
+    sheets: the sheets of a workbook that are not empty.
+    refusal: problem, detail and remedy of an error, none of which quotes a cell.
     """
 
     names: tuple[str, ...] = ()
@@ -109,7 +108,7 @@ class Unpacked(_Message):
 class Question(_Message):
     """The request to a reader process.
 
-    columns: those that are used; None for all.
+    columns: names of the columns to read; None for all.
     large: whether the operator lifts the limits.
     """
 
@@ -126,11 +125,11 @@ class Question(_Message):
         return Limits(self.path.name, self.large)
 
     def unpack(self, folder: Path) -> Unpacked:
-        """Write the rows into a folder, and return the rest.
+        """Write the rows into a folder, and return their description.
 
         Raises CoterieError if the file cannot be read.
         """
-        # not above: which library is needed depends on the kind of file
+        # imported here, since each kind of file needs another library
         if self.kind == "parquet":
             from party_sdk.tables.arrow_tables import unpack_parquet
 
@@ -149,11 +148,11 @@ class Question(_Message):
 def unpack(question: Question, folder: Path) -> Unpacked:
     """Unpack a file into a folder in a separate process; return its answer.
 
-    On Windows this process does it.
+    On Windows the file is unpacked in this process.
 
-    Raises CoterieError: as :meth:`Question.unpack`.
-    Raises InvalidData if the process ends before it has answered, or takes too long or
-        too much, or if this process has no memory to start it or to read its answer.
+    Raises CoterieError as :meth:`Question.unpack` does.
+    Raises InvalidData if the process crashes or exceeds a limit, or if there is too
+        little memory to start it or to read its answer.
     """
     if question.kind in STATISTICS:
         require_reader()
@@ -164,9 +163,9 @@ def unpack(question: Question, folder: Path) -> Unpacked:
     try:
         try:
             text = question.model_dump_json().encode()
-        except ValueError:  # pydantic's own, for a name that is no Unicode
+        except ValueError:  # from pydantic
             raise InvalidData(
-                f"{question.path.name!a} is a name that is no text: rename the file."
+                f"The file name {question.path.name!a} is not valid Unicode: rename it."
             ) from None
         with report_full_disk(folder, _DISK_NOTE):
             (folder / _QUESTION).write_bytes(text)
@@ -183,7 +182,7 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         error = CoterieError.of(Problem.of_slug(slug), detail)
     except (FileNotFoundError, LookupError, ValueError):
         raise answer_error(question.path) from None
-    except (MemoryError, OSError) as failed:  # of this process, or to start the other
+    except (MemoryError, OSError) as failed:  # while starting it or reading the answer
         if _status_of(failed) != _OUT_OF_MEMORY:
             raise
         raise limits.error("memory", remedy) from None
@@ -197,20 +196,20 @@ def answer_error(path: Path) -> InvalidData:
 
 
 def _run(folder: Path, seconds: float | None) -> int:
-    # no secret; each thread takes addresses, which count against the limit of memory
-    own = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
-    own |= {
+    # without secrets; few threads, since their address space counts against the limit
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
+    environment |= {
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "2",
         "MALLOC_ARENA_MAX": "2",
-        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # nobody else's code beside the cells
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",  # plugins must not see cells
     }
     with subprocess.Popen(  # noqa: S603  this interpreter, and no shell
         [sys.executable, *READER, str(folder)],
-        stdin=subprocess.PIPE,  # nothing is written: it is open as long as this process
+        stdin=subprocess.PIPE,  # never written: it closes when this process ends
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,  # what libraries say there may hold cells
-        env=own,
+        stderr=subprocess.DEVNULL,  # messages of libraries may quote cells
+        env=environment,
     ) as process:
         try:
             return process.wait(seconds)
@@ -224,15 +223,15 @@ def _check_status(status: int, question: Question, folder: Path, remedy: str) ->
         raise limits.error("disk", remedy)
     if status == _DISK_FULL:
         raise no_room(folder, _DISK_NOTE)
-    # the question is gone: a library found no memory to load
-    is_unread = status > 0 and not (folder / _QUESTION).exists()
-    if status == _OUT_OF_MEMORY or status < 0 or is_unread:
+    # a process that failed after it read the question had no memory to load a library
+    failed_later = status > 0 and not (folder / _QUESTION).exists()
+    if status == _OUT_OF_MEMORY or status < 0 or failed_later:
         raise limits.error("memory", remedy)
     if status:
         raise InvalidData(
-            f"The process that reads {limits.name!r} did not begin (status {status}). "
-            "Free memory on this machine, raise its 'ulimit' and try again, or install "
-            "Coterie anew."
+            f"The process that reads {limits.name!r} did not start (status {status}). "
+            "Free memory on this machine, raise its 'ulimit' and try again, or reinstall "
+            "Coterie."
         )
 
 
@@ -244,20 +243,20 @@ def main(path: str) -> NoReturn:
     folder = Path(path)
 
     def end_with_parent() -> None:
-        os.read(sys.stdin.fileno(), 1)  # a buffer would be locked when this thread ends
+        os.read(sys.stdin.fileno(), 1)  # sys.stdin.read would hold a lock at the exit
         shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     question = Question.model_validate_json((folder / _QUESTION).read_bytes())
     (folder / _QUESTION).unlink()
-    _limit(large=question.large)
+    _limit_resources(large=question.large)
     try:
         answer = _answer(question, folder)
         (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
     except (MemoryError, OSError) as error:
         os._exit(_status_of(error) or _OUT_OF_ROOM)
-    os._exit(0)  # nothing here has to be taken apart
+    os._exit(0)  # without the interpreter's slow cleanup
 
 
 def _answer(question: Question, folder: Path) -> Unpacked:
@@ -265,7 +264,7 @@ def _answer(question: Question, folder: Path) -> Unpacked:
         return question.unpack(folder)
     except CoterieError as error:
         failure: CoterieError = error
-    except Exception as error:  # its text may hold values of cells
+    except Exception as error:  # its text may quote cells, so it is not repeated
         if _status_of(error):
             raise
         failure = InvalidData(
@@ -284,10 +283,10 @@ def _status_of(error: Exception) -> int | None:
     return _DISK_FULL if isinstance(error, OSError) and is_full(error) else None
 
 
-def _limit(*, large: bool) -> None:
+def _limit_resources(*, large: bool) -> None:
     """Limit the resources of this process, and switch core dumps off.
 
-    Maps of files count as addresses and not as memory. macOS keeps neither limit.
+    Memory maps of files count for RLIMIT_AS and not for RLIMIT_DATA; macOS ignores both.
     """
     import resource
 
@@ -295,14 +294,14 @@ def _limit(*, large: bool) -> None:
     if not large:
         limits[resource.RLIMIT_AS] = 2 * MOST_MEMORY
         limits[resource.RLIMIT_FSIZE] = MOST_UNPACKED
-        # of all threads together: the command that waits ends this process before
+        # for all threads together; the waiting command usually kills this process first
         limits[resource.RLIMIT_CPU] = int(4 * MOST_SECONDS)
     for resource_id, limit in limits.items():
         _, hard = resource.getrlimit(resource_id)
         soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         with suppress(ValueError, OSError):
             resource.setrlimit(resource_id, (soft, soft))
-    # where memory runs out all the same, this process ends first
+    # if the machine still runs out of memory, the kernel kills this process first
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
@@ -317,8 +316,7 @@ _ROWS: Final = 50_000
 def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
     """Write the table of a file as text; user-defined missing values are missing.
 
-    Raises InvalidData if it is no such file, or a compressed one that holds more cells
-        than it may.
+    Raises InvalidData if it is not such a file, or exceeds the limits.
     """
     from party_sdk.tables.arrow_tables import write_rows
 

@@ -28,10 +28,10 @@ class Variable:
     """A row of the table of variables; empty texts mean the defaults.
 
     minimum, maximum: numbers, or dates such as 2026-01-31.
-    levels: with commas between, each in quotes where it holds one; ``1=female`` is a
-        level with a label. A backslash stands before a sign that belongs to the level.
+    levels: separated by commas, and quoted if they hold one; ``1=female`` is a level with
+        a label. A backslash escapes ``=`` or a backslash that belongs to the level.
     ordered, required: yes or no.
-    missing: codes of no value, written as levels are.
+    missing: codes of missing values, separated by commas.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Variable:
 
     @classmethod
     def from_field(cls, field: Field, schema: Schema) -> Self:
-        """Return a field as texts; codes of the whole schema become its own."""
+        """Return a field as texts, with the schema's codes unless it has its own."""
         codes = field.missingValues
         if codes is None and set(schema.missingValues) - {""}:
             codes = schema.missingValues
@@ -78,7 +78,7 @@ class Variable:
     def field(self) -> Field:
         """Return the field that a row describes.
 
-        Raises InvalidData: with what is wrong in which cell.
+        Raises InvalidData: with the cell and its problem.
         """
         kind = self.type.strip() or ("string" if self.levels.strip() else "number")
 
@@ -125,9 +125,9 @@ COLUMNS: Final = tuple(column.name for column in fields(Variable))
 
 
 def split_texts(text: str) -> tuple[str, ...]:
-    """Return texts with commas between; one in quotes may hold a comma.
+    """Split a text at commas; a part in quotes may hold a comma.
 
-    Raises ValueError if they do not stand in one line.
+    Raises ValueError if it is not one line of CSV.
     """
     try:
         rows = list(csv.reader([text], skipinitialspace=True, strict=True))
@@ -137,7 +137,7 @@ def split_texts(text: str) -> tuple[str, ...]:
 
 
 def join_texts(texts: Any) -> str:
-    """Return texts with commas between, as :func:`split_texts` reads them."""
+    """Join texts with commas, as :func:`split_texts` reads them."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="").writerow(texts)
     return buffer.getvalue()
@@ -215,7 +215,7 @@ class DictionaryDraft:
     def schema(self) -> Schema:
         """Return the dictionary.
 
-        Raises InvalidData: with the rows that describe no variable, and why.
+        Raises InvalidData: with the invalid rows and their problems.
         """
         schema_fields, faults = self._read()
         if faults:
@@ -250,7 +250,7 @@ class DictionaryDraft:
     def change(self, changes: Mapping[str, Cells]) -> Self:
         """Return a draft with changed cells, by variable name.
 
-        Raises InvalidParameters if no variable has a name.
+        Raises InvalidParameters if a name is not among the variables.
         """
         cells_by_name = {normal(name): cells for name, cells in changes.items()}
         if unknown := [name for name in cells_by_name if name not in self.names]:
@@ -264,7 +264,7 @@ class DictionaryDraft:
     def to_csv(self) -> str:
         """Return the rows as CSV, with the names of columns first.
 
-        A cell that a spreadsheet would compute has an apostrophe before it.
+        A cell that a spreadsheet would take for a formula gets an apostrophe in front.
         """
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\r\n")
@@ -277,8 +277,8 @@ class DictionaryDraft:
     def read_csv(cls, path: Path) -> Self:
         """Return the rows of a CSV file, as a spreadsheet writes it.
 
-        Commas, semicolons or tabs stand between cells; columns come in any order, and
-        ``name`` alone is needed.
+        Cells are separated by commas, semicolons or tabs. Columns may come in any order,
+        and only ``name`` is required.
 
         Raises InvalidData if it cannot be read, or has other columns.
         """
@@ -306,7 +306,9 @@ class DictionaryDraft:
                 f"{', '.join(COLUMNS)}.{hint}"
             )
         if "name" not in heads or len(set(heads)) < len(heads):
-            raise InvalidData(f"{path.name!r} needs a column 'name', and each once.")
+            raise InvalidData(
+                f"{path.name!r} needs a column 'name', and no column twice."
+            )
         variables = [Variable(**_cells_of(heads, row)) for row in rows[1:] if any(row)]
         if not variables:
             raise InvalidData(f"{path.name!r} has no variables below its columns.")
@@ -346,7 +348,7 @@ def read_whole(path: Path) -> bytes:
 def read_schema(path: Path) -> Schema:
     """Return the dictionary in a file.
 
-    Raises InvalidData if there is none, or it contradicts itself.
+    Raises InvalidData if there is no such file, or it is not a valid dictionary.
     """
     try:
         return Schema.model_validate_json(read_whole(path))

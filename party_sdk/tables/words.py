@@ -1,4 +1,4 @@
-"""Words that tables have for the same thing, in six languages.
+"""Words that tables use for the same levels and columns, in six languages.
 
 English, German, French, Spanish, Italian and Dutch.
 """
@@ -67,15 +67,15 @@ def _index(table: dict[str, str]) -> dict[str, str]:
     return {fold(word): name for name, words in table.items() for word in words.split()}
 
 
-_OF_LEVELS: Final = {
+_LEVEL_BY_WORD: Final = {
     word: name for levels in _BY_LANGUAGE for word, name in _index(levels).items()
 }
-_OF_COLUMNS: Final = _index(_COLUMNS)
+_COLUMN_BY_WORD: Final = _index(_COLUMNS)
 
 
 def meaning_of_level(text: str) -> str | None:
     """Return the meaning of a level, such as ``female``, or None."""
-    return _OF_LEVELS.get(fold(text))
+    return _LEVEL_BY_WORD.get(fold(text))
 
 
 def readings_of_letters(
@@ -84,7 +84,7 @@ def readings_of_letters(
     """Return the meanings of letters as initials of words in one language.
 
     Single letters depend on each other: beside H for hombre, M means mujer, not man.
-    Readings that explain the most letters count.
+    Only the readings that explain the most letters are returned.
 
     letters: folded.
     """
@@ -116,4 +116,4 @@ def readings_of_letters(
 def meanings_of_column(text: str) -> frozenset[str]:
     """Return the meanings of the words in a column's name."""
     words = {fold(text), *fold_words(text)}
-    return frozenset(_OF_COLUMNS[word] for word in words if word in _OF_COLUMNS)
+    return frozenset(_COLUMN_BY_WORD[word] for word in words if word in _COLUMN_BY_WORD)

@@ -34,11 +34,11 @@ from party_sdk.tables.report import format_names
 from party_sdk.tables.unpacking import Unpacked
 
 UNVALUED: Final = "#NOVALUE"
-"""In place of a formula that nobody calculated."""
+"""Text in place of a formula without a calculated value."""
 _UNKNOWN: Final = "#N/A!"
-"""In place of the error #N/A, which as a text stands for no value."""
+"""Text in place of the error #N/A, since the text #N/A means a missing value."""
 _MOST_CELLS: Final = 100_000_000
-"""Cells of a sheet of which most are empty; calamine holds all of them."""
+"""Most cells of a nearly empty sheet, since calamine holds empty cells in memory, too."""
 _PERCENT_FORMATS: Final = frozenset({"9", "10"})
 _TRUE: Final = frozenset({"1", "true"})
 _CELL_REFERENCE: Final = re.compile(r"([A-Z]+)(\d+)")
@@ -51,10 +51,10 @@ _RELATION: Final = (
 class SheetMarks:
     """Hidden rows and columns, percentages and errors of a sheet; indices from 0.
 
-    n_filled: how many cells hold something.
-    hidden_rows, hidden_columns: those that a person does not see, by a filter or by hand.
-    percents: by row: the columns of numbers that are shown as percentages.
-    texts: by row and column: what stands in place of errors, and of formulas without a
+    n_filled: number of cells that are not empty.
+    hidden_rows, hidden_columns: hidden by a filter or by hand.
+    percents: by row, the columns of numbers that are shown as percentages.
+    texts: by row and column, the text in place of an error, or of a formula without a
         value.
     """
 
@@ -68,8 +68,7 @@ class SheetMarks:
 def read_marks(path: Path, sheet: str) -> SheetMarks | None:
     """Return the marks of a sheet; None unless the file is .xlsx or .xlsm.
 
-    Raises InvalidData if a cell stands so far from the others that the sheet cannot be
-        held.
+    Raises InvalidData if cells far from the others make the sheet too large for memory.
     """
     if path.suffix.lower() not in {".xlsx", ".xlsm"}:
         return None
@@ -170,20 +169,20 @@ def _mark_cell(
         marks.texts.setdefault(row, {})[column] = text
 
 
-_SIGNED: Final = re.compile(r"[+-]?\d*(?:[.,]\d*)+(?:[eE][+-]?\d+)?")
+_WITH_SEPARATORS: Final = re.compile(r"[+-]?\d*(?:[.,]\d*)+(?:[eE][+-]?\d+)?")
 """A text that is a number with points or commas."""
 
 
 def unpack_sheet(
     path: Path, dialect: Dialect, used: Collection[str] | None, copy: Path
 ) -> Unpacked:
-    """Copy one sheet: names of columns below its titles, then the rows.
+    """Copy one sheet: the names of columns below its title rows, then the rows.
 
-    ``dialect.skip`` counts rows of the sheet, empty ones too. Columns without a name and
-    without any value are left out.
+    ``dialect.skip`` counts rows of the sheet, including empty ones. Columns without a
+    name and without any value are left out.
 
-    Raises InvalidData if it is no such file, or has several sheets and nobody said
-        which.
+    Raises InvalidData if it is not a workbook, or has several sheets and ``dialect`` names
+        none of them.
     """
     with _open_book(path) as book:
         name = _choose_sheet(path, book, dialect.sheet)
@@ -192,11 +191,11 @@ def unpack_sheet(
         unpacked = _write_sheet(rows, used, copy)
     if marks is not None:
         return unpacked
-    unseen = (
-        f"What is hidden in a {path.suffix} file, shown as percentages, or an error or a "
-        "formula without a value does not show here: an .xlsx file has it."
+    warning = (
+        f"Hidden rows and columns, percentages, errors and formulas without a value are "
+        f"not recognised in a {path.suffix} file: save it as .xlsx if it has any."
     )
-    return unpacked.model_copy(update={"warnings": (*unpacked.warnings, unseen)})
+    return unpacked.model_copy(update={"warnings": (*unpacked.warnings, warning)})
 
 
 @contextmanager
@@ -206,14 +205,14 @@ def _open_book(path: Path) -> Iterator[CalamineWorkbook]:
             yield book
     except (CalamineError, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the copy has no room
+            raise  # the disk is full
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
 
 
 def sheet_names(path: Path) -> tuple[str, ...]:
-    """Return the sheets of a file that hold something.
+    """Return the sheets of a workbook that are not empty.
 
-    Raises InvalidData if it is no such file.
+    Raises InvalidData if it is not a workbook.
     """
     with _open_book(path) as book:
         return tuple(_filled_sheets(path, book))
@@ -254,16 +253,16 @@ def _choose_sheet(path: Path, book: CalamineWorkbook, name: str | None) -> str:
     }
     if hidden_sheets.intersection(filled):
         raise InvalidData(
-            f"The only sheet of {path.name!r} that holds something is hidden: --csv "
+            f"The only sheet of {path.name!r} that is not empty is hidden: --csv "
             f"sheet={filled[0]!r} reads it."
         )
     return (filled or names)[0]
 
 
 class _Rows:
-    """The rows of a sheet, with texts in place of errors and missing values.
+    """The rows of a sheet, with texts in place of errors and uncalculated formulas.
 
-    columns are counted from the first that holds something.
+    left: index in the sheet of the first column that is not empty; rows begin there.
     """
 
     def __init__(
@@ -308,7 +307,9 @@ def _write_sheet(rows: _Rows, used: Collection[str] | None, copy: Path) -> Unpac
     names = [as_text(cell) for cell in next(cells)]
     numeric = {index for index, content in enumerate(filled) if content.is_numeric}
     mixed = [
-        p for p, content in enumerate(filled) if content.n_numbers and content.has_signs
+        p
+        for p, content in enumerate(filled)
+        if content.n_numbers and content.has_separators
     ]
     unpacked = write_rows(names, cells, copy, numeric, mixed, first=above + 2)
     titles = islice(rows.begin_at(rows.n_above), above - rows.n_above)
@@ -350,8 +351,8 @@ def _hidden_problems(
         rows = f"{n_rows} row{'s' * (n_rows > 1)}" if n_rows else ""
         column_note = f"the columns {format_names(columns)}" if columns else ""
         yield (
-            f"hidden in the sheet: {' and '.join(filter(None, (rows, column_note)))}: say --csv "
-            "hidden=leave-out, or hidden=read where they take part ([file] in a mapping)"
+            f"hidden in the sheet: {' and '.join(filter(None, (rows, column_note)))}: use --csv "
+            "hidden=leave-out, or hidden=read if they take part ([file] in a mapping)"
         )
 
 
@@ -369,30 +370,30 @@ def _percent_problems(
         if dialect.percent is None and n and content.n_numbers > n:
             yield (
                 f"{name}: {n} of {content.n_numbers} numbers are shown as percentages, and "
-                "stored as hundredths of what is shown: --csv percent=shown or "
-                "percent=stored says which counts ([file] in a mapping)"
+                "stored as a hundredth of that: choose --csv percent=shown or "
+                "percent=stored ([file] in a mapping)"
             )
 
 
 def _cell_warnings(contents: Mapping[str, _Content]) -> Iterator[str]:
     for name, content in contents.items():
         if content.n_percents == content.n_numbers > 0:
-            yield f"{name!r}: all numbers are percentages: 7.2 % is 0.072 here."
+            yield f"{name!r}: all numbers are percentages: 7.2 % is read as 0.072."
         for text, n in content.texts.items():
-            kind, remedy = "an error", "mend it"
+            kind, remedy = "an error", "correct it"
             if text == UNVALUED:
                 kind = "a formula without a value"
                 remedy = "calculate it and save the file in Excel"
             yield (
-                f"{name!r}: {kind} ({text}) in {n} row{'s' * (n > 1)}: {remedy}, or say "
-                f"--csv missing={text} if it stands for no value."
+                f"{name!r}: {kind} ({text}) in {n} row{'s' * (n > 1)}: {remedy}, or use "
+                f"--csv missing={text} if it means a missing value."
             )
 
 
 def _count_rows_above(rows: _Rows, skip: int | None) -> int:
     """Return the number of rows above the column names.
 
-    skip: how many rows of the sheet stand above the names, if the operator says so.
+    skip: the number that the operator set; None to detect it.
     """
     above = rows.n_above if skip is None else max(rows.n_above, skip)
     for row in rows.begin_at(above):
@@ -409,14 +410,14 @@ def _count_rows_above(rows: _Rows, skip: int | None) -> int:
 class _Content:
     """Counts of the cells of a column.
 
-    texts: those in place of a value, each with its number of cells.
+    texts: number of cells by text in place of an error or an uncalculated formula.
     """
 
     is_filled: bool = False
     n_filled: int = 0
     n_numbers: int = 0
     n_percents: int = 0
-    has_signs: bool = False
+    has_separators: bool = False
     texts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -431,8 +432,8 @@ class _Content:
             self.n_filled += 1
         if isinstance(cell, float):
             self.n_numbers += 1
-        elif isinstance(cell, str) and not self.has_signs:
-            self.has_signs = _SIGNED.fullmatch(cell.strip()) is not None
+        elif isinstance(cell, str) and not self.has_separators:
+            self.has_separators = _WITH_SEPARATORS.fullmatch(cell.strip()) is not None
 
 
 def _survey_columns(rows: _Rows, above: int) -> list[_Content]:

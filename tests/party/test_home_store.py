@@ -37,7 +37,7 @@ def write_turn(party: PartySession, turn: int) -> None:
     with party.store.transaction():
         party.save(Document.RESULT, b"%d" % turn * BIG)
         party.save(Document.AGREEMENT, b"%d" % turn)
-        party.ledger.note_joining(f"{turn}")
+        party.ledger.log_joining(f"{turn}")
 
 
 def turn_of(home: Path) -> int:
@@ -243,7 +243,7 @@ def test_a_damaged_home_is_noticed(
 MANY = """
 party = PartySession(Path(sys.argv[1]), "s", "a")
 for number in range(25):
-    party.ledger.note_mapping(number, sys.argv[2])
+    party.ledger.log_mapping(number, sys.argv[2])
 """
 
 
@@ -259,7 +259,7 @@ def test_threads_of_a_process_write_in_turns(home: Path) -> None:
     def write(name: str) -> None:
         party = PartySession(home, "s", "a")
         for number in range(25):
-            party.ledger.note_mapping(number, name)
+            party.ledger.log_mapping(number, name)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, "abcd"))

@@ -132,7 +132,7 @@ def test_sessions_and_slots_are_told_apart(tmp_path: Path) -> None:
 
 def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
     fill(folder)
-    folder.ledger.note_joining("a" * 64)
+    folder.ledger.log_joining("a" * 64)
     folder.consents.give("a" * 64)
     folder.forget(everything=True)
     assert not folder.exists
@@ -149,7 +149,7 @@ def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
 
 def test_log_agreement_and_report_outlive_the_rest(folder: PartySession) -> None:
     fill(folder)
-    folder.ledger.note_joining("a" * 64)
+    folder.ledger.log_joining("a" * 64)
     log, agreement = folder.ledger.lines, folder.agreement
     assert folder.forgotten() is None
     folder.forget(b"{}")
@@ -189,7 +189,7 @@ def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None
     for digest in ("a" * 64, "b" * 64):
         folder = PartySession(tmp_path, "s", "a")
         fill(folder)
-        folder.ledger.note_joining(digest)
+        folder.ledger.log_joining(digest)
         assert [entry["digest"] for entry in folder.ledger.read()] == [digest]
         folder.forget()
     left = PartySession(tmp_path, "s", "a").forgotten()

@@ -254,7 +254,7 @@ REFUSABLE: dict[str, tuple[str | bytes, str]] = {
     "thousands": (lines('a,"1,234.5",2', *ROWS), "line 2, x: '9,999.9' is no number"),
     "thousands in German": (
         lines("a;1.234,5;2", "b;2,5;3", "c;3,5;5", header="id;x;y"),
-        "line 2, x: '9.999,9' is no number: thousands are written without separators",
+        "line 2, x: '9.999,9' is no number: write thousands without separators",
     ),
     "two decimal signs": (
         lines("a;1.5;2", "b;2,5;3", "c;3,5;5", header="id;x;y"),

@@ -125,7 +125,7 @@ class Killed(BaseException):
     """Nothing of the product catches this."""
 
 
-@pytest.mark.parametrize("place", ["note_joining", "note_sending", "note_receipt"])
+@pytest.mark.parametrize("place", ["log_joining", "log_sending", "log_receipt"])
 @pytest.mark.quick(1)
 def test_a_killed_party_reads_its_result_in_its_own_order(
     two: Two, monkeypatch: pytest.MonkeyPatch, place: str
@@ -135,7 +135,7 @@ def test_a_killed_party_reads_its_result_in_its_own_order(
     original: Callable[..., None] = getattr(Ledger, place)
 
     def is_there(said: Any) -> bool:
-        return place == "note_joining" or said == (3, 1)
+        return place == "log_joining" or said == (3, 1)
 
     def die(ledger: Ledger, *said: Any) -> None:
         if ledger is dying.stored.ledger and is_there(said[0]):

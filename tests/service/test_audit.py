@@ -301,21 +301,21 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     ledger = PartySession(tmp_path, "s", A).ledger
     digest = "1" * 64
     receipt = receipt_for(digest, sequence=5)
-    ledger.note_sending((1, 1), "0" * 64, digest, 9)
-    ledger.note_receipt((1, 1), receipt)
+    ledger.log_sending((1, 1), "0" * 64, digest, 9)
+    ledger.log_receipt((1, 1), receipt)
     before = ledger.read()
-    ledger.note_receipt((1, 1), receipt)
+    ledger.log_receipt((1, 1), receipt)
     with pytest.raises(Equivocation):
-        ledger.note_receipt((1, 1), receipt.model_copy(update={name: value}))
-    ledger.note_sending((2, 1), "0" * 64, digest, 9)
+        ledger.log_receipt((1, 1), receipt.model_copy(update={name: value}))
+    ledger.log_sending((2, 1), "0" * 64, digest, 9)
     with pytest.raises(Equivocation):
-        ledger.note_receipt((2, 1), receipt)
+        ledger.log_receipt((2, 1), receipt)
     assert ledger.read()[:-1] == before
 
 
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
     ledger = PartySession(tmp_path, "s", A).ledger
-    ledger.note_sending((1, 1), "0" * 64, "1" * 64, 9)
-    ledger.note_receipt((1, 1), receipt_for("2" * 64, sequence=1))
+    ledger.log_sending((1, 1), "0" * 64, "1" * 64, 9)
+    ledger.log_receipt((1, 1), receipt_for("2" * 64, sequence=1))
     with pytest.raises(AuditBroken, match="never sent"):
         ledger.read()

@@ -41,7 +41,7 @@ from party_sdk.tables import (
     open_as,
     read_column,
 )
-from party_sdk.tables.drafts import look
+from party_sdk.tables.drafts import draft_options
 
 _MIN_COLUMNS: Final = 2
 """Columns that each party has by default: some methods refuse a party with one."""
@@ -343,7 +343,7 @@ def describe(
     report, plain = examine(data, _exclude_truth(data, options, truth))
     is_plain = plain is not None and not (plain.unfit or missing)
     if options.schema is None and options.columns is None and not is_plain:
-        options = look(data, options, () if truth is None else (truth,)).options
+        options = draft_options(data, options, () if truth is None else (truth,)).options
     schemas = None if options.schema is None else [options.schema]
     prepared = read_preparation(preparation_files, missing, schemas)
     clustered = options.columns if schemas is None else schemas[0].clustered_part.names

@@ -45,7 +45,7 @@ def try_table(
     source, session = trial.source, trial.session
     write_labels(labels, session.whole.labels, source.ids, source.naming, {})
     write_whole(pages.page(trial.report).encode(), report)
-    write_whole(trial.look.schema.model_dump_json(indent=2).encode(), dictionary)
+    write_whole(trial.draft.schema.model_dump_json(indent=2).encode(), dictionary)
     _print(trial)
     say(f"{labels}, {report}, {dictionary}")
     words = ["coterie", "session", "create", table.stem, "--protocol", trial.protocol]
@@ -56,16 +56,15 @@ def try_table(
 
 
 def _print(trial: "Trial") -> None:
-    look, session = trial.look, trial.session
-    columns = look.schema.clustered_part.names
-    ids = f", rows named by {' and '.join(look.options.id_columns)}" * bool(
-        look.options.id_columns
-    )
+    draft, session = trial.draft, trial.session
+    columns = draft.schema.clustered_part.names
+    id_columns = draft.options.id_columns
+    ids = f", rows named by {' and '.join(id_columns)}" if id_columns else ""
     say(f"{trial.file}: {trial.source.n_rows:,} rows, {len(columns)} columns{ids}")
-    for name, why in look.left_out.items():
+    for name, why in draft.left_out.items():
         say(f"left out: {name} ({why})")
-    if look.n_gaps:
-        say(f"{look.n_gaps:,} empty cells were filled: means, most frequent levels")
+    if draft.n_gaps:
+        say(f"{draft.n_gaps:,} empty cells were filled: means, most frequent levels")
     say(trial.suggested)
     sizes = ", ".join(map(str, trial.report.sizes))
     say(f"clusters: {sizes} rows")

@@ -89,9 +89,9 @@ def post_trial(request: Request) -> Response:
         trial.report,
         path=path,
         csv=csv_of(form),
-        ids=trial.look.options.id_columns,
+        ids=trial.draft.options.id_columns,
         suggested=trial.suggested,
-        left_out=dict(trial.look.left_out),
+        left_out=dict(trial.draft.left_out),
     )
     return render_page(request, model)
 

@@ -57,9 +57,9 @@ def schema_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("header", "lines", "hint"),
     [
-        ("id;a;b", ["x;1.200,5;2,5", "y;3.400,7;3,5"], "'a': thousands are written"),
-        ("id,a,b", ['x,"1,200.5",2.5', 'y,"3,400",3.5'], "thousands that stand apart"),
-        ("id,a,b", ["x,1 200,2.5", "y,13 400,3.5"], "'a': thousands are written"),
+        ("id;a;b", ["x;1.200,5;2,5", "y;3.400,7;3,5"], "'a': write thousands without"),
+        ("id,a,b", ['x,"1,200.5",2.5', 'y,"3,400",3.5'], "separators of thousands"),
+        ("id,a,b", ["x,1 200,2.5", "y,13 400,3.5"], "'a': write thousands without"),
         ("id,a,b", ["x,1 200 m,2.5", "y,13 400 m,3.5"], ""),
     ],
 )

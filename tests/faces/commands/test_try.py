@@ -12,7 +12,7 @@ from support.terminal import Terminal
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import ReadOptions
-from party_sdk.tables.drafts import look
+from party_sdk.tables.drafts import draft_options
 
 
 def customers(n: int = 240) -> tuple[pd.DataFrame, np.ndarray]:
@@ -108,7 +108,7 @@ def test_nothing_to_cluster_is_said_with_its_reasons(tmp_path: Path) -> None:
     table = customers()[0][["customer", "note", "signup"]]
     write(table, path)
     with pytest.raises(InvalidData, match="'signup': dates"):
-        look(path, ReadOptions())
+        draft_options(path, ReadOptions())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_id_column_is_found(
 ) -> None:
     path = tmp_path / "table.csv"
     write(pd.DataFrame(columns), path)
-    assert look(path, ReadOptions()).options.id_columns == expected
+    assert draft_options(path, ReadOptions()).options.id_columns == expected
 
 
 def test_compare_and_simulate_draft_the_dictionary(

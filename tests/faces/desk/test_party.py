@@ -185,7 +185,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     assert "Go on" in texts(browser.get(f"{place}/terms"))
     named = {"notify": "desk@ward.example, night@ward.example"}
     nobody = ordered(browser, session, rows, notify="nobody")
-    assert "'nobody' is no address of mail" in texts(nobody)
+    assert "'nobody' is not a mail address" in texts(nobody)
     ordered(browser, session, rows, **named)
     kept = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert kept.notify == ("desk@ward.example", "night@ward.example")

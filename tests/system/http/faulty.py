@@ -96,10 +96,10 @@ def wrap_all() -> None:
     wrap_response(_Exchange)
     wrap(Driver, "_submit", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
-    wrap(Ledger, "note_sending", before="within the transaction")
+    wrap(Ledger, "log_sending", before="within the transaction")
     wrap(HttpAnalyst, "contribute", before="before the send")
     wrap(HttpAnalyst, "contribute", after="between send and receipt")
-    wrap(Ledger, "note_receipt", after="after the receipt")
+    wrap(Ledger, "log_receipt", after="after the receipt")
     wrap_transactions(HomeStore)
 
 

@@ -144,7 +144,7 @@ def test_a_code_of_no_value_may_be_a_date(form: str, tmp_path: Path) -> None:
     how = ReadOptions(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
     read = read_table(frame, how)
     assert np.isnan(matrix(read)[:, 0]).tolist() == [True, False, True, False]
-    told = "x: no value is 1900-01-01 in 1 row, 9999-12-31 in 1 row."
+    told = "x: read as missing: 1900-01-01 in 1 row, 9999-12-31 in 1 row."
     assert read.report.columns[0].codes_sentence == told
 
 
@@ -152,9 +152,9 @@ def test_a_code_of_no_value_may_be_a_date(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "code", "told"),
     [
-        ("integer", "17.0", "x: no value is 17.0 in 2 rows."),
+        ("integer", "17.0", "x: read as missing: 17.0 in 2 rows."),
         ("integer", "18", ""),
-        ("string", "17", "x: no value is 17 in 2 rows."),
+        ("string", "17", "x: read as missing: 17 in 2 rows."),
     ],
 )
 def test_a_home_says_how_many_rows_a_code_empties(

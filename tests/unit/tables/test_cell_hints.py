@@ -38,7 +38,7 @@ CELLS = {
     ),
     "thousands": (
         "1,234.5",
-        'thousands that stand apart: thousands = "." or "," in a mapping',
+        'separators of thousands: thousands = "." or "," in a mapping',
         {"thousands": ","},
     ),
     "a limit": ("<0.1", 'limits = "half", "value" or "missing"', {"limits": "half"}),
