@@ -1,1 +1,1 @@
-"""A table comes to a session: named, read by its dictionary, and admitted or refused."""
+"""Read a table by a session's dictionary, and admit or refuse it."""

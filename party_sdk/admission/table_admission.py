@@ -1,4 +1,4 @@
-"""A table arrives at a session: read by its dictionary, or refused if it does not fit."""
+"""Admit a table to a session, or refuse it if it does not fit the terms."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _LEAST_COMPLETE: Final = 0.5
 class SlotFields(NamedTuple):
     """Dictionary, preparation and match columns of a slot in the terms.
 
-    match_columns: by which rows are linked, in place of ids.
+    match_columns: the columns of the match keys; empty if rows are linked by ids.
     """
 
     dictionary: Schema | None = None
@@ -58,46 +58,49 @@ class SlotFields(NamedTuple):
 
 def agreed_in(terms: Terms, slot: str) -> SlotFields:
     """Return the fields of a slot from the terms."""
-    matched = matched_by(terms, slot)
+    match_columns = match_columns_of(terms, slot)
     if terms.dictionary is None:
-        return SlotFields(match_columns=matched)
+        return SlotFields(match_columns=match_columns)
     column = terms.layout.slot(slot).column
     plan = terms.plan(slot)
     return SlotFields(
         terms.dictionary[column],
         None if plan is None else plan.preparation,
-        matched,
+        match_columns,
     )
 
 
-def matched_by(terms: Terms, slot: str) -> tuple[str, ...]:
+def match_columns_of(terms: Terms, slot: str) -> tuple[str, ...]:
     """Return the match columns of a slot; none if rows are linked by ids."""
     params = check_terms(terms)
     return tuple(params.match_columns) if shares_rows(terms, slot) else ()
 
 
 def check_admitted(fields: SlotFields, data: DataSource) -> None:
-    """Refuse rows without the fields that terms name; :class:`InvalidData`."""
+    """Raise InvalidData if the rows lack the fields that the terms name."""
     from party_sdk.tables import Table
 
     if fields.preparation is not None and not isinstance(data, Table):
         raise InvalidData(
-            "The terms prepare fields by their names: bring a file or a data frame, not "
-            "a matrix."
+            "The terms prepare fields by their names: use a file or a data frame, not a "
+            "matrix."
         )
     if fields.dictionary is not None:
         check_fields(data, fields.dictionary.names)
 
 
 def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
-    """Return the table as the session sees it; name the lines of repeated ids."""
+    """Return the table as the session sees it.
+
+    Raises InvalidData if it cannot take part, with the lines of repeated ids.
+    """
     from party_sdk.tables import Table
 
     params = check_terms(terms)
     try:
         return arrive(terms, params, slot, data)
     except InvalidData:
-        if matched_by(terms, slot):
+        if match_columns_of(terms, slot):
             raise
         form = partial(params.normalise_id, shared=shares_rows(terms, slot))
         duplicates = data.same_ids(form) if isinstance(data, Table) else ""
@@ -109,9 +112,9 @@ def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
 def select_clustered(
     terms: Terms, slot: str, memory: Memory, data: DataSource, labels: IntArray
 ) -> tuple[DataSource, IntArray]:
-    """Return rows as the columns that were clustered, and their labels.
+    """Return the clustered columns of rows, and their labels.
 
-    Rows without a value that they need are left out.
+    Rows that lack a required value are left out.
     """
     plan = terms.plan(slot)
     data = clustered_columns(data, terms.dictionary_of(slot), plan)
@@ -126,9 +129,9 @@ def select_clustered(
 def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> FloatArray:
     """Return the divisor (m,) of each clustered column of a slot.
 
-    By pooled moments where the session had them, else by those of the party's own rows.
+    It follows from pooled moments if the session had them, else from the party's own rows.
 
-    data: the slot's rows as the columns that were clustered.
+    data: the clustered columns of the slot's rows.
     """
     scaling = getattr(check_terms(terms), "scaling", "standard")
     if scaling in UNSCALED:
@@ -148,7 +151,7 @@ def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> Float
 
 
 def key_values_of(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
-    """Return the values of the match keys of a slot's rows; none where ids name them."""
+    """Return the values of a slot's match keys; empty if rows are linked by ids."""
     params = check_terms(terms)
     if (
         not isinstance(params, AlignedParams)
@@ -171,14 +174,14 @@ def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
     ]
     if n_stand_ins := max((key.n_stand_ins for key in keys), default=0):
         sentences.append(
-            f"{n_stand_ins} rows have a cell that stands for no value, such as 'unknown' "
+            f"{n_stand_ins} rows have a cell that means a missing value, such as 'unknown' "
             "or 1900-01-01 in many rows: match keys with it do not link them"
         )
     rows = zip(*(key.values for key in keys), strict=True)
     n_bare = sum(not any(row) for row in rows)
     if n_bare:
         sentences.append(
-            f"{n_bare} rows are linked to nobody: of each match key they have no value, "
+            f"{n_bare} rows are linked to nobody: for each match key they have no value, "
             "or one that another row has"
         )
     return sentences
@@ -187,8 +190,8 @@ def key_warnings(keys: Sequence[KeyValues]) -> list[str]:
 def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     """Return warnings about rows and ids before a table joins a session.
 
-    They concern codes for missing values, ids that do not look like those of the
-    session or stand for no id, and match keys that are mostly empty.
+    They concern codes of missing values, ids that do not look like the session's or mean
+    a missing id, and match keys that are mostly empty.
     """
     report, params = getattr(data, "report", None), check_terms(terms)
     sentences = (

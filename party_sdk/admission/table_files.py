@@ -1,4 +1,4 @@
-"""A table that is named, and how it is read: not read yet."""
+"""A table and the options for reading it, before it is read."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from party_sdk.admission.table_admission import (
 from party_sdk.home.policy import Policy
 from party_sdk.tables.mapping import TableMapping
 
-# Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, ReadOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """A table and how it is read, for commands, forms, orders and Python.
+    """A table and the options for reading it, from a command, a form, an order or Python.
 
-    path: of a file, or what else :func:`party_sdk.tables.open_table` takes.
-    long_form: ``OBJECT,ITEM[,COUNT]`` of a file with one line per object and item.
-    objects_file: with ``long_form``: the ids of all objects.
-    on_open: called with the table and its rows, once these are read.
-    name_ids: returns the id column where none is named, of the columns that may be it and
-        the one that looks so; or None.
+    path: a file, or another table that :func:`party_sdk.tables.open_table` takes.
+    long_form: ``OBJECT,ITEM[,COUNT]`` for a file with one line per object and item.
+    objects_file: with ``long_form``, the file with the ids of all objects.
+    on_open: called with this object and the rows, once these are read.
+    name_ids: called if no id column is named, with the columns that may be it and the one
+        that looks like it, or None; returns the id column, or None.
     """
 
     path: Any
@@ -44,11 +43,6 @@ class TableSpec:
     objects_file: Path | None = None
     on_open: Callable[[TableSpec, DataSource], None] | None = None
     name_ids: Callable[[Sequence[str], str | None], str | None] | None = None
-
-    @property
-    def table_mapping(self) -> TableMapping | None:
-        """Return the operator's mapping of the table."""
-        return self.options.mapping
 
     def with_mapping(self, mapping: TableMapping | None) -> Self:
         """Return the same table with another mapping."""
@@ -59,12 +53,12 @@ class TableSpec:
         terms_fields: SlotFields | None = None,
         columns: Sequence[str] | None = None,
     ) -> DataSource:
-        """Return its rows.
+        """Return the rows of the table.
 
         terms_fields: the terms' dictionary, which overrides the operator's.
-        columns: of the session, where the operator names none.
+        columns: the columns of the session, used if the operator names none.
 
-        Raises InvalidData if it cannot be read, or does not fit.
+        Raises InvalidData if the table cannot be read, or does not fit.
         """
         from party_sdk.tables import LongForm, open_long, open_source_of, read_objects
 
@@ -83,7 +77,7 @@ class TableSpec:
         return data
 
     def examine(self, terms_fields: SlotFields | None = None) -> CheckReport:
-        """Return how the table is read."""
+        """Return the report on the table."""
         from party_sdk.tables import examine
 
         return examine(self.path, self._build_options(terms_fields))[0]
@@ -98,7 +92,7 @@ class TableSpec:
         if read is not None and not findings:
             try:
                 arrived = arrival_of(terms, slot, read).data
-                # of the terms alone: which policy will count is not known here
+                # by the terms only, since the policy is not known here
                 Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
             except (GuardRefused, InvalidData) as refused:
                 findings = (Finding(what=refused.detail),)
@@ -119,7 +113,7 @@ class TableSpec:
         from party_sdk.tables import examine
 
         options = self._build_options(terms_fields)
-        # new rows are linked to nobody
+        # new rows are not linked
         options = replace(options, columns=columns or None, match_columns=())
         report, read = examine(self.path, options)
         findings = () if read is None else tuple(read.unfit.shown)

@@ -15,7 +15,7 @@ from typing import Any
 from clustering_protocols.common.errors import InvitationUnreadable, KeyNotAuthentic
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.roster_entries import check_terms_signature
-from party_sdk.home.addresses import mistaken
+from party_sdk.home.addresses import address_advice
 
 _VERSION = "coterie-2"
 _NAME = NAME_PATTERN.strip("^$")
@@ -55,7 +55,7 @@ class Invitation:
                 f"https://analyst#{_VERSION}/session/slot/code/secret/terms/"
                 "coordinator/signature."
             )
-        if problem := mistaken(match["url"]):
+        if problem := address_advice(match["url"]):
             raise InvitationUnreadable(f"The invitation's URL is invalid. {problem}")
         try:
             check_terms_signature(

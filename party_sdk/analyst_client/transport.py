@@ -32,7 +32,7 @@ from party_sdk.analyst_client.connections import (
     is_proxy_refusal,
     open_client,
 )
-from party_sdk.home.addresses import mistaken
+from party_sdk.home.addresses import address_advice
 
 OnOutage = Callable[[str], None]
 OnSilence = Callable[[str], None]
@@ -133,7 +133,7 @@ class Transport:
         listeners: Listeners,
         http: httpx.Client | None,
     ) -> None:
-        if wrong := mistaken(url):
+        if wrong := address_advice(url):
             raise InvalidParameters(wrong)
         parts = urlsplit(url)
         if parts.scheme == "http" and not is_this_machine(parts.hostname or ""):

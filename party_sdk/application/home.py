@@ -43,7 +43,7 @@ from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.participant import Party, preview_terms
 from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
-from party_sdk.party.roster import Meeting, Roster
+from party_sdk.party.roster import PeerVerifier, Roster
 from party_sdk.party.rounds import OnProgress
 from party_sdk.party.stored_mappings import MappingChange
 from party_sdk.reports.run_reports import run_manifest, run_report
@@ -181,7 +181,7 @@ class Home:
                 raise RiskNotAccepted(
                     "Another sheet was accepted than the one of these terms."
                 )
-            if stored.exists and stored.consents.given is None:
+            if stored.exists and stored.consents.current is None:
                 stored.consents.give()
         elif risks and self.asker is None:
             raise RiskNotAccepted(f"{len(risks)}: {', '.join(risks)}.")
@@ -217,7 +217,7 @@ class Home:
                 confirmed_with=self.confirmed_with,
                 accept_moved=self.moved,
             )
-            if stored.consents.given is None and stored.consents.withdrawn_at is None:
+            if stored.consents.current is None and stored.consents.withdrawn_at is None:
                 stored.consents.give()
             stack.pop_all()  # from now on the party closes it
         return member
@@ -256,7 +256,7 @@ class Home:
         with member.tell_refusals():
             data = rows.open(member.slot_fields)
         with member.stored.lock():
-            member.keep_mapping(rows.table_mapping, data)
+            member.keep_mapping(rows.options.mapping, data)
         if on_warning is not None:
             for sentence in row_warnings(member.terms, member.invitation.slot, data):
                 on_warning(sentence)
@@ -288,7 +288,7 @@ class Home:
             check_choices(member.terms.protocol.name, choices)
             result = member.result()
             result.check_labels_new_rows()
-            mapping = rows.table_mapping or member.stored.mappings.for_new_rows()
+            mapping = rows.options.mapping or member.stored.mappings.for_new_rows()
             data = rows.with_mapping(mapping).open(member.slot_fields, result.columns)
             return result.predict(
                 data, agree=(lambda _: True) if allows_other_units else agree
@@ -316,7 +316,7 @@ class Home:
 
         Raises GuardRefused if a new one is named and nobody agrees to it.
         """
-        mapping = stored.mappings.choose(rows.table_mapping, self._agree)
+        mapping = stored.mappings.choose(rows.options.mapping, self._agree)
         return rows.with_mapping(mapping)
 
     def open_own_table(self, member: Party, rows: TableSpec) -> DataSource:
@@ -438,7 +438,7 @@ class Home:
 
     def sign_log(self, stored: PartySession) -> SignedLog:
         """Return the log of a party, signed by the institution that joined."""
-        institution = Meeting(self.path, self.entropy).institution
+        institution = PeerVerifier(self.path, self.entropy).institution
         member = stored.member
         if member is None or member.identity != institution.key:
             raise NotReady("This party joined as another institution than this home's.")

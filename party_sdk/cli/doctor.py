@@ -10,7 +10,7 @@ import click
 from party_sdk.cli.options import HomeOptions, read_invitation
 from party_sdk.cli.parameters import argument, command
 from party_sdk.cli.terminal.output import Output
-from party_sdk.home.addresses import mistaken
+from party_sdk.home.addresses import address_advice
 
 if TYPE_CHECKING:
     from party_sdk.analyst_client.diagnosis import CheckResult
@@ -67,7 +67,7 @@ def _address(context: click.Context, argument: str) -> str:
 
     text = read_invitation(context, context.command.params[0], argument)
     if "#" not in text and not Path(text).exists():  # a file whose @ was forgotten
-        if problem := mistaken(text):
+        if problem := address_advice(text):
             raise click.UsageError(problem, context)
         return text.rstrip("/")
     return Invitation.parse(text).url

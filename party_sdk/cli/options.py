@@ -15,7 +15,7 @@ from clustering_protocols.terms.captions import CHOOSE, PREPARATION
 from party_sdk.cli.parameters import Declared, argument, of_caption, option
 from party_sdk.cli.terminal.output import say, show_outage, show_silence
 from party_sdk.coordinator.option_parsing import read_values
-from party_sdk.home.addresses import mistaken
+from party_sdk.home.addresses import address_advice
 from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.results.output_files import keep_others, try_outputs
@@ -83,7 +83,7 @@ def read_address(
     context: Context, parameter: click.Parameter, value: str | None
 ) -> str | None:
     """Return the address of an analyst; wrong usage if it is invalid."""
-    if value and (problem := mistaken(value)):
+    if value and (problem := address_advice(value)):
         name = parameter.human_readable_name.lower()
         from_shell = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
         raise click.UsageError(

@@ -1,10 +1,11 @@
 """A home's disclosures about its rows, so that sessions are safe together.
 
-Two sums over nearly the same rows show the few that differ; means turn rows up to a
-motion back into rows; and repeated questions about the same people show more each time.
-So a home keeps one history: for each use of rows their marks, the disclosures and the
-readers. It refuses, or asks, before a session that conflicts with it. It cannot see
-changes at other parties, nor that two readers talk: risk sentences say so.
+The difference of two sums over nearly the same rows shows the few rows that differ; means
+reveal rows that were only known up to a rigid motion; repeated questions about the same
+people show more each time. So a home stores one history: for each use of rows their marks,
+what was disclosed, and to whom. A party refuses a session that conflicts with it, or asks
+its operator. The history does not know of changes at other parties, or of readers who
+cooperate: the risks of a session say so.
 
 For tables of more than 32,768 rows it only counts the sums, and assumes that each
 determines one row.
@@ -49,27 +50,28 @@ from party_sdk.home.policy import Policy
 
 _USES, _ROWS = "uses", "rows"
 _BUCKETS: Final = 256
-"""Sums of a column's cells by which two columns are compared."""
+"""Number of sums of hashed cells by which two columns are compared."""
 
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 _FEWEST_COMMON: Final = 10
-"""Tables of fewer rows in common are of other people."""
+"""Tables with fewer common rows are taken to be of different people."""
 
 _MOST_PUBLISHED: Final = 2
-"""So many uses publish of one row, and the next one is asked about."""
+"""After this many published means of a row, the operator is asked about the next."""
 
 _MOST_DEGREES: Final = 0.5
-_ROUNDING: Final = 1 + 1e-9  # a tenth, ten times, is one
-_DECIDE: Final = f"Decide --choice {session_risks.SHOWN_TOGETHER}=true if it may."
+_ROUNDING: Final = 1 + 1e-9  # ten times 0.1 must not exceed 1
+_REMEDY: Final = f"To allow it: --choice {session_risks.SHOWN_TOGETHER}=true."
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows that take part.
 
-    marks: uint64 (n,); in their order.
-    columns: uint64 (F, 256); sums of each column's cells, by the marks of their rows.
+    marks: uint64 (n,), in the order of the rows.
+    columns: uint64 (F, 256); for each column, sums of hashed cells over the rows whose
+        marks have the same low byte.
     """
 
     marks: WordArray
@@ -77,8 +79,8 @@ class Rows:
 
     @classmethod
     def from_marks(cls, marks: WordArray, cells: CellWords) -> Rows:
-        """Return rows by their marks (n,) and the words of their cells (F, n)."""
-        buckets = marks.astype(np.uint8)  # sorted by their one byte
+        """Return rows with these marks (n,) and words of cells (F, n)."""
+        buckets = marks.astype(np.uint8)
         order = np.argsort(buckets, kind="stable")
         buckets_present, begins = np.unique(buckets[order], return_index=True)
         columns = np.zeros((len(cells), _BUCKETS), np.uint64)
@@ -99,8 +101,8 @@ class Rows:
 class Overlap(NamedTuple):
     """The overlap of two sets of rows.
 
-    differing: fewest rows by which sums over both differ, of rows new or gone and of
-        values of a column; 0 where they differ in none.
+    differing: the smallest number of rows that a difference of sums over both can reveal:
+        of added or removed rows, or of changed values in one column; 0 for none.
     """
 
     common: int
@@ -135,10 +137,10 @@ def _changes(before: Rows, now: Rows) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One use of rows, as the history keeps it.
+    """One use of rows in the history.
 
-    rows: their name.
-    summed: in which sums they stood, in their order; None for none.
+    rows: the name of the rows.
+    summed: the sums that contained each row, in the order of the rows; None without sums.
     """
 
     use: Use
@@ -156,7 +158,7 @@ class Entry:
 
     @classmethod
     def decode(cls, content: bytes) -> Entry:
-        """Return the entry of bytes."""
+        """Return the entry that :meth:`encode` wrote."""
         header, arrays = codec.decode(content)
         summed = None
         if "summed" in header:
@@ -181,9 +183,9 @@ class History:
         return derive_key(row_key(self._home), purpose)
 
     def rows_of(self, data: DataSource, selection: IntArray | None = None) -> Rows:
-        """Return the rows of a table that take part, with their old or new marks.
+        """Return the rows of a table that take part; known rows have their earlier marks.
 
-        selection: int64 (k,); numbers of those that take part; all by default.
+        selection: int64 (k,), indices of the rows that take part; all by default.
         """
         if self._marked is None or self._marked[0] is not data:
             key = row_key(self._home)
@@ -205,8 +207,8 @@ class History:
     ) -> None:
         """Refuse a use of rows that is unsafe beside earlier uses.
 
-        summed: in which sums the rows then stand, in their order.
-        is_agreed: whether the operator agreed to findings that only need a question.
+        summed: the sums that contain each row with this use, in the order of the rows.
+        is_agreed: whether the operator allows what otherwise needs a question.
 
         Raises GuardRefused.
         """
@@ -221,12 +223,12 @@ class History:
         *,
         is_agreed: bool = False,
     ) -> None:
-        """Check a use of rows again, and record it before anything leaves.
+        """Check a use of rows again, and record it before anything is sent.
 
-        Sessions that were joined at the same time may have shown something since. A
-        stored use is replaced.
+        Other sessions may have disclosed something since the first check. A recorded use
+        of the same name is replaced.
         """
-        with self._store.alone():
+        with self._store.locked():
             self.check(use, rows, policy, summed, is_agreed=is_agreed)
             name = rows.name
             if name not in self._store.numbers(_ROWS):
@@ -235,8 +237,8 @@ class History:
             entry = Entry(use=use, rows=name, summed=summed)
             self._store.write(_USES, use.name, entry.encode())
 
-    def besides(self, use: Use) -> list[Entry]:
-        """Return all other entries, oldest first; each is read once."""
+    def other_entries(self, use: Use) -> list[Entry]:
+        """Return the entries of all other uses, oldest first."""
         numbers = self._store.numbers(_USES)
         numbers.pop(use.name, None)
         for name, number in numbers.items():
@@ -246,14 +248,14 @@ class History:
         return [self._entries[name][1] for name in numbers]
 
     def rows(self, name: str) -> Rows:
-        """Return rows by their name; read once."""
+        """Return the rows with a name."""
         if name not in self._rows:
             _, arrays = codec.decode(self._store.read(_ROWS, name))
             self._rows[name] = Rows(**arrays)
         return self._rows[name]
 
     def overlap(self, before: str, now: Rows, name: str) -> Overlap:
-        """Return the overlap of a name's rows with earlier ones."""
+        """Return the overlap of rows, and their name, with earlier rows."""
         pair = before, name
         if pair not in self._overlaps:
             self._overlaps[pair] = Overlap.compare(self.rows(before), now)
@@ -271,7 +273,7 @@ class _Check:
         name = rows.name
         overlaps = [
             (entry, history.overlap(entry.rows, rows, name))
-            for entry in history.besides(use)
+            for entry in history.other_entries(use)
         ]
         self._near = [(entry, overlap) for entry, overlap in overlaps if overlap.common]
 
@@ -287,24 +289,24 @@ class _Check:
         if summed is not None and summed.n_sums:
             self._check_following(summed)
         for question in () if self._is_agreed else self._questions():
-            raise GuardRefused(f"{question} {_DECIDE}")
+            raise GuardRefused(f"{question} {_REMEDY}")
 
     def _largest_amount(self, amount: Callable[[Use], float]) -> float:
-        """Return the largest total amount of other sessions for any row.
+        """Return the largest sum of the amounts of other sessions over any one row.
 
-        Disclosures about a row by several slots of one session count once.
+        If several slots of a session used a row, the largest of their amounts counts.
         """
-        marks, holds = self._rows.marks, dict[str, NDArray[np.bool_]]()
+        marks, is_used = self._rows.marks, dict[str, NDArray[np.bool_]]()
         costs: dict[str, FloatArray] = {}
         for entry, _ in self._near:
             cost, session = amount(entry.use), entry.use.session
             if not cost or session == self._use.session:
                 continue
-            if entry.rows not in holds:
+            if entry.rows not in is_used:
                 before = self._history.rows(entry.rows).marks
                 is_same = np.array_equal(marks, before)
-                holds[entry.rows] = is_same | (positions_of(marks, before) >= 0)
-            spent = np.where(holds[entry.rows], cost, 0.0)
+                is_used[entry.rows] = is_same | (positions_of(marks, before) >= 0)
+            spent = np.where(is_used[entry.rows], cost, 0.0)
             costs[session] = np.maximum(costs.get(session, spent), spent)
         return float(sum(costs.values(), np.zeros(len(marks))).max(initial=0.0))
 
@@ -351,7 +353,7 @@ class _Check:
     def _check_differences(self) -> None:
         """Refuse sums over rows that differ little from those of an earlier session.
 
-        The terms decide which sums slots of one session pool.
+        Slots of this session are not compared: its terms decide which sums they pool.
         """
         own = self._use.session
         summed = [
@@ -371,9 +373,9 @@ class _Check:
                 )
         if self._singles_out({entry.rows for entry, _ in summed}):
             raise GuardRefused(
-                "Sums of these rows and those of several earlier sessions, added and taken "
-                "off each other, are a single row. Take part with the rows of an earlier "
-                "session, or with other ones."
+                "Sums of these rows and of several earlier sessions can be added and "
+                "subtracted so that a single row remains. Take part with the rows of an "
+                "earlier session, or with other ones."
             )
 
     def _singles_out(self, names: set[str]) -> bool:
@@ -404,7 +406,7 @@ class _Check:
             )
 
     def _questions(self) -> Iterator[str]:
-        """Yield the questions that only the operator can decide."""
+        """Yield the conflicts that the operator may allow."""
         for entry, overlap in self._near:
             if overlap.common >= _FEWEST_COMMON:
                 yield from self._use.questions_after(entry.use)
@@ -419,7 +421,7 @@ class _Check:
 
 
 Summed = tuple[WordArray, RowHistory]
-"""Marks of rows, and in which sums these stood."""
+"""Marks of rows, and the sums that contained each row."""
 
 
 def degrees_in(memory: Memory, terms: Terms) -> float:
@@ -431,9 +433,9 @@ def degrees_in(memory: Memory, terms: Terms) -> float:
 def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHistory:
     """Return the sums that contain each row, from a party's memory.
 
-    A protocol that adds up by clusters keeps a history of every run. For other
-    protocols, sums of moments and of fillings cover all rows, and those of a profile
-    the final clusters.
+    A protocol that sums by cluster keeps a history of every run. In other protocols sums
+    of moments and imputations are over all rows, and those of a profile over the final
+    clusters.
     """
     histories = (item.get(RowHistory) for item in _runs(memory, terms))
     present = [item for item in histories if item is not None]
@@ -470,9 +472,9 @@ def total_of(n_rows: int) -> RowHistory:
 def merge(
     marks: WordArray, history: RowHistory, earlier: Sequence[Summed]
 ) -> tuple[WordArray, RowHistory]:
-    """Merge the sums of all sessions with common rows.
+    """Merge the sums of all sessions that are connected by common rows.
 
-    The first rows are those of this session; then come rows that only others held.
+    Returns marks and history: first of this session's rows, then of rows of the others.
     """
     remaining = list(earlier)
     while near := next(

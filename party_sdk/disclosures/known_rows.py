@@ -1,14 +1,14 @@
 """Marks that recognise rows of earlier tables: one for each person or object.
 
-A row is known by its id. If tables share no ids, rows are recognised by their cells.
-Columns of two tables are the same if most of their unique values, or unique short runs
-of values, occur in both. So a field more, other headers, another order of columns or
-rows, rows appended or gone make no other people. Marks are those of ids, or drawn once.
+A row is recognised by its id or, if two tables share no ids, by its cells. Two columns are
+taken to be the same if most of their unique values, or of their unique short runs of
+values, occur in both. So rows are recognised in a table with additional fields, other
+headers, another order of columns or rows, or with rows added or removed. A mark follows
+from the id, or is drawn when a row is first seen.
 
-Only keyed words are compared. A word of an id is AES of a keyed hash. One of a cell is
-half of a keyed hash of its value as the table has it, of the same value in whichever
-column the same: names say nothing. Without the key one learns which cells are equal,
-but no value.
+Only keyed words are stored and compared. The word of an id is the AES encryption of a
+keyed hash; that of a cell is half of a keyed hash of its value before any mapping, and
+the same in every column. Without the key one learns which cells are equal, but no value.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """Contents by kind and name; a new one takes the place of an earlier one."""
+    """Contents by kind and name; writing replaces an earlier content."""
 
     def __init__(self, home: Path) -> None:
         self._database = store_of(home)
 
-    def alone(self) -> AbstractContextManager[object]:
-        """Lock the store for other processes."""
+    def locked(self) -> AbstractContextManager[object]:
+        """Lock the store against other processes."""
         return self._database.transaction()
 
     def numbers(self, kind: str) -> dict[str, int]:
-        """Return the names of a kind, oldest content first; each has its number."""
+        """Return the number of each name of a kind, in the order of writing."""
         rows = self._database.rows(
             "SELECT name, number FROM disclosures WHERE kind = ? ORDER BY number", kind
         )
         return dict(map(tuple, rows))
 
     def read(self, kind: str, name: str) -> bytes:
-        """Return a content."""
+        """Return the content of a name."""
         query = "SELECT content FROM disclosures WHERE kind = ? AND name = ?"
         content: bytes = self._database.row(query, kind, name)[0]
         return content
@@ -69,10 +69,10 @@ class Store:
 CellWords = NDArray[np.uint32]
 
 MOST_COLUMNS: Final = 64
-"""Columns of wider tables are added up, by their names, to so many."""
+"""The columns of a wider table are summed into this many, by their names."""
 
 _BATCH: Final = 1 << 15
-"""So many words are enciphered at once."""
+"""Number of words that are encrypted at once."""
 
 _BASE: Final = np.uint64(0x9E3779B97F4A7C15)
 _INVERSE: Final = np.uint64(pow(int(_BASE), -1, 2**64))
@@ -81,7 +81,7 @@ _FACTORS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def row_key(home: Path) -> bytes:
-    """Return the 32 bytes under which a home marks rows; drawn at the first use."""
+    """Return the home's 32-byte key for marks of rows, which is drawn on first use."""
     store = store_of(home)
     query = "SELECT content FROM secrets WHERE name = 'row key'"
     if (row := store.row(query)) is None:
@@ -103,7 +103,7 @@ def mix(words: WordArray) -> WordArray:
 
 
 def stretches(words: WordArray, begins: IntArray, ends: IntArray) -> WordArray:
-    """Return a word of each stretch of words: a rolling hash, of Rabin and Karp."""
+    """Return a hash of each stretch words[begin:end], by the method of Rabin and Karp."""
     powers = np.full(len(words) + 1, _BASE, np.uint64).cumprod()
     sums = np.concatenate([np.zeros(1, np.uint64), (words * powers[:-1]).cumsum()])
     inverse = np.full(len(words) + 1, _INVERSE, np.uint64).cumprod()
@@ -114,7 +114,7 @@ def stretches(words: WordArray, begins: IntArray, ends: IntArray) -> WordArray:
 def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
     """Return a word for each cell before any mapping, and for the name of each column.
 
-    Returns uint32 (F, n), 0 for no value, and uint64 (F,).
+    Returns uint32 (F, n), 0 for a missing value, and uint64 (F,).
     """
     own = original_of(data)
     names = np.array([_salt(key, "columns", name) for name in own.columns])
@@ -125,7 +125,7 @@ def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
         names = np.arange(MOST_COLUMNS, dtype=np.uint64)
     words_by_column, begin = np.zeros((len(names), own.n_rows), np.uint32), 0
     for batch in own.batches():
-        # a zero is written with a sign or without
+        # adding 0.0 turns -0.0 into 0.0
         words = (np.asarray(batch, dtype=np.float64) + 0.0).view(np.uint64)
         words = mix(mix(words ^ salt) + salts)
         halves = (words >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
@@ -140,7 +140,7 @@ def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
     """Return a word for each id (n,); empty for a table without ids."""
     if ids is None:
         return np.empty(0, np.uint64)
-    # not above: who joins or coordinates has no table yet, and starts without Arrow
+    # imported here, since joining and coordinating need no Arrow
     import pyarrow as pa
 
     from party_sdk.tables import ArrowIds
@@ -162,11 +162,11 @@ def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
 
 
 def _bytes_of(texts: pa.Array) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return the buffer of texts in UTF-8, and where (b + 1,) each begins and ends."""
+    """Return the UTF-8 buffer of texts (b,), and the offsets (b + 1,) of their ends."""
     _, offsets, content = texts.buffers()
     if not len(texts):  # there may be no buffers
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
-    # a slice has the buffers of the whole: its texts begin and end somewhere inside
+    # a slice shares the buffers of the whole array
     ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
     return np.frombuffer(content or b"", np.uint8), ends
 
@@ -177,12 +177,12 @@ def _salt(key: bytes, purpose: str, name: str) -> np.uint64:
 
 
 def _encipher_words(key: bytes, purpose: str, words: WordArray) -> WordArray:
-    """Return words (n,) under AES: who has not the key learns nothing of them."""
-    # one block a word and no message: equal rows are to have equal marks
+    """Return words (n,) encrypted with AES; without the key only equality shows."""
+    # each word is one block, and equal words must get equal marks
     cipher = Cipher(algorithms.AES(derive_key(key, "row marks", purpose)), modes.ECB())  # noqa: S305  see above
     encryptor, marks = cipher.encryptor(), np.empty(len(words), dtype=np.uint64)
     blocks = np.zeros((_BATCH, 2), dtype="<u8")
-    output = np.empty((_BATCH + 1, 2), dtype="<u8")  # a block more, as the library asks
+    output = np.empty((_BATCH + 1, 2), dtype="<u8")  # the library needs one more block
     for begin in range(0, len(words), _BATCH):
         batch = words[begin : begin + _BATCH]
         blocks[: len(batch), 0] = batch
@@ -195,27 +195,27 @@ def _encipher_words(key: bytes, purpose: str, words: WordArray) -> WordArray:
 
 _KIND: Final = "tables"
 _RUNS: Final = (1, 2, 4, 7, 12, 20, 30)
-"""Rows in a run: one of numbers, many where most say no."""
+"""Lengths of runs: one row for numbers, many rows for columns of mostly equal values."""
 
-_TELLING: Final = 0.9
+_LEAST_UNIQUE: Final = 0.9
+"""Share of runs of a length that must be unique for these to be compared."""
 
 _COMMON: Final = 0.25
-"""Such a share of what occurs once is in both; of other people a tenth by chance."""
+"""Share of unique runs that the same column has in common; others have about a tenth."""
 
 _SAMPLE: Final = 4096
-"""About so many runs of a column are compared with those of another one."""
+"""Approximate number of runs of a column that are compared."""
 
 _BITS: Final = 40.0
-"""Columns of as many rows that are equal, and say so much, are of the same rows."""
+"""Equal columns with this entropy, in tables of equal length, mean the same rows."""
 
 
 class KnownTable(NamedTuple):
     """Rows that a home has seen, in their order.
 
     rows: uint64 (n,); the marks.
-    ids: uint64 (n,), or none of a table without ids.
-    cells: uint32 (F, n); see :func:`party_sdk.disclosures.known_rows.cell_words`.
-    names: uint64 (F,); of the columns.
+    ids: uint64 (n,), or empty for a table without ids.
+    cells, names: uint32 (F, n) and uint64 (F,); see :func:`cell_words`.
     """
 
     rows: WordArray
@@ -224,7 +224,7 @@ class KnownTable(NamedTuple):
     names: WordArray
 
     def find(self, table: KnownTable) -> IntArray:
-        """Return the position here of each row of another table; -1 if absent."""
+        """Return the index in this table of each row of another one; -1 if absent."""
         fewer = min(len(self.cells.T), len(table.cells.T))
         if len(self.ids) and np.array_equal(self.ids, table.ids):
             return np.arange(fewer)
@@ -234,7 +234,7 @@ class KnownTable(NamedTuple):
                 return positions
         if len(self.cells.T) == len(table.cells.T):
             equal = [own[:_SAMPLE] for own in table.cells if self.has_column(own)]
-            if sum(map(_bits, equal)) >= _BITS:
+            if sum(map(_entropy_bits, equal)) >= _BITS:
                 return np.arange(fewer)
         positions = _align(*self._keys(table))
         is_same = 2 * np.count_nonzero(positions >= 0) >= fewer
@@ -245,14 +245,14 @@ class KnownTable(NamedTuple):
         return any(np.array_equal(column, own) for own in self.cells)
 
     def _keys(self, table: KnownTable) -> tuple[WordArray, WordArray]:
-        """Return a word of each row of both tables, of the columns that are the same."""
+        """Return a word for each row of this and of another table, by common columns."""
         mine, theirs = ([*map(_sample, own.cells)] for own in (self, table))
         fewest = min(len(self.rows), len(table.rows), _SAMPLE) / 8
         common = np.array([[_n_common(one, two) for two in theirs] for one in mine])
         pairs = [
             (int(n.argmax()), j) for j, n in enumerate(common.T) if max(n) > fewest
         ]
-        if not pairs:  # rows may be in another order, and say little one by one
+        if not pairs:  # no runs in common if rows have another order: compare by names
             equal = self.names[:, None] == table.names
             pairs = [(int(i), int(j)) for i, j in zip(*np.nonzero(equal), strict=True)]
         one = np.zeros(self.cells.shape[1], np.uint64)
@@ -276,25 +276,25 @@ class KnownRows:
             ids if len(ids) else np.frombuffer(secrets.token_bytes(8 * n_rows), "<u8")
         )
         now = KnownTable(rows.copy(), ids, cells, names)
-        with self._store.alone():
-            is_known, new = np.zeros(n_rows, bool), np.ones(len(cells), bool)
-            has_ids = not len(ids)
+        with self._store.locked():
+            is_known, is_new = np.zeros(n_rows, bool), np.ones(len(cells), bool)
+            are_ids_stored = not len(ids)
             for table in self._newest_first():
-                if is_known.all() and has_ids and not new.any():
+                if is_known.all() and are_ids_stored and not is_new.any():
                     break
                 positions = table.find(now)
                 is_match = (positions >= 0) & ~is_known
                 now.rows[is_match] = table.rows[positions[is_match]]
                 is_known |= is_match
                 if np.array_equal(now.rows, table.rows):
-                    new &= [not table.has_column(column) for column in cells]
-                    has_ids |= np.array_equal(ids, table.ids)
-            if not (is_known.all() and has_ids) or new.any():
-                self._keep(now._replace(cells=cells[new], names=names[new]))
+                    is_new &= [not table.has_column(column) for column in cells]
+                    are_ids_stored |= np.array_equal(ids, table.ids)
+            if not (is_known.all() and are_ids_stored) or is_new.any():
+                self._save(now._replace(cells=cells[is_new], names=names[is_new]))
         return now.rows
 
     def _newest_first(self) -> Iterator[KnownTable]:
-        """Yield all tables; columns of the same rows are of one."""
+        """Yield all tables, newest first, with all columns of the same rows together."""
         merged: dict[bytes, KnownTable] = {}
         for name in self._store.numbers(_KIND):
             if name not in self._tables:
@@ -310,7 +310,7 @@ class KnownRows:
             merged[digest] = table
         yield from reversed(merged.values())
 
-    def _keep(self, table: KnownTable) -> None:
+    def _save(self, table: KnownTable) -> None:
         parts = {**table._asdict(), "cells": table.cells.view(np.int32)}
         name = _digest(*map(np.ascontiguousarray, table)).hex()
         self._store.write(_KIND, name, codec.encode({}, parts))
@@ -333,8 +333,7 @@ def positions_of(marks: WordArray, table: WordArray) -> IntArray:
     return np.where(table[candidates] == marks, candidates, -1)
 
 
-def _bits(column: CellWords) -> float:
-    """Return the entropy of a column, in bits."""
+def _entropy_bits(column: CellWords) -> float:
     _, counts = np.unique(column, return_counts=True)
     return float((counts * np.log2(len(column) / counts)).sum())
 
@@ -342,10 +341,11 @@ def _bits(column: CellWords) -> float:
 def _find_runs(
     words: WordArray, limit: np.uint64
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
-    """Yield the unique runs up to a word, sorted, with their positions.
+    """Yield length, hashes and positions of unique runs, sorted by their hashes.
 
-    Only for the two shortest lengths with mostly unique runs: longer ones match by
-    chance.
+    Only for the two shortest lengths at which most runs are unique.
+
+    limit: the largest hash that is considered.
     """
     n_found, words = 0, mix(words)
     for length in _RUNS:
@@ -356,28 +356,28 @@ def _find_runs(
             runs[rows], return_index=True, return_counts=True
         )
         once = counts == 1
-        if n_found < 2 and np.count_nonzero(once) >= max(_TELLING * len(rows), 1):
+        if n_found < 2 and np.count_nonzero(once) >= max(_LEAST_UNIQUE * len(rows), 1):
             yield length, values[once], rows[first[once]]
             n_found += 1
 
 
 def _sample(column: CellWords) -> dict[int, WordArray]:
-    """Return a column's unique runs by length; from many rows only a sample."""
+    """Return hashes of a column's unique runs by length; a sample of them if many."""
     limit = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
     runs = _find_runs(column.astype(np.uint64), limit)
     return {length: values for length, values, _ in runs}
 
 
 def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
-    """Return how much of what occurs once in columns occurs in both, if enough does."""
+    """Return the number of unique runs that two columns share; 0 if there are too few."""
     both = a.keys() & b.keys()
     return max((len(_intersect(a[n], b[n])[0]) for n in both), default=0)
 
 
 def _align(words: WordArray, other_words: WordArray) -> IntArray:
-    """Return which row of one each row of two is; -1 where nothing says it.
+    """Return the index in ``words`` of each row of ``other_words``; -1 if unknown.
 
-    First by what occurs once in both, then rows that are equal in their order.
+    Rows are matched by runs that are unique in both, then equal rows in their order.
     """
     positions = np.full(len(other_words), -1)
     every = np.uint64(2**64 - 1)
@@ -397,14 +397,14 @@ def _align(words: WordArray, other_words: WordArray) -> IntArray:
 
 
 def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
-    """Return the positions in each of the unique words that both have, if enough."""
+    """Return the positions in both of their common words; empty if these are too few."""
     _, i, j = np.intersect1d(a, b, assume_unique=True, return_indices=True)
     enough = len(i) >= _COMMON * min(len(a), len(b))
     return (i, j) if enough else (i[:0], j[:0])
 
 
 def _numbered(words: WordArray) -> WordArray:
-    """Return words that are all different: equal ones are counted."""
+    """Return different words: each is hashed with the number of equal ones before it."""
     order = np.argsort(words, kind="stable")
     ordered = words[order]
     begins = np.searchsorted(ordered, ordered)

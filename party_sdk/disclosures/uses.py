@@ -22,28 +22,28 @@ from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms
 
 _IN_PAIRS: Final = frozenset[Kind]().union(*REFUSED)
-"""Kinds that say more together with another one."""
+"""Kinds of disclosure that a reader may combine with another one."""
 
 
 class Use(BaseModel):
     """Disclosures of one party of a session about its rows.
 
-    session: names session and agreement: a session that continues is itself, and what its
-        slots show together is for its terms to say.
+    session: session and digest of its agreement. Uses of one session are not compared:
+        its terms say what its slots disclose together.
     slot: of the party.
     analyst, coordinator: their public keys; None if the terms name none, or if lost.
-    outside: what analyst and coordinator get.
+    outside: kinds of disclosure to analyst and coordinator.
     parties: public keys of the other parties; empty text for an open slot.
-    everybody: disclosures to every party, including those that lack the variable.
-    way: protocol and columns.
-    sums: whether anybody at all reads sums or means of rows.
-    published: whether means of clusters leave the rows' own parties, or a profile is
-        added up.
+    everybody: kinds of disclosure to every party, even one that lacks the variable.
+    way: digest of the protocol and the clustered columns.
+    sums: whether anybody reads sums or means of rows.
+    published: whether means of clusters are sent beyond the parties with these rows, or a
+        profile is summed.
     smallest: fewest rows of a published cluster.
-    intersects: whether it only shows which ids others have too.
-    counts: whether it only shows how many.
-    epsilon: its cost for each person.
-    degrees: equations in sums of degrees for each unknown number of others' rows.
+    intersects: whether only common ids are disclosed.
+    counts: whether only the number of common ids is disclosed.
+    epsilon: the privacy cost for each person.
+    degrees: equations in sums of membership degrees, per unknown number of others' rows.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="strings")
@@ -70,7 +70,7 @@ class Use(BaseModel):
     ) -> Use:
         """Return a party's disclosures under checked terms.
 
-        columns: those of the table; described variables are not part of the geometry.
+        columns: of the table; variables that are only described do not count.
         """
         disclosures, params = shown_in(terms), check_terms(terms)
         outside = kinds_of(disclosures, Reader.OUTSIDE)
@@ -98,7 +98,7 @@ class Use(BaseModel):
 
     @classmethod
     def intersection(cls, terms: Terms, session: str, slot: str) -> Use | None:
-        """Return a party's disclosures by blinded ids; None if it sends none."""
+        """Return what a party discloses by sending blinded ids; None if it sends none."""
         params = check_terms(terms)
         if not (params.selects_rows and shares_rows(terms, slot)):
             return None
@@ -114,17 +114,16 @@ class Use(BaseModel):
     def name(self) -> str:
         """Return the digest that names the use."""
         subject = "ids" if self.intersects else "rows"
-        return sha256(length_prefixed(self.session, self.slot, subject)).hexdigest()[
-            :32
-        ]
+        words = length_prefixed(self.session, self.slot, subject)
+        return sha256(words).hexdigest()[:32]
 
     @property
     def shows(self) -> bool:
-        """Return whether somebody else reads something of the rows."""
+        """Return whether anything about the rows is disclosed."""
         return bool(self.outside or self.everybody or self.published or self.sums)
 
     def readers_of(self, kind: Kind) -> frozenset[str]:
-        """Return the keys of those who get a kind; an empty text where one is unknown."""
+        """Return the readers' public keys for a kind; an empty text for an unknown key."""
         readers: frozenset[str] = frozenset()
         if kind in self.outside:
             readers |= {self.analyst or "", self.coordinator or ""}
@@ -137,22 +136,24 @@ class Use(BaseModel):
         for earlier_kind, later_kind in (
             order for pair in REFUSED for order in permutations(pair)
         ):
-            if _share_one(before.readers_of(earlier_kind), self.readers_of(later_kind)):
+            if _may_share_reader(
+                before.readers_of(earlier_kind), self.readers_of(later_kind)
+            ):
                 yield (
                     f"Of these rows, an earlier session showed {SENTENCES[earlier_kind]}. Its "
                     "analyst, coordinator or a party now gets "
                     f"{SENTENCES[later_kind]}: from both it can compute the rows."
                 )
         geometry = (use.readers_of(Kind.GEOMETRY) for use in (before, self))
-        if before.way != self.way and _share_one(*geometry):
+        if before.way != self.way and _may_share_reader(*geometry):
             yield (
-                "The same analyst or coordinator got these rows up to a motion by another "
-                "protocol, or of other columns: together they show more of each row."
+                "The same analyst or coordinator got these rows up to a motion from another "
+                "protocol, or with other columns: together they show more of each row."
             )
 
 
-def _share_one(keys: frozenset[str], other_keys: frozenset[str]) -> bool:
-    """Return whether two groups of keys overlap, as far as keys are known."""
+def _may_share_reader(keys: frozenset[str], other_keys: frozenset[str]) -> bool:
+    """Return whether two groups overlap, or may overlap because a key is unknown."""
     is_open = "" in keys | other_keys
     return bool(keys and other_keys) if is_open else bool(keys & other_keys)
 

@@ -1,7 +1,7 @@
 """Simulated sessions as estimators of scikit-learn.
 
-One process plays all parties and the analyst. A real session takes parties of their own:
-see :func:`party_sdk.lab.local_sessions.local_session` for all of them on one machine.
+One process plays all parties and the analyst. For a real session on one machine, with
+separate parties, see :func:`party_sdk.lab.local_sessions.local_session`.
 """
 
 from party_sdk.estimators.base import CannotCluster

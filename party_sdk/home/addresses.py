@@ -13,10 +13,10 @@ _MISLEADING = {
 }
 
 
-def mistaken(url: str) -> str:
+def address_advice(url: str) -> str:
     """Return advice for an invalid address; empty if it is valid.
 
-    Nobody guesses http: it is taken from who writes it.
+    The advice for an address without a scheme is https: http must be written explicitly.
     """
     if "#coterie-" in url:
         return "This is an invitation. Write only the address before its '#'."
@@ -25,7 +25,7 @@ def mistaken(url: str) -> str:
         scheme, address = "", url
     try:
         parts = urlsplit(f"https://{address}")
-        host, _ = parts.hostname, parts.port  # a port that is no number raises
+        host, _ = parts.hostname, parts.port  # raises if the port is not a number
     except ValueError:
         host = None
     if not host or any(letter.isspace() for letter in url):
@@ -38,12 +38,12 @@ def mistaken(url: str) -> str:
 
 
 def are_same(url: str, other_url: str) -> bool:
-    """Return whether two addresses name one analyst, however they are written."""
+    """Return whether two addresses name the same analyst, however they are written."""
     return _identity_of(url) == _identity_of(other_url)
 
 
 def host_of(url: str) -> str:
-    """Return host and port of an address, to be shown."""
+    """Return host and port of an address."""
     return urlsplit(url).netloc
 
 
@@ -63,8 +63,8 @@ def _find_deception(address: str, host: str) -> str:
     try:
         plain = host.encode("idna").decode()
     except UnicodeError:
-        return "The host holds signs that no name of a machine has."
+        return "The host holds characters that no host name has."
     return (
-        f"The host is {plain!r} and looks like another one. Write it so, if that is the "
-        "one that you mean."
+        f"The host is {plain!r}, which may look like another one. If it is the one that you "
+        "mean, write it in this form."
     )

@@ -31,9 +31,9 @@ def no_room(folder: Path | None, content: str) -> StorageFull:
 
 @contextmanager
 def report_full_disk(folder: Path | None, content: str) -> Iterator[None]:
-    """Turn the error of a full disk into StorageFull; let others pass.
+    """Raise StorageFull in place of the system's error for a full disk.
 
-    folder: where something is written; by default that of the error's file.
+    folder: the folder that is written to; by default that of the error's file.
 
     Raises StorageFull if this machine has no room left.
     """

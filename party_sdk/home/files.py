@@ -14,15 +14,15 @@ _CONTENT: Final = "Keys and answers are kept there."
 
 
 def default_home() -> Path:
-    """Return the folder for what coordinator and parties keep."""
+    """Return the home of coordinator and parties: $COTERIE_HOME, or ~/.coterie."""
     setting = os.environ.get("COTERIE_HOME")
     return Path(setting) if setting else Path.home() / ".coterie"
 
 
 def private_folder(path: Path) -> Path:
-    """Create a folder that only its owner enters, and its parents alike.
+    """Create a folder that only its owner may enter, and its missing parents likewise.
 
-    Raises :class:`InvalidParameters` where it cannot be.
+    Raises InvalidParameters if it cannot be created or used.
     """
     try:
         for folder in (*reversed(path.parents), path):
@@ -32,7 +32,7 @@ def private_folder(path: Path) -> Path:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "this is no path"
         raise InvalidParameters(
-            f"The folder {path} cannot be made or used: {why}."
+            f"The folder {path} cannot be created or used: {why}."
         ) from None
     return path
 
@@ -54,9 +54,9 @@ def lock(file: IO[bytes]) -> bool:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace a file in one step; durable when it returns; mode 0600.
+    """Replace a file atomically and durably, with mode 0600.
 
-    Raises StorageFull if there is no room; the file is as it was.
+    Raises StorageFull if there is no room; the file is then unchanged.
     """
     fresh = path.with_name(f".{path.name}.new")
     try:
@@ -71,7 +71,7 @@ def write_private(path: Path, content: bytes) -> None:
         fresh.unlink(missing_ok=True)
         raise
     fresh.replace(path)
-    if os.name == "nt":  # which opens no folders
+    if os.name == "nt":  # Windows cannot open folders
         return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -92,5 +92,5 @@ def read_secret_variable(name: str) -> str:
         return Path(path).read_text().rstrip("\r\n")
     except (OSError, ValueError):
         raise InvalidParameters(
-            f"{name}_FILE names no file of text that may be read here."
+            f"{name}_FILE does not name a text file that may be read here."
         ) from None

@@ -32,7 +32,7 @@ class OwnIdentity:
         return Institution.read(row[0]) if row else None
 
     def load(self) -> Institution:
-        """Return it; :class:`NotReady` where none was made."""
+        """Return the identity, or raise NotReady if there is none yet."""
         stored = self.stored
         if stored is None:
             raise NotReady(
@@ -41,17 +41,16 @@ class OwnIdentity:
         return stored
 
     def load_or_make(self) -> Institution:
-        """Return it; on first use a new one, which has no name yet."""
+        """Return the identity; on first use, create one without a name."""
         with self._store.transaction():
             return self.stored or self._save(Institution("", secrets.token_bytes(32)))
 
     def make(self, name: str, *, replace: bool = False) -> Institution:
-        """Return a new identity; one that has no name yet keeps its key and gets it.
+        """Create an identity; an existing one without a name keeps its key.
 
-        Raises GuardRefused if there is one with a name: others may have trusted its
-            card. ``replace`` makes another all the same.
-        Raises InvalidParameters if the name is empty, or holds what a terminal would
-            obey.
+        Raises GuardRefused if there is one with a name, whose card others may trust,
+            unless ``replace``.
+        Raises InvalidParameters if the name is empty or has control characters.
         """
         try:
             TypeAdapter(InstitutionName).validate_python(name)
@@ -98,10 +97,7 @@ def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> No
 
 
 class TrustedInstitutions:
-    """The institutions whose cards were trusted in this home: a key per name.
-
-    A stored name never gets another key.
-    """
+    """The institutions whose cards are trusted in this home, with one key per name."""
 
     def __init__(self, home: Path) -> None:
         self._store = store_of(home)
@@ -116,10 +112,10 @@ class TrustedInstitutions:
         return {key: name for name, key in self.read().items()}
 
     def trust(self, card: Card) -> None:
-        """Remember whose key this is.
+        """Store name and key of a card.
 
         Raises GuardRefused if the key has another name, or the name (in any spelling)
-            another key: forget that first.
+            another key, which must be forgotten first.
         """
         with self._store.transaction() as database:
             self.check(card.name, card.key)
@@ -132,14 +128,14 @@ class TrustedInstitutions:
             )
 
     def forget(self, name: str) -> None:
-        """Trust a name no longer; :class:`NotReady` if it is not known."""
+        """Remove a trusted name, or raise NotReady if it is not known."""
         with self._store.transaction() as database:
             statement = "DELETE FROM trusted_institutions WHERE name = ?"
             if not database.execute(statement, (name,)).rowcount:
                 raise NotReady(f"{name!r} is not known here.")
 
     def name_of(self, key: str) -> str | None:
-        """Return whose key this is, if its card was trusted here."""
+        """Return the name of a key whose card is trusted here, or None."""
         return self.names().get(key)
 
     def check(self, name: str, key: str) -> None:
@@ -148,8 +144,8 @@ class TrustedInstitutions:
             if _fold(trusted_name) == _fold(name) and trusted_key != key:
                 raise GuardRefused(
                     f"{name!r} is known here with the key {fingerprint(trusted_key)}, and shows "
-                    f"{fingerprint(key)}. Ask them, on a way that you know; if the key is "
-                    "new, coterie identity trust --forget and trust the new card."
+                    f"{fingerprint(key)}. Ask them over a channel that you trust; if the key "
+                    "is new, run coterie identity trust --forget and trust the new card."
                 )
 
 

@@ -19,7 +19,7 @@ def read_own_packages() -> tuple[str, ...]:
 
     Raises InvalidParameters if the policy cannot be read.
     """
-    # not above: every start of a command imports this module
+    # imported here, since every start of a command imports this module
     from party_sdk.home.files import default_home
     from party_sdk.home.policy_files import read_protocol_packages
 
@@ -27,7 +27,7 @@ def read_own_packages() -> tuple[str, ...]:
 
 
 def use_home(home: Path | None) -> None:
-    """Let the policy of another home name the packages of this process; None: the usual."""
+    """Load the packages that this home's policy names; None for the default home."""
     before, after = list(_homes), [] if home is None else [home]
     if before != after:
         _homes[:] = after
@@ -35,5 +35,5 @@ def use_home(home: Path | None) -> None:
 
 
 def offer_own_packages() -> None:
-    """Let the policy name them, unless this process is an analyst's."""
+    """Let the home's policy name the packages, unless this process is an analyst's."""
     offer_packages(read_own_packages)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _LEAST_KNOWN = 2
 _USUAL_QUOTA: Final = 10.0
-"""The most ids for each own row, unless a party says otherwise."""
+"""Default of ``ids_per_row``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,23 +28,23 @@ class Policy:
     minimum_rows: fewest rows of this party, and fewest by which the rows of two sums of
         two sessions may differ.
     ids_per_row: most ids that any other party of the row group may send, for each row
-        of this party, where rows are aligned by their ids. Every id may be a guess at
-        one of this party's: a register of a town would show who in town is a patient
-        here. Such a register is named by its numbers, and let in by hand.
+        of this party, if rows are aligned by their ids. Every id may be a guess at one of
+        this party's: the register of a town would show who in town is a patient here. The
+        error names both numbers, so that the operator can admit such a register.
     intersections_limit: most sessions of one coordinator in which the id of one row is
         intersected.
-    least_known: fewest other members whose cards were trusted, or who read the safety
-        number themselves. By default two, or all if there are fewer; open slots count.
+    least_known: fewest other members whose cards are trusted, or who said what safety
+        number they see. By default two, or all if there are fewer; open slots count.
     epsilon_limit, epsilon_total: largest ε of differential privacy that one session,
         and all sessions together, may cost each person. Answers without
         noise cost an infinite ε.
     coordinators: who may invite: names of trusted cards, or public keys; None for all.
-    analysts: addresses of the analysts that are asked; None for all.
+    analysts: addresses of the analysts that may be contacted; None for all.
     largest_weight: largest weight that the terms may give a field when it is prepared,
-        and how many times the smallest it may be: a field that outweighs the others is
-        nearly all that the clusters show.
-    sums_limit: the largest share of own rows that may follow from the sums that a
-        session, and those before it over the same rows, are answered with.
+        relative to the smallest weight if that is below 1: clusters depend almost only
+        on a field that outweighs the others.
+    sums_limit: the largest share of this party's rows that may be computed from the sums
+        in its answers to this session and to earlier ones over the same rows.
     """
 
     accepted_risks: frozenset[str] = frozenset()
@@ -67,7 +67,7 @@ class Policy:
             accepted.
         Raises GuardRefused, VersionMismatch, InvalidParameters.
         """
-        # not above: the help of the commands tells the defaults of a policy
+        # imported here, since the help of the commands needs this class only
         from clustering_protocols.session_terms import check_opening, check_terms
 
         epsilon = check_terms(terms).epsilon_per_person
@@ -90,7 +90,6 @@ class Policy:
             )
 
     def _check_weights(self, terms: Terms) -> None:
-        """Refuse a largest weight that is too many times the smallest."""
         if self.largest_weight is None or not terms.preparation:
             return
         weights = {
@@ -111,7 +110,7 @@ class Policy:
     def check_inviter(
         self, url: str, coordinator: str, keys_by_name: Mapping[str, str]
     ) -> None:
-        """Refuse an analyst or a coordinator who is not listed, before any is asked.
+        """Refuse an analyst or a coordinator who is not listed, before it is contacted.
 
         keys_by_name: the public key of each name whose card was trusted.
 
@@ -147,9 +146,9 @@ class Policy:
         return replace(self, accepted_risks=self.accepted_risks.union(codes))
 
     def check_roster(self, agreement: bytes, slot: str) -> None:
-        """Refuse to let another party test too many ids against this one's.
+        """Refuse to let another party test too many ids against this party's.
 
-        Raises GuardRefused: with the numbers, before any id leaves, blinded or not.
+        Raises GuardRefused: with the numbers, before any id is sent, even blinded.
         """
         from clustering_protocols.session_terms import check_terms
         from clustering_protocols.terms.agreements import read_agreement
@@ -163,7 +162,7 @@ class Policy:
             n_values = agreed.member(name).n_rows * max(n_keys, 1)
             kind = "values of match keys" if n_keys else "ids"
             statement = f"{name!r} may bring {n_values} {kind} for your {own} rows"
-            excess = _explain(statement, n_values / own, self.ids_per_row)
+            excess = _explain_excess(statement, n_values / own, self.ids_per_row)
             if name != slot and excess:
                 raise GuardRefused(excess)
 
@@ -172,11 +171,12 @@ class Policy:
     ) -> None:
         """Refuse a session with too few known members.
 
-        A coordinator may invent institutions; those that are known here it cannot.
+        A coordinator may invent institutions, but not those whose keys are known here.
 
-        trusted_keys: public keys of trusted cards, and of who read the safety number.
+        trusted_keys: public keys of trusted cards, and of the members who said what safety
+            number they see.
 
-        Raises GuardRefused: with how many are known.
+        Raises GuardRefused: with the number of known members.
         """
         from clustering_protocols.terms.agreements import read_agreement
 
@@ -197,9 +197,10 @@ class Policy:
     def check_rows(
         self, terms: Terms, n_rows: int, *, are_linked: bool = False
     ) -> None:
-        """Refuse to take part with too few rows; :class:`GuardRefused`.
+        """Raise GuardRefused if too few rows take part.
 
-        ``are_linked``: to rows of others. The error then hides how many.
+        are_linked: whether the rows were linked to those of others; the error then hides
+            their number.
         """
         minimum = max(self.minimum_rows, terms.guards.minimum_rows)
         if n_rows < minimum:
@@ -208,12 +209,12 @@ class Policy:
 
 
 def quota_option(per_row: float) -> str:
-    """Return the option that admits so many values for each own row, in tenths."""
+    """Return the option that admits ``per_row`` values for each own row."""
     return f"--guard ids_per_row={math.ceil(10 * per_row) / 10:g}"
 
 
 def quota_options(n_keys: int, admitted: float = _USUAL_QUOTA) -> tuple[str, ...]:
-    """Return the option that admits tables as long as one's own, if one is needed."""
+    """Return the option that admits tables as long as one's own; empty if not needed."""
     return tuple(quota_option(n_keys).split()) if n_keys > admitted else ()
 
 
@@ -223,10 +224,10 @@ def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
         f"Another party of as many rows may bring {n_keys} values of match keys for each "
         "of yours"
     )
-    return _explain(statement, n_keys, admitted)
+    return _explain_excess(statement, n_keys, admitted)
 
 
-def _explain(statement: str, per_row: float, admitted: float) -> str:
+def _explain_excess(statement: str, per_row: float, admitted: float) -> str:
     """Return the statement with a remedy; empty if ``per_row`` is within the quota."""
     if per_row <= admitted:
         return ""

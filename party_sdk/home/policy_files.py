@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
-from party_sdk.home.addresses import mistaken
+from party_sdk.home.addresses import address_advice
 from party_sdk.home.policy import Policy
 from party_sdk.home.store import HomeStore, store_of
 
@@ -41,7 +41,7 @@ def _are_texts(value: Any) -> bool:
 _TEXTS: Final = _Form('a list of texts, ["…", "…"]', _are_texts, frozenset)
 _ADDRESSES: Final = _Form(
     'a list of addresses, ["https://…"]',
-    lambda value: _are_texts(value) and not any(map(mistaken, value)),
+    lambda value: _are_texts(value) and not any(map(address_advice, value)),
     frozenset,
 )
 _COUNT: Final = _Form(
@@ -70,7 +70,7 @@ _FORMS: Final = {
 
 
 def policy_file(home: Path) -> Path:
-    """Return where a home's policy is."""
+    """Return the path of a home's policy."""
     return home / "policy.toml"
 
 
@@ -100,7 +100,7 @@ def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> None:
-    """Put accepted risks into a home's policy: they hold for later sessions too.
+    """Add accepted risks to a home's policy, so that they hold for later sessions, too.
 
     Parties of one home that do so at the same time wait for each other.
 
@@ -127,19 +127,19 @@ def _append_consents(
     )
     gap = b"" if before.endswith(b"\n") or not before else b"\n"
     content = before + gap + tables.encode()
-    _policy(content, path)  # nothing is written that could not be read again
+    _policy(content, path)  # raises if it could not be read again
     store.publish(path.name, content)
 
 
 def _policy(content: bytes, path: Path) -> Policy:
     values = _values(content, path)
     remembered = values.pop(_CONSENTS)
-    values.pop(_PACKAGES, None)  # what a process loads is no rule for a session
+    values.pop(_PACKAGES, None)  # packages of the process, no rule for a session
     return Policy(**values).accept_risks(remembered)
 
 
 def _values(content: bytes, path: Path) -> dict[str, Any]:
-    """Return all keys of a policy in force, without orders."""
+    """Return the checked values of a policy's file, with its accepted risk codes."""
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError:

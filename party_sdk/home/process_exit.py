@@ -26,18 +26,20 @@ class _LastStep:
             sys.stdout.flush()
             sys.stderr.flush()
         except OSError:
-            return  # the interpreter tells anyone who waits for this process
+            return  # the interpreter's normal exit reports the error
         os._exit(self.status)
 
 
 def run_to_the_end(command: Callable[[], Any]) -> None:
     """Run a command, and end the process without the interpreter's finalisation.
 
-    Looking at every object once more takes a party, which has read tables and loaded
-    compiled passes, as long as twenty rounds. Threads are joined and exit handlers run
-    as usual; an exception exits normally.
+    Finalisation visits every object, which takes a party with tables and compiled
+    functions as long as twenty rounds. Threads are joined and exit handlers run as usual;
+    after an exception the process exits normally.
     """
-    gc.set_threshold(50_000, 20, 50)  # imports leave nothing to collect
+    gc.set_threshold(
+        50_000, 20, 50
+    )  # collect less often, since imports leave no cycles
     last = _LastStep()
     atexit.register(last)  # the first to be registered is the last to be called
     try:
@@ -50,6 +52,6 @@ def run_to_the_end(command: Callable[[], Any]) -> None:
 
 
 def place_of(error: Exception) -> str:
-    """Return where an unexpected error came from, and nothing of its text."""
+    """Return the type and place of an unexpected error, whose text may hold secrets."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"

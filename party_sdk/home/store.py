@@ -1,7 +1,7 @@
-"""``home.db``: all that a home keeps, but the policy that people edit.
+"""``home.db``: all that a home stores, except the policy, which people edit.
 
 SQLite in WAL mode, synced with each transaction. Erased content is overwritten with
-zeros. ``with store.transaction():`` is the one way to write.
+zeros. ``with store.transaction():`` is the only way to write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OLD_FILES: Final = (
     "analysts.json",
     "rows.key",
 )
-"""What versions before 0.3.0 kept in a home."""
+"""Files in the home of a version before 0.3.0."""
 
 _SCHEMA: Final = """
 CREATE TABLE leases (
@@ -159,17 +159,17 @@ class HomeStore:
     def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Open a transaction on the database.
 
-        Within another transaction it is part of that one.
+        Within another transaction it is a part of that one.
 
-        durable: whether its end waits until its changes are on the disk. Otherwise a
-            power cut may lose them until the next durable one; a crash does not.
+        durable: whether the commit waits until the changes are on the disk. Otherwise a
+            power cut before the next durable commit may lose them; a crash does not.
 
         Raises StorageFull if there is no room, NotReady if the home cannot be written.
         """
         with self._mutex, self._translate_errors():
             if self._depth:
                 if durable and not self._durable:
-                    raise RuntimeError("This part is not durable.")
+                    raise RuntimeError("The outer transaction is not durable.")
                 yield self._open()
                 return
             if not self.path.exists():
@@ -198,7 +198,7 @@ class HomeStore:
         return next(iter(self.rows(statement, *values)), None)
 
     def erase_log(self) -> None:
-        """Overwrite what transactions have erased, wherever the database still has it.
+        """Remove erased content from the write-ahead log, too.
 
         Waits for other processes that read. Backups are not affected.
         """
@@ -206,13 +206,13 @@ class HomeStore:
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def publish(self, name: str, content: bytes) -> Path:
-        """Write a file that people or their programs read beside the database."""
+        """Write a file beside the database, for people or their programs."""
         path = private_folder(self.home) / name
         write_private(path, content)
         return path.absolute()
 
     def check(self) -> str:
-        """Return the problem of the database's file; empty if there is none."""
+        """Return the problem of the database file; empty if there is none."""
         try:
             [verdict] = self.rows("PRAGMA integrity_check(1)")[0]
         except CoterieError as error:
@@ -223,9 +223,10 @@ class HomeStore:
     def lease(self, name: str, note: str = "") -> Iterator[None]:
         """Hold an exclusive lease on a name; a crash releases it.
 
-        The lock on its own file shows that the holder is alive, in other containers too.
+        The holder locks a file of its own, which shows even to processes in other
+        containers that it is alive.
 
-        Raises NotReady if another holds it.
+        Raises NotReady if another process holds the lease.
         """
         private_folder(self.home)
         token = secrets.token_hex(8)
@@ -261,7 +262,7 @@ class HomeStore:
                     return str(row[1])
         except FileNotFoundError:
             return None
-        file.unlink(missing_ok=True)  # of a process that was killed
+        file.unlink(missing_ok=True)  # the holder was killed
         return None
 
     def close(self) -> None:
@@ -291,7 +292,7 @@ class HomeStore:
 
     def _connect(self, inode: int | None) -> sqlite3.Connection:
         if inode is None:
-            self._refuse_earlier()
+            self._refuse_old_files()
             database = _connect(":memory:")
             database.executescript(_SCHEMA)
             return database
@@ -300,14 +301,14 @@ class HomeStore:
         if version != VERSION:
             database.close()
             raise NotReady(
-                f"{self.path} has the form {version}, and this release of coterie reads "
-                f"{VERSION}: install the release that wrote it, or a newer one."
+                f"{self.path} has format version {version}, and this release of coterie "
+                f"reads {VERSION}: install the release that wrote it, or a newer one."
             )
         return database
 
     def _create(self) -> None:
-        """Make the file in one step: of two processes that do, one comes first."""
-        self._refuse_earlier()
+        """Create the file atomically: another process may create it at the same time."""
+        self._refuse_old_files()
         private_folder(self.home)
         fresh = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
         with report_full_disk(self.home, _STORED):
@@ -326,7 +327,7 @@ class HomeStore:
             for leftover in self.home.glob(f"{fresh.name}*"):
                 leftover.unlink()
 
-    def _refuse_earlier(self) -> None:
+    def _refuse_old_files(self) -> None:
         for name in _OLD_FILES:
             if (self.home / name).exists():
                 raise NotReady(
@@ -347,7 +348,7 @@ class HomeStore:
             return no_room(self.home, _STORED)
         if name.startswith("SQLITE_BUSY"):
             return NotReady(
-                f"Another process has been writing in {self.path} for long."
+                f"Another process has been writing in {self.path} for too long."
             )
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return NotReady(f"{self.path} is damaged: put back a copy of the home.")
@@ -370,7 +371,7 @@ def _connect(address: str) -> sqlite3.Connection:
     )
     database.row_factory = sqlite3.Row
     database.execute("PRAGMA secure_delete = ON")
-    database.execute("PRAGMA temp_store = MEMORY")  # no secret in the system's folder
+    database.execute("PRAGMA temp_store = MEMORY")  # no secrets in temporary files
     database.execute("PRAGMA foreign_keys = ON")
     return database
 
@@ -381,5 +382,5 @@ def _store_at(home: Path) -> HomeStore:
 
 
 def store_of(home: Path) -> HomeStore:
-    """Return the database of a home: one in a process."""
+    """Return the database of a home, of which a process has only one."""
     return _store_at(home.absolute())

@@ -1,4 +1,4 @@
-"""An analyst of one's own, on this machine, for as long as it is wanted."""
+"""A temporary analyst on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from party_sdk.home.files import private_folder, write_private
 
 PROGRAM = [sys.executable, "-P", "-m", "party_sdk.cli.own_analyst"]
 _START_SECONDS = 120
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
 
 class LocalAnalyst(NamedTuple):
@@ -32,19 +32,19 @@ class LocalAnalyst(NamedTuple):
 
 @contextmanager
 def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]:
-    """Run an analyst on SQLite in a process of its own; it is gone afterwards.
+    """Run an analyst with SQLite in a separate process, until the end of the block.
 
-    Settings of the service in the environment (``COTERIE_…``) do not count: they are
+    Settings of the service in the environment (``COTERIE_…``) are ignored: they are
     another analyst's.
 
-    folder: for all that it stores, and its log.
+    folder: for everything that it stores, and its log.
 
     Raises InvalidParameters if the service is not installed.
     Raises Unavailable if it did not start; the last line of its log says why.
     """
     require_service("An analyst of your own is the service")
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))  # any that is free
+        probe.bind(("127.0.0.1", 0))  # any free port
         port = int(probe.getsockname()[1])
     log = private_folder(folder) / "analyst.log"
     write_private(folder / "identity.json", identity.to_bytes())
@@ -59,7 +59,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=lines,
-            start_new_session=True,  # Ctrl-C is for anyone who holds it
+            start_new_session=True,  # Ctrl-C must end only its caller
         )
     with process:
         try:
@@ -68,7 +68,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
             yield LocalAnalyst(f"http://127.0.0.1:{port}", key)
         finally:
             if process.stdin is not None:
-                process.stdin.close()  # at which it ends
+                process.stdin.close()  # ends the analyst
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
@@ -76,7 +76,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     while process.poll() is None and time.monotonic() < until:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
     lines = log.read_text(errors="replace").strip().splitlines()
     raise Unavailable(
         f"The analyst did not start: {lines[-1] if lines else 'nothing is in its log'}",

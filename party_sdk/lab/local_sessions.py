@@ -74,21 +74,21 @@ class LocalSession:
     ) -> list[Result]:
         """Let every party take part with its table, all at the same time.
 
-        tables: one for each party; a sequence in the order of the layout. A table is
-            what :meth:`Party.run` takes.
-        id_column, columns: as for :meth:`Party.run`, of every table.
+        tables: one for each party, as for :meth:`Party.run`; a sequence in the order of
+            the layout, or a mapping by slot.
+        id_column, columns: of every table, as for :meth:`Party.run`.
 
         Returns list of Result: in the order of the layout.
 
-        Raises CoterieError: what stopped the first party that stopped; the session is
-            cancelled then.
+        Raises CoterieError: the error of the first party that stopped; the session is
+            then cancelled.
         """
         options = ReadOptions(id_column=id_column, columns=columns)
-        own = self._of_slots(tables)
+        own = self._tables_by_slot(tables)
         with ThreadPoolExecutor(len(own)) as pool:
             try:
-                # a pool forgets a thread whose start is interrupted
-                with _interrupted_later():
+                # the pool would lose a thread whose start is interrupted
+                with _delay_interrupt():
                     running = {
                         slot: pool.submit(
                             self._homes[slot].run,
@@ -100,8 +100,8 @@ class LocalSession:
                     }
                 wait(running.values(), return_when=FIRST_EXCEPTION)
             finally:
-                self.end()  # so that no party waits for one that does not come
-        return _results(running)
+                self.end()  # so that no party waits for one that stopped
+        return _collect_results(running)
 
     def end(self) -> None:
         """Cancel the session, unless it is over."""
@@ -109,7 +109,9 @@ class LocalSession:
             if not self.session.status().is_over:
                 self.session.cancel()
 
-    def _of_slots(self, tables: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    def _tables_by_slot(
+        self, tables: Sequence[Any] | Mapping[str, Any]
+    ) -> dict[str, Any]:
         names = list(self.parties)
         if len(tables) != len(names) and not isinstance(tables, Mapping):
             raise InvalidParameters(
@@ -123,28 +125,27 @@ class LocalSession:
         )
         if set(own) != set(names):
             raise InvalidParameters(
-                f"Bring a table for each of {', '.join(names)}, and for nobody else."
+                f"Pass a table for each of {', '.join(names)}, and for nobody else."
             )
         return {name: own[name] for name in names}
 
 
 @contextmanager
-def _interrupted_later() -> Iterator[None]:
-    """Delay Ctrl-C until the end of the block."""
+def _delay_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
-        yield  # no other thread is ever interrupted
+        yield  # only the main thread is interrupted
         return
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if came:
+        if received:
             signal.raise_signal(signal.SIGINT)
 
 
-def _results(running: Mapping[str, Future[Result]]) -> list[Result]:
+def _collect_results(running: Mapping[str, Future[Result]]) -> list[Result]:
     """Return all results, or raise the error of the party that stopped first."""
     errors = {slot: future.exception() for slot, future in running.items()}
     stopped = [(slot, error) for slot, error in errors.items() if error is not None]
@@ -171,22 +172,21 @@ def local_session(
 ) -> Iterator[LocalSession]:
     """Open a session, with an analyst and all parties on this machine.
 
-    The analyst is a process of its own, the parties speak HTTP to it, each from a folder
-    of its own: what runs is what runs between institutions. When the context ends,
-    however it does, the analyst has ended and the folders are gone.
+    The analyst is a separate process, and each party speaks HTTP to it from its own home:
+    the same code runs between institutions. At the end of the context, even after an
+    error, the analyst is stopped and the folders are removed.
 
     params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
-    layout: Layout or (int, int); which parties there are; a pair is row groups × column
-        groups.
+    layout: Layout or (int, int); the parties; a pair is row groups × column groups.
     about: as for :meth:`Coordinator.create_session`.
     dictionary, preparation: as for
         :func:`~party_sdk.lab.simulated_session.simulate`.
     policy: of every party. By default each accepts all risks of the session; read them
         as ``risks``.
-    choices: what every party decides alone; see :meth:`Party.join`.
-    seed: stands for all chance, as in a simulation; drawn by default. Only for trials:
-        whoever knows it can derive every secret.
-    **sections: what else terms may say, as for :meth:`Coordinator.create_session`.
+    choices: the decisions of every party; see :meth:`Party.join`.
+    seed: determines all random draws, as in a simulation; random by default. Only for
+        trials: whoever knows it can derive every secret.
+    **sections: further sections of the terms, as for :meth:`Coordinator.create_session`.
 
     Raises InvalidParameters if the service is not installed, or parameters and layout
         do not fit.

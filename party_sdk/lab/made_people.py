@@ -1,8 +1,8 @@
-"""A made study: people at two hospitals, with the errors that tables have, and the truth.
+"""A synthetic study: people at two hospitals, with realistic errors, and the true matches.
 
-Names follow their ranks (Zipf), so that some are common. One hospital enters a person
-anew: with a typing error, another spelling, a new surname or address, or an empty cell.
-    Measurements lie in three groups, some columns at each hospital.
+Names have Zipf frequencies, so that some are common. The second hospital enters each
+person again: with a typing error, another spelling, a new surname or address, or an empty
+cell. Measurements form three clusters; each hospital has half of the columns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ERRORS: Final[Mapping[str, float]] = {
     "slip": 0.06, "spelling": 0.06, "swapped": 0.01, "surname": 0.03, "moved": 0.10,
     "birth": 0.03, "empty": 0.03,
 }  # fmt: skip
-"""How often each befalls a person."""
+"""The probability of each error for one person."""
 
 Cells = dict[str, str]
 
@@ -57,7 +57,7 @@ Cells = dict[str, str]
 class MadeHospital:
     """One hospital's table.
 
-    people: who each row is; no column of the table.
+    people: int64 (n,); the person of each row, which is no column of the table.
     """
 
     people: IntArray = field(repr=False)
@@ -88,7 +88,7 @@ def make_hospitals(
 ) -> tuple[MadeHospital, MadeHospital]:
     """Return two hospitals of n rows each, some of which are the same people.
 
-    common: the share of the rows of each that the other has too.
+    common: the share of the people of each that the other has, too.
     """
     rng = np.random.default_rng(seed)
     n_common = round(common * n_rows)

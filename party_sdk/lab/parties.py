@@ -32,7 +32,7 @@ Lattice: TypeAlias = tuple[int, int]
 """Row groups × column groups."""
 
 LayoutSpec: TypeAlias = Literal["rows", "columns"] | Lattice | Layout
-"""A layout as people say it."""
+"""A layout as callers may name it."""
 
 _FORMS = (
     "layout is 'rows' (each party holds other rows), 'columns' (each holds other columns "
@@ -41,7 +41,7 @@ _FORMS = (
 
 
 def regular(groups: Lattice) -> Layout:
-    """Return a regular layout; :class:`InvalidParameters` where there is no such one."""
+    """Return a regular layout, or raise InvalidParameters if there cannot be one."""
     try:
         return Layout.lattice(*groups)
     except ValidationError as error:
@@ -51,8 +51,8 @@ def regular(groups: Lattice) -> Layout:
 def usual_lattice(protocol: str, rows: int | None, columns: int | None) -> Lattice:
     """Complete the numbers of row and column groups for a trial.
 
-    Three row groups, or column groups where the protocol takes no others: as many as all
-    of them can do with.
+    The default is three row groups, or three column groups if the protocol takes no row
+    groups: every protocol can run with three.
     """
     methods = catalogue.protocol(protocol).methods
     partitionings = {kind for method in methods for kind in method.partitionings}
@@ -66,7 +66,7 @@ def usual_lattice(protocol: str, rows: int | None, columns: int | None) -> Latti
 def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
     """Return the layout of a number of tables.
 
-    Raises InvalidParameters if it is no layout, or of another number of parties.
+    Raises InvalidParameters if it is not a layout, or has another number of parties.
     """
     if isinstance(spec, str):
         if spec not in {"rows", "columns"}:
@@ -82,9 +82,9 @@ def layout_of(spec: LayoutSpec, n_tables: int) -> Layout:
 
 
 def layout_of_one(spec: LayoutSpec | None) -> Layout:
-    """Return the layout to which one table is dealt out.
+    """Return the layout for splitting one table.
 
-    Raises InvalidParameters if it does not say how many parties there are.
+    Raises InvalidParameters if it does not determine the number of parties.
     """
     if spec is None or isinstance(spec, str):
         raise InvalidParameters(
@@ -95,10 +95,10 @@ def layout_of_one(spec: LayoutSpec | None) -> Layout:
 
 
 def read_layout(spec: Layout | Lattice) -> Layout:
-    """Return a layout, or the regular one of a pair; :class:`InvalidParameters`."""
+    """Return a layout as it is, or the regular one of a pair; else InvalidParameters."""
     if isinstance(spec, Layout):
         return spec
-    pair: Any = spec  # what callers gave may be anything
+    pair: Any = spec  # callers may pass anything
     if isinstance(pair, tuple | list) and len(pair) == 2:
         # numpy's numbers are integral, too
         whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
@@ -168,12 +168,11 @@ class AgreedFields:
 class Deal:
     """The rows and columns of each party, and all of them as one matrix.
 
-    columns: names of the whole table's columns.
-    has_names: whether the tables name them; of matrices they are ``x0 …``.
-    table: float64 (n, m); the table before its split; None if parties brought their
-        own.
+    columns: names of all columns.
+    has_names: whether the tables name them; columns of matrices are called ``x0 …``.
+    table: float64 (n, m); the table before its split; None if each party has its own.
     ids: of the table's rows, if it has ids.
-    naming: the columns that hold them.
+    naming: the names of the columns that hold the ids.
     """
 
     parts: simulation.Split
@@ -186,12 +185,12 @@ class Deal:
 
     @property
     def layout(self) -> Layout:
-        """Return which parties there are."""
+        """Return the layout of the parties."""
         return self.parts.layout
 
     @cached_property
     def pooled_values(self) -> FloatArray:
-        """Return all values, (n, m); NaN where nobody holds one."""
+        """Return all values, (n, m); NaN for a value that no party holds."""
         if self.table is not None:
             return self.table
         parts = self.parts
@@ -218,12 +217,12 @@ def bring_tables(
 ) -> Deal:
     """Return the tables of parties, in the order of the slots.
 
-    Tables of one column group that have the same columns in another order are read in
-    that of the first.
+    If tables of one column group have the same columns in different orders, all are read
+    in the order of the first.
 
     normalise_id: returns an id in the form in which parties of a row group compare it.
 
-    Raises InvalidData if a table cannot be read; the sentence begins with which.
+    Raises InvalidData if a table cannot be read; the message begins with its number.
     Raises InvalidParameters if tables, layout and dictionaries do not fit each other.
     """
     dictionary = fields.dictionary
@@ -267,7 +266,7 @@ def bring_tables(
 def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
     """Refuse tables of the same rows whose indexes show different orders.
 
-    A default index says nothing beside labels of another kind.
+    A default index (0, 1, …) is not compared with an index of other labels.
 
     Raises InvalidData.
     """
@@ -280,7 +279,7 @@ def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
         }
         for slot, other_slot in combinations(indexes, 2):
             index, other_index = indexes[slot], indexes[other_slot]
-            is_default = _counts_rows(index) or _counts_rows(other_index)
+            is_default = _is_default(index) or _is_default(other_index)
             if index.equals(other_index) or (
                 is_default and set(index).isdisjoint(other_index)
             ):
@@ -293,7 +292,7 @@ def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
             )
 
 
-def _counts_rows(index: Any) -> bool:
+def _is_default(index: Any) -> bool:
     return bool(np.array_equal(index, np.arange(len(index))))
 
 
@@ -327,7 +326,6 @@ def _parts(
 def _number_rows(
     group: Mapping[str, DataSource], normalise_id: NormaliseId
 ) -> dict[str, IntArray]:
-    """Return the row numbers of each member of a row group."""
     if len(group) == 1 or any(source.ids is None for source in group.values()):
         return {slot: np.arange(source.n_rows) for slot, source in group.items()}
     numbers_by_id: dict[str | tuple[str, int], int] = {}
@@ -336,7 +334,7 @@ def _number_rows(
         ids: set[str] = set()
         numbers = []
         for row, name in enumerate(map(normalise_id, source.ids or ())):
-            # an id that a party has twice stands for its first row
+            # a repeated id means the first row with it
             key = (slot, row) if name in ids else name
             ids.add(name)
             numbers.append(numbers_by_id.setdefault(key, len(numbers_by_id)))
@@ -401,9 +399,7 @@ def deal(
 def fields_of_groups(
     shape: Sequence[int], columns: Sequence[str], agreed: AgreedFields, layout: Layout
 ) -> AgreedFields:
-    """Split dictionary and preparation by column group.
-
-    The fields are dealt out to the groups in their order.
+    """Split dictionary and preparation by column group, in the order of the fields.
 
     Raises InvalidParameters if there are more groups than rows or columns.
     """

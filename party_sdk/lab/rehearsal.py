@@ -1,4 +1,4 @@
-"""A session played at home, to read what would be sent: nothing of it is sent.
+"""Play a session at home, to show what a party would send; nothing is sent.
 
 All roles run in this process: the analyst, the party with its table, and others with
 made-up tables. The others hold the party's table with each column shuffled, or draws
@@ -54,7 +54,7 @@ def rehearse(
         rounds=0 if played.last is None else played.last.round,
         n_bytes=sum(outcome.n_bytes for outcome in answers),
         seconds=played.costs[slot].seconds,
-        # contributions of one kind and form that follow each other are one
+        # consecutive contributions of the same kind and form are shown as one
         left=tuple(_merge_rounds(list(group)) for _, group in groupby(answers, _form)),
         notes={
             name: value for outcome in answers for name, value in outcome.notes.items()
@@ -74,7 +74,7 @@ class _PlayedSession(simulation.Session):
         super().__init__(
             session_terms.check_terms(terms),
             terms.layout,
-            _tables(terms, slot, data),
+            _make_tables(terms, slot, data),
             _SEED,
             choices={
                 **{name: {SUMS_LIMIT: 1.0} for name in terms.layout.names},
@@ -92,7 +92,7 @@ class _PlayedSession(simulation.Session):
         return answer
 
 
-def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
+def _make_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
     rng = np.random.default_rng(_SEED)
     values, own_slot = matrix(data), terms.layout.slot(own)
     params = session_terms.check_terms(terms)
@@ -102,7 +102,7 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             tables[own] = data
             continue
         names: Sequence[str] = data.columns
-        cells = rng.permuted(values, axis=0)  # no value more often than in the table
+        cells = rng.permuted(values, axis=0)
         if slot.column != own_slot.column:
             schema = terms.dictionary_of(slot.name)
             if schema is None:
@@ -110,7 +110,7 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             else:
                 names = schema.names
                 cells = np.column_stack(
-                    [_field(field, len(values), rng) for field in schema.fields]
+                    [_make_values(field, len(values), rng) for field in schema.fields]
                 )
         ids = data.ids
         if ids is not None and slot.row != own_slot.row:  # other people
@@ -121,8 +121,8 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
     return tables
 
 
-def _field(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
-    """Return made-up values of a field, within its bounds and of its type."""
+def _make_values(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    """Return random values of a field, within its bounds and of its type."""
     low, high = field.extremes
     if not np.isfinite(low) or not np.isfinite(high):
         middle = low if np.isfinite(low) else high if np.isfinite(high) else 0.0

@@ -1,7 +1,7 @@
-"""`coterie.simulate`: tables are dealt, a session is played in this process, and measured.
+"""`coterie.simulate`: split tables, play a session in this process, measure the result.
 
-`simulate`, the estimators and the commands all end in :func:`play`, which runs the
-session and compares it with the pooled run.
+`simulate`, the estimators and the commands all call :func:`play`, which runs the session
+and compares it with the pooled run.
 """
 
 from __future__ import annotations
@@ -63,30 +63,30 @@ class SimulatedSession:
 
     params: of the selected run, after :meth:`.Params.resolve_sizes`.
     results: the result of each party, in the order of the slots.
-    labels: int64 (n,), or list of int64 arrays; of a table that was dealt out, in its
-        order; of several, those of each.
-    n_clusters: of the run that counts.
-    figures: of that run, where the protocol computes them.
-    quality: mapping of str to array; those of each run, a column each, as
-        ``pandas.DataFrame`` takes them: ``n_clusters`` as asked, ``clusters_with_rows``,
-        and each figure that some run has; NaN where another has none.
-    runs: each run, with its figures as parties are told them.
-    chosen: the number of the run that counts, from 0.
+    labels: int64 (n,) in the order of one table that was split; a list of int64 arrays
+        for several tables.
+    n_clusters: of the selected run.
+    figures: of the selected run, if the protocol computes them.
+    quality: mapping of str to array; the figures of each run as columns for
+        ``pandas.DataFrame``: the requested ``n_clusters``, ``clusters_with_rows``, and
+        each figure that some run has, NaN for a run without it.
+    runs: each run, with its figures as the parties read them.
+    chosen: the index of the selected run.
     fidelity: the adjusted Rand index between the labels and those of the same
-        clustering of the pooled tables; 1 means that nothing was lost. None where a
-        cell of the layout is empty and nobody holds what would be pooled; of one table
-        that was dealt out it is that of the whole table.
+        clustering of the pooled tables; 1 means that nothing was lost. None if a cell of
+        the layout is empty, so that the tables cannot be pooled; one table that was split
+        can always be.
     objectives: the objective of the session and of the pooled method with ten starts;
         None if it minimises nothing, or nothing can be pooled.
     site_agreement: how closely the clusters follow the row groups, from about 0 (not at
         all) to 1; None if all parties hold the same rows. See
         :func:`~party_sdk.results.cautions.site_agreement`.
     costs: seconds and bytes sent of the analyst and of each party.
-    warnings: what may have spoilt the result; each was a ``UserWarning`` of
+    warnings: possible problems of the result; each was a ``UserWarning`` of
         :func:`simulate`.
     manifest: mapping of JSON values; terms, seeds, versions, digests of tables and
         labels, and the result, so that readers of a paper can repeat the session. None
-        unless :func:`simulate` was asked for it.
+        unless requested from :func:`simulate`.
     """
 
     layout: Layout
@@ -114,7 +114,7 @@ class SimulatedSession:
 
     @property
     def objective_ratio_same_rules(self) -> float | None:
-        """Return the same over the pooled method that obeys the session's rules."""
+        """Return the objective over that of the pooled method under the session's rules."""
         return self.objectives and self.objectives.ratio_same_rules
 
     @property
@@ -156,30 +156,29 @@ def simulate(
         them by it. Without it these rows have the same order, and are aligned by
         position unless the parameters choose another alignment.
     dictionary: what columns mean, of each column group; of one table, all of it.
-    preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; what becomes
-        of gaps and categories: one rule (see
-        :func:`~party_sdk.coordinator.missing_values.by_rule`), or what is said of each
+    preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; how missing
+        values and categories are treated: one rule (see
+        :func:`~party_sdk.coordinator.missing_values.by_rule`), or the preparation of each
         column group.
     evaluation: several numbers of clusters, of which that of ``params`` is the largest.
-    choices: what every party decides alone; see :meth:`Party.join`.
+    choices: the decisions of every party; see :meth:`Party.join`.
     allow: guards of tables that are switched off; see
         :class:`~party_sdk.tables.ReadOptions`.
     seed: determines all random draws.
     manifest: whether to read all tables once more, for the digests of a manifest.
-    **sections: what else terms may say, by name, e.g. ``release``.
+    **sections: further sections of the terms by name, e.g. ``release``.
 
-    Raises CoterieError: with what a session of these parties would end with.
+    Raises CoterieError: the error that would end a session of these parties.
 
-    Warns with UserWarning: of what may have spoilt the result: clusters that follow the
-        sites, that coincide, kept their place or still moved, a pooled analysis that
-        finds better or other ones, parties of few columns that leave a dimension out,
-        much noise.
+    Warns with UserWarning: about possible problems of the result: clusters that follow
+        the sites, coincide, kept their place or still moved, a pooled analysis that finds
+        better or other clusters, parties of few columns that leave a dimension out, much
+        noise.
     """
-    # what simulations have where nothing is named
-    usual = catalogue.protocol_of(params).in_simulations
-    unnamed = usual.keys() - params.model_fields_set
+    defaults = catalogue.protocol_of(params).in_simulations
+    unset = defaults.keys() - params.model_fields_set
     params, split = _open_tables(
-        params.model_copy(update={name: usual[name] for name in unnamed}),
+        params.model_copy(update={name: defaults[name] for name in unset}),
         tables,
         layout,
         id_column=id_column,
@@ -213,7 +212,6 @@ def _open_tables(
     allow: Sequence[str],
     seed: int,
 ) -> tuple[_P, Deal]:
-    """Open the tables; return parameters with their alignment, and the split."""
     dictionaries = (
         None if dictionary is None else [s.used for s in as_list(dictionary) or ()]
     )
@@ -256,7 +254,7 @@ def _by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
     return params.model_copy(update={"alignment": position})
 
 
-# Simulated, and measured
+# The session and its measures
 
 
 def play(
@@ -271,11 +269,11 @@ def play(
 ) -> SimulatedSession:
     """Play all roles on the split table, and measure the result.
 
-    choices: what every party decides alone.
-    evaluation, manifest, **sections: as for :func:`simulate`; also ``session`` and
-        ``analyst``, its id and the key that the terms name, of one that is played again.
+    choices: the decisions of every party.
+    evaluation, manifest, **sections: as for :func:`simulate`; to repeat a session also its
+        id ``session``, and ``analyst``, the public key in its terms.
 
-    Raises CoterieError: with what a session of these parties would end with.
+    Raises CoterieError: the error that would end a session of these parties.
     """
     names = deal.layout.names
     simulated = simulation.run(
@@ -299,7 +297,7 @@ def play(
     numbers = [getattr(run, "n_clusters", None) for run in runs]
     results = tuple(_result(deal, simulated, slot) for slot in names)
     sites = _rows_of_sites(deal.layout, results)
-    # of one run some protocols tell the coordinator alone, to fewer digits
+    # some protocols send the figures of a single run to the coordinator only
     run_figures = results[0].figures or simulated.figures or (None,) * len(numbers)
     terms = simulated.trace.session.terms
     played = SimulatedSession(
@@ -319,7 +317,7 @@ def play(
         site_agreement=site_agreement(sites),
         rounds=simulated.rounds,
         costs=simulated.costs,
-        whole=put_together(deal, simulated, measured),
+        whole=build_whole(deal, simulated, measured),
         warnings=tuple(
             dict.fromkeys(
                 [
@@ -328,8 +326,8 @@ def play(
                         row_warnings(terms, slot, deal.parts.data[slot])
                         for slot in names
                     ),
-                    *_cautions(simulated, fidelity),
-                    *_of_objectives(objectives),
+                    *_session_warnings(simulated, fidelity),
+                    *_objective_warnings(objectives),
                 ]
             )
         ),
@@ -365,10 +363,12 @@ def _tabulate(
     return table
 
 
-def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:
+def _session_warnings(
+    simulated: SimulationResult, fidelity: float | None
+) -> Iterator[str]:
     """Yield warnings about the session.
 
-    Warnings from the terms alone appear only if fidelity is low or unknown.
+    Warnings that follow from the terms appear only if fidelity is low or unknown.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
@@ -397,8 +397,7 @@ def _rows_of_sites(layout: Layout, results: Sequence[Result]) -> IntArray:
     return np.array([np.bincount(labels, minlength=k) for labels in clustered])
 
 
-def _of_objectives(compared: Objectives | None) -> Iterator[str]:
-    """Yield a warning if the pooled method finds better or different clusters."""
+def _objective_warnings(compared: Objectives | None) -> Iterator[str]:
     if compared is None or compared.ratio is None:
         return
     ratio, same_rules = compared.ratio, compared.ratio_same_rules
@@ -406,7 +405,7 @@ def _of_objectives(compared: Objectives | None) -> Iterator[str]:
         by_rules = ""
         if same_rules is not None and same_rules != ratio:
             by_rules = (
-                f"; {same_rules:.2f} times where the pooled method obeys the session's "
+                f"; {same_rules:.2f} times that of the pooled method under the session's "
                 "rules (objective_ratio_same_rules)"
             )
         yield (
@@ -415,7 +414,7 @@ def _of_objectives(compared: Objectives | None) -> Iterator[str]:
         )
     elif compared.agreement is not None and compared.agreement < _SAME_CLUSTERS:
         yield (
-            f"The clusters are others than those of the pooled method with ten starts: "
+            f"The clusters differ from those of the pooled method with ten starts: "
             f"pooled_agreement {compared.agreement:.2f}, at an objective_ratio of "
             f"{ratio:.3f}. Several clusterings are nearly as good, or a small cluster "
             "was missed: compare the sizes, and try more starts (n_init)."
@@ -426,13 +425,13 @@ def _of_objectives(compared: Objectives | None) -> Iterator[str]:
 class Whole:
     """All rows with their labels, which nobody sees in a real session.
 
-    X: float64 (n, m); NaN where nobody holds a value.
-    has_names: whether the tables name them; of matrices they are ``x0 …``.
-    order: int64 (m,); these columns as parties hold them, column group by column group.
-    numbers: bool (m,); which columns are numbers, not places of levels.
+    X: float64 (n, m); NaN for a value that no party holds.
+    has_names: whether the tables name the columns; those of matrices are ``x0 …``.
+    order: int64 (m,); indices of the columns, column group by column group.
+    numbers: bool (m,); whether a column is a number to cluster, not an index of levels.
     labels, pooled: int64 (n,); of the session, and of the same clustering of the pooled
-        tables; -1 for rows that did not take part. ``pooled`` is -1 throughout where
-        nobody holds what would be pooled.
+        tables; -1 for rows that did not take part. ``pooled`` is -1 throughout if the
+        tables cannot be pooled.
     memberships: float64 (n, n_clusters).
     """
 
@@ -446,10 +445,10 @@ class Whole:
     memberships: FloatArray | None
 
 
-def put_together(
+def build_whole(
     deal: Deal, simulated: SimulationResult, measured: SessionEvaluation
 ) -> Whole:
-    """Return the rows of all parties beside the labels of a simulated session."""
+    """Return the rows of all parties with the labels of a simulated session."""
     parts = deal.parts
     order = np.concatenate(list(parts.columns))
     numbers = np.ones(len(order), dtype=bool)

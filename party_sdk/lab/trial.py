@@ -1,4 +1,4 @@
-"""A table tried at once: described, filled, and dealt to three made institutions."""
+"""Try a table without questions: draft a dictionary, impute, and simulate a session."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LAYOUT: Final = regular((3, 1))
 _RANGES: Final = ("2..8", "2..5", "2..3")
 _PROTOCOLS: Final = ("llf", "dc")
 _MOST_ROWS: Final = 3_000
-"""Of a larger table so many are drawn to choose the number of clusters."""
+"""Rows that are drawn from a larger table to choose the number of clusters."""
 
 _MOST_POINTS: Final = 3_000
 _SMALLEST: Final = 10
@@ -58,8 +58,8 @@ class Trial:
 def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     """Try a table with suggested columns, method and number of clusters.
 
-    Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
-    Raises CoterieError with the reason of the last way if no way works.
+    Raises InvalidData if the table cannot be read, or no column can be clustered.
+    Raises CoterieError with the error of the last method if none works.
     """
     draft = draft_options(path, options)
     preparation = build_imputation(draft.schema, "mean")
@@ -94,7 +94,7 @@ def _values(protocol: str, n_clusters: Any) -> dict[str, Any]:
 def _choose(
     X: FloatArray, source: Table, fields: AgreedFields
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
-    """Return the first combination that works: small tables take fewer clusters."""
+    """Return the first choice that works: small tables allow only fewer clusters."""
     split = deal(X, source.columns, fields, _LAYOUT, _SEED)
     choices = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
     for protocol, numbers in choices:
@@ -105,7 +105,7 @@ def _choose(
         except CoterieError:
             if (protocol, numbers) == choices[-1]:
                 raise
-    raise AssertionError("there are ways")
+    raise AssertionError("the last choice returns or raises")
 
 
 def _describe(protocol: str, session: SimulatedSession, n_rows: int) -> str:

@@ -108,7 +108,7 @@ def tell_stop(stored: PartySession, analyst: Analyst) -> bool:
     reason = journal.stop_reason or StopReason.REFUSED
     with suppress(SessionOver, PartyStopped):  # nobody waits for this party
         analyst.as_party(token).stop(stored.session, reason)
-    stored.note_stop_announced()
+    stored.save_stop_announced()
     return True
 
 

@@ -1,7 +1,7 @@
 """A party in a session: the loop from invitation to labels.
 
-A killed party continues where it stopped: it stored what it sent byte for byte, and may
-repeat every request to the analyst.
+A killed party continues where it stopped: it stores every answer byte for byte before it
+is sent, and every request to the analyst may be repeated.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ from party_sdk.party.notifications import (
     request_notifications,
 )
 from party_sdk.party.party_session import Document, Identity, PartySession
-from party_sdk.party.roster import Meeting
+from party_sdk.party.roster import PeerVerifier
 from party_sdk.party.rounds import OnProgress, Responder, SessionWatch
 from party_sdk.tables import IdColumns, ReadOptions
 from party_sdk.tables.mapping import TableMapping
 
-# Libraries of tables are imported when rows are read, which is after joining
+# these import the libraries of tables, which a party needs only when it reads rows
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import Comparison, NewRows
     from party_sdk.results.results import Result
@@ -107,14 +107,14 @@ class Party:
         policy: Policy,
         preview: Preview | None,
         choices: Mapping[str, Any],
-        meeting: Meeting,
+        verifier: PeerVerifier,
     ) -> None:
         self.invitation, self.stored, self.preview = invitation, stored, preview
         self._identity = stored.load_identity()
         self._policy = policy.accept_risks(self._identity.accepted_risks)
         self._choices = choices
         self._analyst = analyst
-        self._meeting = meeting
+        self._verifier = verifier
 
     @classmethod
     def join(
@@ -142,9 +142,10 @@ class Party:
             fitted ``transformer`` and a ``rebuild_limit``.
         asker: the operator, who reads the members and approves contributions; nobody is
             asked by default: see :class:`~party_sdk.party.asker.Asker`.
-        safety_number: the number that the others read: another one stops this party.
-        confirmed_with: the names of the members that read it themselves; they count as
-            known.
+        safety_number: the number that the other members see; the party stops if its own
+            differs.
+        confirmed_with: the names of the members who said what number they see; they count
+            as known.
         accept_moved: whether a later invitation to the same slot may name another
             address of the analyst, to which this party's token is then sent.
 
@@ -160,12 +161,12 @@ class Party:
         if policy is None:
             use_home(home)
             policy = read_policy(home)
-        meeting = Meeting(home, entropy, asker, safety_number, confirmed_with)
+        verifier = PeerVerifier(home, entropy, asker, safety_number, confirmed_with)
         preview = None
         if not stored.exists:
-            preview = accept_invitation(parsed, stored, analyst, policy, meeting)
+            preview = accept_invitation(parsed, stored, analyst, policy, verifier)
         choices = choices or {}
-        return cls(parsed, stored, analyst, policy, preview, choices, meeting)
+        return cls(parsed, stored, analyst, policy, preview, choices, verifier)
 
     def __enter__(self) -> Self:
         return self
@@ -176,7 +177,7 @@ class Party:
     @property
     def identity(self) -> Institution:
         """Return this party's institution."""
-        return self._meeting.institution
+        return self._verifier.institution
 
     @property
     def safety_number(self) -> str | None:
@@ -210,7 +211,7 @@ class Party:
             self._identity.terms.encode(),
             self.stored.slot,
             self._entropy,
-            self._meeting.institution,
+            self._verifier.institution,
             n_rows=arrival.data.n_rows,
             n_columns=len(terms.columns(self.stored.slot, data.columns)),
         )
@@ -237,7 +238,6 @@ class Party:
         return arrival
 
     def _check_history(self, data: DataSource) -> None:
-        """Refuse rows of which earlier sessions disclosed too much."""
         terms, stored, history = self.terms, self.stored, self.stored.history
         use = Use.from_terms(terms, stored.attempt, stored.slot, data.columns)
         if not use.shows:
@@ -246,7 +246,7 @@ class Party:
         update: dict[str, Any] = {"epsilon": cost}
         if self._intersection is not None:
             history.check(self._intersection, rows, self._policy)
-            update["sums"] = False  # the rows of the sums follow from the ids
+            update["sums"] = False  # which rows are summed is known after the alignment
         use, is_allowed = use.model_copy(update=update), self._allows_shown_together
         history.check(use, rows, self._policy, is_agreed=is_allowed)
 
@@ -271,7 +271,7 @@ class Party:
     ) -> Result:
         """Take part until there are labels.
 
-        table: as for :func:`party_sdk.tables.open_table`, or what that returns.
+        table: as for :func:`party_sdk.tables.open_table`, or its return value.
         id_column: the column or columns of row ids, which never leave.
         columns: the columns to cluster; all but the ids by default.
         mapping: from the table to the dictionary of the terms; stored from then on. By
@@ -309,13 +309,13 @@ class Party:
             return self._conclude(result, arrival.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
-        announce_resumed(self.stored, self._analyst, status := watch.look())
+        announce_resumed(self.stored, self._analyst, status := watch.fetch_status())
         receivers = OwnReceivers(analyst, self.invitation.session)
         problems = register_notifications(self.stored, receivers)
         self._identity = self.stored.load_identity()
         for address, reason in problems.items():
-            if self._meeting.asker is not None:
-                self._meeting.asker.note({f"{address} is not told": reason})
+            if self._verifier.asker is not None:
+                self._verifier.asker.note({f"{address} is not told": reason})
         party = self._engine(self._agreement(analyst, watch, status.state))
         if (use := self._intersection) is not None:
             history = self.stored.history
@@ -325,22 +325,22 @@ class Party:
             analyst=analyst,
             terms=self.terms,
             policy=replace(self._policy, sums_limit=self._sums_limit),
-            asker=self._meeting.asker,
+            asker=self._verifier.asker,
             shown_together=self._allows_shown_together,
         )
         rounds.send_again()
         task: bytes | None = None
         while True:
-            watch.tell(busy=task is not None)
+            watch.report_status(busy=task is not None)
             task = task or watch.task()
             if task is not None:
                 task = rounds.answer(party, task, arrival.data)
-            elif watch.look().state is SessionState.COMPLETED:
+            elif watch.fetch_status().state is SessionState.COMPLETED:
                 break
         result = analyst.result(self.invitation.session)
         outcome = self._conclude(result, arrival.data)
         if outcome.predict is not None:  # before the result, which is stored last
-            self._keep_moments(arrival.data)
+            self._save_moments(arrival.data)
         with self.stored.store.transaction():
             self.stored.save(Document.RESULT, result)  # it has been checked
             # without entropy no message can be opened; reading the result takes no key
@@ -350,9 +350,9 @@ class Party:
 
     @contextmanager
     def _record_end(self) -> Iterator[None]:
-        """Store how the session ended, if it does meanwhile, and raise the reason.
+        """Store how the session ended if it ends within this block, and raise the reason.
 
-        Only the analyst says so, hence a party that is run again asks it again.
+        That it ended is only the analyst's word, so the next run asks the analyst again.
         """
         if self._identity.ended:
             self._remember(self._identity.model_copy(update={"ended": ""}))
@@ -373,12 +373,12 @@ class Party:
     ) -> bytes:
         """Wait until all have joined; return the checked agreement."""
         if (agreement := self.stored.agreement) is not None:
-            self._meeting.compare(agreement)
+            self._verifier.compare(agreement)
             return agreement
         while state is SessionState.RECRUITING:
             engine.prepare_party(self.terms)
             watch.task()
-            state = watch.look().state
+            state = watch.fetch_status().state
         agreement = analyst.agreement(self.invitation.session)
         if self._identity.member is None:
             raise NotReady("This party has not joined yet.")
@@ -389,7 +389,7 @@ class Party:
             self._identity.member,
         )
         self._policy.check_roster(agreement, self.invitation.slot)
-        self._meeting.meet(agreement, self.invitation.slot, self._policy)
+        self._verifier.meet(agreement, self.invitation.slot, self._policy)
         self.stored.save(Document.AGREEMENT, agreement)
         return agreement
 
@@ -397,7 +397,7 @@ class Party:
         self.stored.save_identity(identity)
         self._identity = identity
 
-    # From this disk, without the analyst
+    # Read from this disk, without the analyst
 
     @property
     def terms(self) -> Terms:
@@ -440,7 +440,7 @@ class Party:
         if mapping != mappings.last():
             if data is not None and self._identity.data_digest is not None:
                 self.check_table(data)
-            mappings.keep(mapping)
+            mappings.add(mapping)
         digest = mappings.digest(mapping)
         # a process may have been killed before it logged the mapping
         if ledger.mapping_digest != digest:
@@ -527,7 +527,7 @@ class Party:
         """
         return self.result().predict(table, id_column=id_column, agree=agree)
 
-    def _keep_moments(self, data: DataSource) -> None:
+    def _save_moments(self, data: DataSource) -> None:
         if check_terms(self.terms).describes:
             return
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
@@ -562,7 +562,10 @@ class Party:
         )
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
-        """Return the outcome of a result, in the order of the table; data: as admitted."""
+        """Return the outcome of a result, in the table's order.
+
+        data: the admitted rows; None if the table is not at hand.
+        """
         party = self._engine(self.stored.agreement or b"")
         last = self.stored.load_state()
         outcome = party.conclude(
@@ -570,7 +573,7 @@ class Party:
             last.answered.after,
             result,
             data,
-            acknowledged=self.stored.ledger.has_receipt(last.answered.place),
+            acknowledged=self.stored.ledger.has_receipt(last.answered.round_key),
         )
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
@@ -580,15 +583,12 @@ class Party:
 
     @property
     def _admitted_rows(self) -> AdmittedRows | None:
-        """Return which rows of the table the session sees; None for all in their order.
-
-        They put labels back in the table's order when the table is not at hand.
-        """
+        """Return which rows of the table the session sees; None for all in their order."""
         stored = self.stored.load(Document.ADMITTED_ROWS)
         return None if stored is None else AdmittedRows.decode(stored)
 
     def early_outcomes(self) -> list[Outcome | None]:
-        """Return each run's outcome as far as this party computes it, in table order.
+        """Return the outcome of each run before there is a result, in the table's order.
 
         None for a run that is not finished, or whose labels come with the result.
         """
@@ -613,7 +613,6 @@ class Party:
 
     @property
     def _sums_limit(self) -> float:
-        """Return the share of rows that sums may disclose: own choice, or the policy's."""
         return float(self._choices.get(SUMS_LIMIT, self._policy.sums_limit))
 
     @property
@@ -629,26 +628,26 @@ def accept_invitation(
     stored: PartySession,
     analyst: Analyst,
     policy: Policy,
-    meeting: Meeting,
+    verifier: PeerVerifier,
 ) -> Preview:
     """Preview an invitation, check it against the policy, and store the party."""
     try:
-        policy.check_inviter(parsed.url, parsed.coordinator, meeting.trusted_keys)
+        policy.check_inviter(parsed.url, parsed.coordinator, verifier.trusted_keys)
         preview, terms = preview_terms(analyst, parsed)
         policy.check_terms(terms)
-        meeting.check_seat(terms, parsed.slot)
+        verifier.check_seat(terms, parsed.slot)
     except CoterieError:
         analyst.close()
         raise
-    drawn_entropy = meeting.entropy or secrets.token_bytes(32)
+    drawn_entropy = verifier.entropy or secrets.token_bytes(32)
     identity = Identity(
         invitation=str(parsed),
         entropy=drawn_entropy.hex(),
         terms=preview.terms,
-        accepted_risks=tuple(sorted(terms.risks)),  # all of them are in the policy
+        accepted_risks=tuple(sorted(terms.risks)),  # the policy accepts all of them
     )
     with stored.lock():
-        if not stored.exists:  # of two processes, the first one's entropy counts
+        if not stored.exists:  # another process may have stored its entropy before
             stored.save_identity(identity)
     return preview
 
@@ -688,10 +687,10 @@ def take_slot(
     """Join with a roster entry, and return the token.
 
     The proof covers how often the slot was joined before, so a repeat after a lost answer
-    needs a new one.
+    needs a new proof.
 
-    Raises KeyNotAuthentic if the analyst rejects a proof of the right number.
-    Raises Unavailable if others join the slot all the time.
+    Raises KeyNotAuthentic if the analyst rejects a proof with the current number.
+    Raises Unavailable if others keep joining the slot.
     """
     for _ in range(_JOIN_ATTEMPTS):
         joins = analyst.preview(parsed.code).joins
@@ -712,8 +711,8 @@ def take_slot(
 def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]:
     """Return the analyst's preview of an invitation, and its terms.
 
-    Raises AgreementMismatch if they are not those that the coordinator signed for this
-        session and slot.
+    Raises AgreementMismatch if the terms are not those that the coordinator signed for
+        this session and slot.
     """
     preview = analyst.preview(parsed.code)
     if digest(preview.terms.encode()) != parsed.terms:
@@ -730,7 +729,7 @@ def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]
     return preview, terms
 
 
-# Data and choices, which must not change when a party resumes
+# Data and choices, which a party must not change when it continues
 
 
 def data_digest(data: DataSource) -> str:
@@ -738,18 +737,18 @@ def data_digest(data: DataSource) -> str:
     digest = sha256(length_prefixed(*data.columns))
     digest.update(length_prefixed(*(data.ids or ())))
     for batch in data.batches():
-        # readers write a missing value with different bits
+        # NaN has several bit patterns
         rows = np.where(np.isnan(batch), np.nan, batch)
         digest.update(np.ascontiguousarray(rows).reshape(-1).data)
     return digest.hexdigest()
 
 
 def check_same_rows(joined_digest: str | None, digest: str) -> None:
-    """Refuse other data than a party joined with, and any before it joined."""
+    """Refuse data other than those with which a party joined."""
     if joined_digest != digest:
         raise GuardRefused(
             "This party joined with other data: rows, ids, columns or their order have "
-            "changed since. Name the table as at first, --id-column and --columns too."
+            "changed since. Use the same table, --id-column and --columns as then."
         )
 
 
@@ -762,11 +761,11 @@ def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
 def merge_choices(
     stored: Mapping[str, Any], choices: Mapping[str, Any], limits: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the choices of a party that continues: those with which it began.
+    """Return the choices of a party that continues, which must be those it began with.
 
-    Values need not be given again; an object (a fitted transformer) must be.
+    Values may be omitted; an object (a fitted transformer) must be passed again.
 
-    limits: names of choices that only decide whether an answer may leave; they may
+    limits: names of choices that only decide whether an answer may be sent; they may
         change.
 
     Raises GuardRefused if another value is given, or an object is missing.

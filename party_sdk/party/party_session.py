@@ -55,7 +55,7 @@ class Document(StrEnum):
 
 
 class NotificationRequest(BaseModel):
-    """A requested address; without ``id`` and ``problem`` it waits."""
+    """A requested mail address: registered (``id``), refused (``problem``) or waiting."""
 
     address: str = Field(repr=False)
     id: str = ""
@@ -63,12 +63,12 @@ class NotificationRequest(BaseModel):
 
     @property
     def waits(self) -> bool:
-        """Return whether it is not registered with the analyst yet."""
+        """Return whether the address was not sent to the analyst yet."""
         return not self.id and not self.problem
 
     @property
     def line(self) -> str:
-        """Return its outcome in one line."""
+        """Return the state of the request in one line."""
         if self.waits:
             return f"{self.address} waits until this party runs with its data."
         if self.problem:
@@ -80,10 +80,10 @@ class Identity(BaseModel):
     """A party's identity in a session. Holds secrets, which ``repr`` does not show.
 
     entropy: empty once the result is stored, so that the session's keys are gone.
-    columns: of the table with which it joined, in their order.
-    accepted_risks: those of the terms, when it joined.
+    columns: of the table with which the party joined, in order.
+    accepted_risks: risk codes of the accepted terms.
     told: requested addresses (:mod:`party_sdk.party.notifications`).
-    ended: the analyst's state of a session that ended without a result.
+    ended: the analyst's state of a session that ended without a result; else empty.
     """
 
     invitation: str = ""
@@ -116,14 +116,14 @@ class AnsweredRound:
     after: Memory = field(default_factory=Memory)
 
     @property
-    def place(self) -> tuple[int, int]:
+    def round_key(self) -> tuple[int, int]:
         """Return round and attempt."""
         return self.round, self.attempt
 
     def base(self, round_: int, attempt: int) -> Memory:
         """Return the memory from which a new round or attempt starts.
 
-        A repeated round starts from the memory before it.
+        A new attempt of the last round starts from the memory before that round.
         """
         if round_ == self.round and attempt > self.attempt:
             return self.before
@@ -137,9 +137,9 @@ class AnsweredRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurableState:
-    """The state of a party, stored before the next byte leaves.
+    """The state of a party, which is stored before its answer is sent.
 
-    contribution: of the last answer.
+    contribution: the bytes of the last answer.
     """
 
     answered: AnsweredRound = field(default_factory=AnsweredRound)
@@ -170,7 +170,7 @@ class PartySession:
 
     @property
     def id(self) -> int | None:
-        """Return its row id in ``parties``, or None if nothing is stored."""
+        """Return the party's row id in ``parties``, or None if nothing is stored."""
         if self._id is not None:
             return self._id
         row = self.store.row(
@@ -181,16 +181,16 @@ class PartySession:
         return row and int(row[0])
 
     def id_in(self, database: Connection) -> int:
-        """Return the number of its row, within a transaction that may insert it."""
-        number = self.id
-        if number is None:
-            number = database.execute(
+        """Return the party's row id; insert the row if there is none."""
+        row_id = self.id
+        if row_id is None:
+            row_id = database.execute(
                 "INSERT INTO parties (session, slot) VALUES (?, ?)",
                 (self.session, self.slot),
             ).lastrowid
-        if number is None:
+        if row_id is None:
             raise NotReady("Nothing can be stored of this party.")
-        return number
+        return row_id
 
     def _set(self, column: str, value: object) -> None:
         with self.store.transaction() as database:
@@ -293,7 +293,7 @@ class PartySession:
 
     @property
     def attempt(self) -> str:
-        """Return the session and its agreement, which all slots of the home share."""
+        """Return session and digest of the agreement, equal for all slots of the home."""
         agreement = self.agreement
         digest = "" if agreement is None else sha256(agreement).hexdigest()
         return f"{self.session}/{digest}"
@@ -351,7 +351,7 @@ class PartySession:
                 "contribution = excluded.contribution, journal = excluded.journal",
                 (
                     party,
-                    *answered.place,
+                    *answered.round_key,
                     answered.task_digest,
                     answered.contribution_digest,
                     state.contribution,
@@ -389,7 +389,7 @@ class PartySession:
         """Return whether the analyst knows that the party stopped for good."""
         return bool(self._get("stop_announced"))
 
-    def note_stop_announced(self) -> None:
+    def save_stop_announced(self) -> None:
         """Store that the analyst knows that the party stopped for good."""
         self._set("stop_announced", 1)
 
@@ -397,7 +397,8 @@ class PartySession:
     def objections(self) -> tuple[bool, datetime | None]:
         """Return whether the operator refused an answer, and when consent was withdrawn.
 
-        The next yes ends a refusal. After a withdrawal every contribution needs a yes.
+        A refusal holds until the operator approves an answer. After a withdrawal every
+        contribution needs approval.
 
         Raises NotReady if the party was forgotten meanwhile.
         """
@@ -439,7 +440,7 @@ class PartySession:
 
     @property
     def cluster_names(self) -> tuple[str, ...]:
-        """Return the name of each cluster, '' for none; empty if no cluster has one."""
+        """Return names by cluster, '' for a cluster without one; empty if none has one."""
         stored = json.loads(self._get("cluster_names") or "{}")
         names = {int(cluster): name for cluster, name in stored.items()}
         return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))
@@ -480,7 +481,7 @@ class PartySession:
             self.store.rows("SELECT path, digest FROM outputs WHERE party = ?", self.id)
         )
 
-    def note_written(self, digests: Mapping[str, str]) -> None:
+    def save_written_files(self, digests: Mapping[str, str]) -> None:
         """Store the digests of files that were or will be written for this session."""
         with self.store.transaction() as database:
             party = self.id_in(database)
@@ -502,8 +503,8 @@ class PartySession:
     def forget(self, report: bytes | None = None, *, everything: bool = False) -> None:
         """Erase the stored session with its secrets.
 
-        The log and the agreement stay, and a report with them, unless ``everything`` is
-        erased: see :meth:`forgotten`.
+        The log, the agreement and the report remain, unless ``everything`` is erased:
+        see :meth:`forgotten`.
         """
         home = self.home.resolve()
         labels = [p for p in map(Path, self.written_files) if p.is_relative_to(home)]
@@ -534,7 +535,7 @@ class PartySession:
             path.unlink(missing_ok=True)
 
     def forgotten(self) -> PartySession | None:
-        """Return the remains of this party, as it was last forgotten, or None."""
+        """Return what remains of this party after it was last forgotten, or None."""
         row = self.store.row(
             "SELECT max(id) FROM parties WHERE session = ? AND slot = ? AND is_forgotten",
             self.session,
@@ -546,7 +547,7 @@ class PartySession:
 
 
 class Consent(BaseModel, frozen=True):
-    """A yes to all that a terms sheet lists; ``sheet`` is its SHA-256."""
+    """Consent to everything that a terms sheet lists; ``sheet`` is its SHA-256."""
 
     sheet: str
     at: AwareDatetime
@@ -559,7 +560,7 @@ class Consents:
         self._party, self._store = party, party.store
 
     @property
-    def given(self) -> Consent | None:
+    def current(self) -> Consent | None:
         """Return the consent in force, or None."""
         row = self._store.row(
             "SELECT meaning, at FROM consents WHERE party = ? ORDER BY rowid DESC",
@@ -588,7 +589,7 @@ class Consents:
             )
 
     def withdraw(self) -> None:
-        """Withdraw the consent, so that the next contribution needs a yes."""
+        """Withdraw the consent, so that the next contribution needs approval."""
         with self._store.transaction() as database:
             party = self._party.id_in(database)
             database.execute("DELETE FROM consents WHERE party = ?", (party,))

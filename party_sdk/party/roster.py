@@ -1,4 +1,4 @@
-"""The members of a session, whom an operator checks before anything leaves."""
+"""The members of a session, whom an operator checks before anything is sent."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ class Roster:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class PeerVerifier:
     """A party's own identity, and its checks of the other members.
 
     home: folder of the identity and the trusted institutions.
     entropy: source of the identity instead, for repeatable runs.
     asker: the operator, who reads the members and may have compared the safety number.
-    number: the safety number that the others read.
-    confirmed_with: the names of the members that read it themselves: they count as
+    number: the safety number that the other members see.
+    confirmed_with: the names of the members who said what number they see; they count as
         known. A number alone shows that all see the same members, not that these exist.
     """
 
@@ -97,7 +97,7 @@ class Meeting:
 
     @cached_property
     def institution(self) -> Institution:
-        """Return this party's institution; on first use of a home a new one."""
+        """Return this party's institution, which is created on first use of a home."""
         if self.entropy is not None:
             return Institution.derive(self.entropy)
         return OwnIdentity(self.home).load_or_make()
@@ -120,9 +120,9 @@ class Meeting:
     def meet(self, agreement: bytes, slot: str, policy: Policy) -> None:
         """Refuse a checked agreement with too few known members.
 
-        A member is known by its card, or because it read the safety number.
+        A member is known by its card, or because it said what safety number it sees.
 
-        Raises KeyNotAuthentic if the others read another safety number.
+        Raises KeyNotAuthentic if the others see another safety number.
         Raises GuardRefused if too few are known, or a known name has another key.
         """
         cards = TrustedInstitutions(self.home)
@@ -148,7 +148,7 @@ class Meeting:
             raise refusal
 
     def compare(self, agreement: bytes) -> None:
-        """Check the safety number of an agreement that was accepted before, if given."""
+        """Check an agreement that was accepted before against the others' safety number."""
         if self.number is not None:
             Roster.of(agreement, TrustedInstitutions(self.home)).check_number(
                 self.number

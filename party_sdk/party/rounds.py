@@ -1,4 +1,4 @@
-"""Rounds of a party: each task is answered once, and its answer stored before it leaves."""
+"""Rounds of a party: it answers each task once, and stores the answer before sending it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from party_sdk.party.party_session import (
     PartySession,
 )
 
-_LOOK_SECONDS: Final = 1.0
-_MIN_POLL_SECONDS: Final = 0.2  # between two questions whether there is a task
+_REPORT_SECONDS: Final = 1.0
+_MIN_POLL_SECONDS: Final = 0.2  # between two requests for a task
 
 OnProgress = Callable[[SessionStatus], None]
 
@@ -49,8 +49,8 @@ OnProgress = Callable[[SessionStatus], None]
 class Responder:
     """Answers the tasks of one party in one session, which the caller has locked.
 
-    shown_together: whether the operator allows what this and other sessions disclose
-        together.
+    shown_together: whether the operator allows what this and other sessions together
+        disclose.
     """
 
     stored: PartySession
@@ -70,21 +70,19 @@ class Responder:
     def __post_init__(self) -> None:
         self._state = self.stored.load_state()
         self._attempt = self.stored.attempt
-        round_key = self._state.answered.place
+        round_key = self._state.answered.round_key
         self._acknowledged = self.stored.ledger.has_receipt(round_key)
 
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        """Answer a task; a repeated one gets the same bytes again.
+        """Answer a task, a repeated one with the same bytes, and return the next task.
 
-        Returns the next task, if the analyst has it soon enough.
-
-        A party stops for good once the analyst broke the rules.
+        Returns None if the analyst has no next task soon enough.
 
         Raises CoterieError: one of :data:`~clustering_protocols.engine.FINAL` if the
-            task is against the rules, for example a second one of the same round and
-            attempt.
+            task breaks the rules, for example as a second one of the same round and
+            attempt; the party then stops for good.
         Raises GuardRefused if the party's policy or its operator refuses the answer.
         """
         try:
@@ -105,7 +103,7 @@ class Responder:
         last.journal.check_going()
         packet, digest = packets.read(task), sha256(task).hexdigest()
         round_key = (packet.address.round, packet.address.attempt)
-        if round_key == last.answered.place:
+        if round_key == last.answered.round_key:
             if digest != last.answered.task_digest:
                 raise Equivocation(f"Round {round_key[0]}, attempt {round_key[1]}.")
             self._store_receipt()
@@ -122,17 +120,19 @@ class Responder:
             before=before,
             after=answer.memory,
         )
-        self._store_answer(answered_round, answer, data, shows=party.shows_rows(packet))
+        self._store_answer(
+            answered_round, answer, data, shows_rows=party.shows_rows(packet)
+        )
         return self._send(answer.contribution)
 
     def send_again(self) -> None:
-        """Send an answer again that has no receipt, after a crash or a lost response.
+        """Send the last answer again if it has no receipt, as after a crash.
 
         Raises AuditBroken if the log was changed.
         """
         last, ledger = self._state, self.stored.ledger
         ledger.read()
-        if ledger.awaits_receipt(last.answered.place):
+        if ledger.awaits_receipt(last.answered.round_key):
             self._send(last.sent_contribution)
 
     def _store_answer(
@@ -141,13 +141,13 @@ class Responder:
         answer: engine.TaskOutcome,
         data: DataSource,
         *,
-        shows: bool,
+        shows_rows: bool,
     ) -> None:
         """Store a new answer, after the policy and the operator have approved it."""
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
-        self._require_approval(answer)  # before it counts as answered
+        self._require_approval(answer)
         state = DurableState(
             answered=answered_round,
             journal=answer.journal,
@@ -155,10 +155,10 @@ class Responder:
         )
         with self.stored.store.transaction():
             self._store_receipt()
-            recorded = self._record(answer.memory, data, shows=shows)
+            recorded = self._record_use(answer.memory, data, shows_rows=shows_rows)
             self.stored.save_state(state, self._state)
             self.stored.ledger.log_sending(
-                answered_round.place,
+                answered_round.round_key,
                 answered_round.task_digest,
                 answered_round.contribution_digest,
                 len(answer.contribution),
@@ -174,7 +174,7 @@ class Responder:
         """
         stored, asker = self.stored, self.asker
         is_held, withdrawn_at = stored.objections
-        is_withdrawn = withdrawn_at is not None and stored.consents.given is None
+        is_withdrawn = withdrawn_at is not None and stored.consents.current is None
         is_present = asker is not None and asker.is_present
         if is_held and not is_present:
             raise GuardRefused(
@@ -182,7 +182,7 @@ class Responder:
                 "terminal, and answer yes."
             )
         if is_withdrawn and not is_present:
-            raise GuardRefused(f"{WITHDRAWN} Go on at a terminal, or with --accept.")
+            raise GuardRefused(f"{WITHDRAWN} Continue at a terminal, or with --accept.")
         if asker is not None and answer.notes:
             asker.note(answer.notes)
         if answer.question or is_withdrawn:
@@ -195,18 +195,19 @@ class Responder:
             )
             if not asker.approve(inspection):
                 stored.hold(is_held=True)
-                raise GuardRefused("The operator did not let this contribution go.")
+                raise GuardRefused("The operator did not approve this contribution.")
             if is_withdrawn:
                 stored.consents.give()
         if is_held:
             stored.hold(is_held=False)
 
-    def _record(
-        self, memory: Memory, data: DataSource, *, shows: bool
+    def _record_use(
+        self, memory: Memory, data: DataSource, *, shows_rows: bool
     ) -> tuple[Use, int] | None:
-        """Record what the session discloses about the rows, before it leaves.
+        """Record what the session discloses about the rows, before it is sent.
 
-        Returns the use and the number of sums, for the caller to keep after the commit.
+        Returns the use and its number of sums, or what was recorded before if nothing is
+        disclosed.
         """
         terms, slot = self.terms, self.stored.slot
         selection, spending = memory.get(Selection), memory.get(PrivacySpending)
@@ -218,7 +219,7 @@ class Responder:
             update["epsilon"] = (
                 math.inf if spending.epsilon is None else spending.epsilon
             )
-        if not shows and not sums.n_sums and not any(update.values()):
+        if not shows_rows and not sums.n_sums and not any(update.values()):
             return self._recorded
         self._use = self._use or Use.from_terms(
             terms, self._attempt, slot, data.columns
@@ -236,12 +237,12 @@ class Responder:
     def _send(self, contribution: bytes) -> bytes | None:
         """Send the stored answer; return the next task, if the analyst has one.
 
-        With a next task the receipt is stored together with the next answer; a process
-        that dies before that requests it again.
+        If there is a next task, the receipt is stored together with the next answer; after
+        a crash before that, the answer is sent again for its receipt.
         """
         session, task = self.terms.session, None
         answered_round = self._state.answered
-        round_key, digest = answered_round.place, answered_round.contribution_digest
+        round_key, digest = answered_round.round_key, answered_round.contribution_digest
         try:
             receipt, task = self.analyst.contribute(
                 session, *round_key, contribution, LONG_POLL_SECONDS, digest=digest
@@ -253,10 +254,10 @@ class Responder:
                 self._store_receipt()
         except RoundClosed:
             status = self.analyst.session(session)
-            open_here = (status.round, status.attempt) == round_key
-            if status.state is SessionState.COLLECTING and open_here:
+            is_open = (status.round, status.attempt) == round_key
+            if status.state is SessionState.COLLECTING and is_open:
                 raise
-            # a quorum was enough, so the session has moved on
+            # a quorum answered before this party, and the session continued
         except SessionOver as over:
             if over.state != SessionState.COMPLETED:
                 raise
@@ -265,7 +266,7 @@ class Responder:
     def _store_receipt(self) -> None:
         receipt, self._receipt = self._receipt, None
         if receipt is not None:
-            round_key = self._state.answered.place
+            round_key = self._state.answered.round_key
             self.stored.ledger.log_receipt(round_key, receipt)
 
 
@@ -279,9 +280,9 @@ class SessionWatch:
         self._session = session
         self._on_progress = on_progress
         self._last: SessionStatus | None = None
-        self._looked = -_LOOK_SECONDS
+        self._reported_at = -_REPORT_SECONDS
 
-    def look(self) -> SessionStatus:
+    def fetch_status(self) -> SessionStatus:
         """Fetch the session's status; report it if it changed."""
         status = self._analyst.session(self._session)
         if self._on_progress is not None and status != self._last:
@@ -289,18 +290,19 @@ class SessionWatch:
         self._last = status
         return status
 
-    def tell(self, *, busy: bool = False) -> None:
-        """Fetch and report the status; for a ``busy`` party once a second."""
+    def report_status(self, *, busy: bool = False) -> None:
+        """Fetch and report the status; for a ``busy`` party at most once a second."""
         now = time.monotonic()
-        is_due = not busy or now >= self._looked + _LOOK_SECONDS
+        is_due = not busy or now >= self._reported_at + _REPORT_SECONDS
         if self._on_progress is not None and is_due:
-            self.look()
-            self._looked = now
+            self.fetch_status()
+            self._reported_at = now
 
     def task(self) -> bytes | None:
         """Return the open task; None if there is no task now or the session is complete.
 
-        The analyst holds the request for a while; if it does not, this waits a moment.
+        The analyst holds the request for a while; if it answers at once, this waits a
+        moment, so that the caller may ask again immediately.
 
         Raises SessionOver if the session ended without a result.
         """

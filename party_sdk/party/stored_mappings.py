@@ -18,7 +18,6 @@ from party_sdk.tables.mapping import (
     write_mapping,
 )
 
-# Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
     from party_sdk.party.party_session import PartySession
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 class MappingChange:
     """The differences between a new mapping and the stored one.
 
-    digest: keyed, of the new one.
+    digest: keyed digest of the new mapping.
     parts: the differences, without any cell.
     """
 
@@ -36,12 +35,12 @@ class MappingChange:
 
     @property
     def sentence(self) -> str:
-        """Return the question to an operator before the new mapping is accepted."""
+        """Return the differences as an operator reads them before accepting the mapping."""
         parts = "; ".join(self.parts[:10])
         more = f"; {len(self.parts) - 10} more" if len(self.parts) > 10 else ""
         return (
-            "This mapping of the table is another one than this session is kept with. "
-            f"Different: {parts}{more}."
+            "This mapping of the table differs from the one that this session uses: "
+            f"{parts}{more}."
         )
 
 
@@ -80,25 +79,24 @@ class StoredMappings:
         return parse_mapping(row[0], f"mapping {row[1]}")
 
     def for_new_rows(self) -> TableMapping | None:
-        """Return the mapping in force, adapted to another table than the session's."""
+        """Return the mapping in force, without the line numbers of the session's table."""
         last = self.last()
         return last and last.for_new_rows()
 
-    def keep(self, mapping: TableMapping) -> int:
-        """Store a mapping as the last one, and return its number."""
+    def add(self, mapping: TableMapping) -> None:
+        """Store a mapping as the last one, which is then in force."""
         with self._store.transaction() as database:
-            number = self.version + 1
+            party = self._party.id_in(database)
             database.execute(
                 "INSERT INTO mappings VALUES (?, ?, ?)",
-                (self._party.id_in(database), number, write_mapping(mapping)),
+                (party, self.version + 1, write_mapping(mapping)),
             )
-        return number
 
     def choose(self, new: TableMapping | None, agree: Agree) -> TableMapping | None:
         """Return the stored mapping, or a new one if somebody agrees to it.
 
         new: the operator's mapping; None for the stored one.
-        agree: called if the two differ.
+        agree: asked if the two differ; returns whether the new one replaces the stored.
 
         Raises GuardRefused if nobody agrees.
         """

@@ -99,7 +99,7 @@ def oddities(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
 
 
 def result_cautions(terms: Terms, result: Result) -> list[str]:
-    """Return sentences on a result: clusters that coincide, still move, or stayed."""
+    """Return warnings about clusters that coincide, still moved, or kept their place."""
     runs = session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
     sizes = result.cluster_sizes
     return result_warnings.of_result(

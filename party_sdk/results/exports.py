@@ -1,7 +1,7 @@
-"""The own table with the cluster of each row, for a spreadsheet, SPSS, Stata or R.
+"""Export a party's table with the cluster of each row, for a spreadsheet, SPSS, Stata or R.
 
-Levels and clusters are whole numbers with value labels where a kind of file has them
-(.sav, .dta), categories in Parquet, and words in text and sheets.
+Levels and clusters are whole numbers with value labels in .sav and .dta files, categories
+in Parquet, and words in text and sheets.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _FORMULA: Final = re.compile(r"[=+\-@\t\r](?![\d.]+$)")
 class ExportColumn:
     """One column of a file.
 
-    values: float64 (n,), NaN for no value; of levels their places; of dates days since
-        1970-01-01. Ids become an array of texts.
+    values: float64 (n,), NaN for a missing value: numbers, indices of levels, or days
+        since 1970-01-01. An array of texts for ids.
     title: the meaning of the column.
-    levels: names of whole numbers; empty for other columns.
+    levels: the name of each level by its index; empty for other columns.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ExportColumn:
     is_date: bool = False
 
     def arrow(self) -> pa.Array:
-        """Return the column for text, sheets and Parquet: words where it has levels."""
+        """Return the column for text, sheets and Parquet, with levels as words."""
         if not isinstance(self.values, np.ndarray):
             return self.values
         is_missing = np.isnan(self.values)
@@ -96,9 +96,9 @@ def export_columns(
     memberships: FloatArray | None,
     names: Sequence[str] = (),
 ) -> list[ExportColumn]:
-    """Return a party's table, variable by variable, with the clusters at its end.
+    """Return the columns of a party's table, followed by cluster and memberships.
 
-    names: of the clusters, by number; '' for those without one.
+    names: of the clusters, by number; '' for a cluster without one.
 
     Raises InvalidData if the table has another number of rows than there are labels.
     """
@@ -139,14 +139,14 @@ def export_columns(
 def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
     """Write a table atomically, in the format of the path's ending.
 
-    Raises InvalidParameters if the ending is none of :data:`FORMATS`, or what writes such
-        a file is not installed.
+    Raises InvalidParameters if the ending is not in :data:`FORMATS`, or the library for it
+        is not installed.
     Raises StorageFull if there is no room.
     """
     ending = path.suffix.lower()
     if ending[1:] not in FORMATS:
         raise InvalidParameters(
-            f"No table is written as {ending!r}: take {', '.join(FORMATS)}."
+            f"No table is written as {ending!r}: use {', '.join(FORMATS)}."
         )
     with replacing(path) as fresh:
         if ending in _STATISTICS:
@@ -164,15 +164,14 @@ def _arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:
         array = column.arrow()
         if isinstance(array, pa.DictionaryArray):
             texts = pa.array(
-                map(_plain_text, array.dictionary.to_pylist()), pa.string()
+                map(_escape_formula, array.dictionary.to_pylist()), pa.string()
             )
             array = texts.take(array.indices)
-        arrays[free_name(_plain_text(column.name), arrays)] = array
+        arrays[free_name(_escape_formula(column.name), arrays)] = array
     return pa.table(arrays)
 
 
-def _plain_text(text: str) -> str:
-    """Protect a text from being read as a formula."""
+def _escape_formula(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) else text
 
 
@@ -203,7 +202,7 @@ def _write_statistics(path: Path, ending: str, columns: Sequence[ExportColumn]) 
 
 
 def _valid_names(names: Sequence[str], longest: int) -> Iterator[str]:
-    """Yield names that SPSS and Stata take; the old name is the variable's label."""
+    """Yield names that SPSS and Stata accept; a changed name becomes the title."""
     names_in_use: set[str] = set()
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", name).strip("_")[: longest - 3] or "v"

@@ -23,11 +23,11 @@ from party_sdk.tables.mapping import TableMapping
 
 _PARQUET = frozenset({".parquet", ".pq"})
 _SHEET = ".xlsx"
-_MOST_ROWS = 2**20 - 1  # under the names of the columns
+_MOST_ROWS = 2**20 - 1  # below the header
 
 
 def naming_of(data: DataSource | None) -> tuple[str, ...]:
-    """Return the columns that hold a source's ids, where they have names."""
+    """Return the names of the columns that hold a table's ids; empty for a matrix."""
     return data.naming if isinstance(data, Table) else ()
 
 
@@ -80,7 +80,9 @@ def id_columns(
 def write_arrow(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
     """Write a table as Parquet, a sheet of Excel or CSV."""
     if ending in _PARQUET:
-        from pyarrow import parquet  # as with csv below: most parties write neither
+        from pyarrow import (
+            parquet,
+        )  # imported here, like csv: most parties need neither
 
         parquet.write_table(table, target)
     elif ending == _SHEET:
@@ -92,9 +94,9 @@ def write_arrow(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
 
 
 def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
-    """Write a sheet in which texts are texts: an id such as =1+1 is no formula.
+    """Write a sheet in which all texts stay texts, such as an id =1+1.
 
-    Raises InvalidParameters if it has more rows than a sheet holds.
+    Raises InvalidParameters if it has more rows than a sheet can hold.
     """
     if table.num_rows > _MOST_ROWS:
         raise InvalidParameters(
@@ -114,12 +116,12 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
 
 
 def require_excel() -> None:
-    """Raise :class:`InvalidParameters` where Excel's files cannot be written."""
+    """Raise InvalidParameters if the library that writes Excel's files is missing."""
     require_extra("excel", "Files of Excel are written by XlsxWriter", "xlsxwriter")
 
 
 def check_size(n_rows: int, labelled: int) -> None:
-    """Refuse a table of another length than the labels; :class:`InvalidData`."""
+    """Raise InvalidData if a table has another number of rows than there are labels."""
     if n_rows != labelled:
         raise InvalidData(
             f"The table has {n_rows} rows and the result {labelled}: use the rows that "
@@ -128,7 +130,7 @@ def check_size(n_rows: int, labelled: int) -> None:
 
 
 def is_sparse(table: Any) -> bool:
-    """Return whether it is a sparse matrix, without importing what makes them."""
+    """Return whether a table is a sparse matrix, without importing scipy."""
     return hasattr(table, "tocsr")
 
 
@@ -139,9 +141,9 @@ def check_ids(
     columns: Sequence[str],
     mapping: TableMapping | None,
 ) -> None:
-    """Refuse a table whose ids are not these, in this order; :class:`InvalidData`."""
+    """Raise InvalidData unless a table has these ids in this order, or has no ids."""
     if isinstance(table, np.ndarray) or is_sparse(table):
-        return  # which has no ids
+        return
     if isinstance(table, DataSource):
         table_ids = table.ids
     else:
@@ -157,9 +159,10 @@ def check_ids(
 def append_columns(table: Any, more: Mapping[str, FloatArray | IntArray]) -> Any:
     """Return a table of pandas, polars or pyarrow with more columns at its end.
 
-    The library and, in pandas, the index stay. A name that is taken gets ``_`` behind it.
+    The result has the type and, in pandas, the index of the table. A name that is taken
+    gets ``_`` appended.
 
-    Raises InvalidData if it is no such table, or has another number of rows.
+    Raises InvalidData if it is not such a table, or has another number of rows.
     """
     import narwhals as nw
 
@@ -186,7 +189,7 @@ def free_name(name: str, names: Mapping[str, Any] | set[str]) -> str:
     return name
 
 
-def drawable(
+def open_drawable(
     table: Any,
     columns: Sequence[str],
     schema: Schema | None,
@@ -195,9 +198,9 @@ def drawable(
 ) -> DataSource:
     """Return the rows of a session as numbers to draw.
 
-    Of prepared fields those with levels are left out, and a gap stands at the mean.
+    Prepared fields with levels are left out; a missing value becomes the column's mean.
 
-    Raises InvalidData if the table cannot be read, or nothing of it is a number.
+    Raises InvalidData if the table cannot be read, or no field is a number.
     """
     is_matrix = isinstance(table, np.ndarray | DataSource)
     data = open_table(
@@ -217,34 +220,36 @@ def drawable(
     return MatrixSource(np.where(np.isnan(X), means, X))
 
 
-_BEGINS: Final = r"^[=+\-@\t\r]"
+_FORMULA: Final = r"^[=+\-@\t\r]"
 _NUMBER: Final = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
 
 
 def formula_cells(path: Path) -> int:
     """Return how many cells of a file of labels begin like a formula.
 
-    Only CSV can hold such: other files know a text from a formula.
+    Only CSV is searched: other formats distinguish texts from formulas.
 
     Raises OSError if there is no such file.
     """
     if path.suffix.lower() in {*_PARQUET, _SHEET}:  # else it is CSV
         return 0
-    from pyarrow import csv  # as in results: most parties look at none
+    from pyarrow import csv
 
     lines = csv.ParseOptions(newlines_in_values=True)
     with csv.open_csv(path, parse_options=lines) as opened:
         names = opened.schema.names
     texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
     with csv.open_csv(path, parse_options=lines, convert_options=texts) as batches:
-        cells = sum(_count(column) for batch in batches for column in batch.columns)
-    return cells + _count(pa.array(names))
+        cells = sum(
+            _count_formulas(column) for batch in batches for column in batch.columns
+        )
+    return cells + _count_formulas(pa.array(names))
 
 
-def _count(texts: pa.Array) -> int:
+def _count_formulas(texts: pa.Array) -> int:
     from pyarrow import compute
 
-    begins = compute.match_substring_regex(texts, _BEGINS)
+    begins = compute.match_substring_regex(texts, _FORMULA)
     is_number = compute.match_substring_regex(texts, _NUMBER)
     is_formula = compute.and_not(begins, is_number)
     return int(compute.sum(is_formula, min_count=0).as_py())
@@ -256,6 +261,6 @@ def formula_note(path: Path) -> str:
         return ""
     begin = "1 cell begins" if n_cells == 1 else f"{n_cells} cells begin"
     return (
-        f"{begin} like a formula (=, +, -, @): ids stand there as they are. Let a "
-        "spreadsheet import the file as text, or write the labels as .xlsx or .parquet."
+        f"{begin} like a formula (=, +, -, @): ids are written unchanged. Import the file "
+        "into a spreadsheet as text, or write the labels as .xlsx or .parquet."
     )

@@ -24,7 +24,7 @@ from clustering_protocols.terms.terms import Terms
 from coterie.build import read_build
 
 LIBRARIES: Final = ("numpy", "scikit-learn", "scipy")
-"""Whose releases may change the last digits of a result."""
+"""Libraries whose releases may change the last digits of a result."""
 
 
 def describe_session(terms: Terms, agreement: str) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def digest_matrix(X: FloatArray | IntArray) -> str:
 
 @cache
 def _versions() -> Mapping[str, str | None]:
-    """Return the releases that this process has loaded: a checkout asks git for its own."""
+    """Return the versions of this process, once: in a checkout the commit takes git."""
     build = read_build()
     return {
         "coterie": build.version,

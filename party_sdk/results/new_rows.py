@@ -1,6 +1,6 @@
-"""New rows with their labels, and stored statistics of the trained rows.
+"""New rows with their labels, compared with stored statistics of the trained rows.
 
-Kept are a few numbers of each column, which never leave the home; nothing is sent.
+The statistics are a few numbers for each column, which are never sent.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Comparison:
     trained: moments and ranges of the party's clustered rows.
     sizes: int64 (k,); own trained rows in each cluster.
     table: the new rows.
-    rows, numbers: those that can get a label, as the columns that were clustered, and
-        their numbers (n,) in the table.
+    rows, numbers: the rows that can get a label, with the clustered columns, and their
+        indices (n,) in the table.
     """
 
     terms: Terms
@@ -79,7 +79,7 @@ class Comparison:
             n_labelled=n_rows,
             n_trained=self.trained.n_rows,
             outside=int(np.count_nonzero(of_rows > 0)) / n_rows,
-            # of exchangeable rows each column has 2 / (n + 1) outside
+            # the share of exchangeable rows outside the range of one column: 2 / (n + 1)
             by_chance=min(1.0, 2 * width / (self.trained.n_rows + 1)),
             farthest=farthest if np.isfinite(farthest) else None,
             clusters=tuple(
@@ -141,19 +141,19 @@ def _compare_clusters(before: IntArray, labels: IntArray) -> Iterator[ClusterDri
 class NewRows:
     """New rows with their labels, in the order of their table.
 
-    labels: int64 (n_rows,); -1 for rows that lack a value which they need.
+    labels: int64 (n_rows,); -1 for rows that lack a required value.
     distances: float64 (n_rows,) or None; from each row to the centre of its cluster, in
         the units in which the session compared rows; NaN for rows without a label. None
-        where a party knows no centre.
+        if the party does not know the centres.
     centre_distances: float64 (n_rows, n_clusters) or None; the same to every centre.
     uncertainty: float64 (n_rows,) or None; how unsure the label is, from 0 to 1; see
         :class:`~clustering_protocols.contract.Placement`.
-    memberships: float64 (n_rows, n_clusters) or None; of a mixture.
+    memberships: float64 (n_rows, n_clusters) or None; only of a mixture.
     outside: float64 (n_rows,) or None; the share of a row's columns outside the trained
         range; NaN for rows without a label. None in a simulation.
     summary: statistics without any single row; None in a simulation, which stores no
         trained rows.
-    ids, naming: what names the rows, and the columns that hold it.
+    ids, naming: the ids of the rows, and the names of the columns that hold them.
     """
 
     labels: IntArray = field(repr=False)

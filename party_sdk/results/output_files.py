@@ -1,4 +1,4 @@
-"""Files that are written: tried before a run, and never in the place of another."""
+"""Output files: checked before a run, and never written over a file of somebody else."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class WritingSession(Protocol):
     def written_files(self) -> Mapping[str, str]:
         """Return the digest of each file, by its path."""
 
-    def note_written(self, digests: Mapping[str, str]) -> None:
-        """Remember files."""
+    def save_written_files(self, digests: Mapping[str, str]) -> None:
+        """Store the digest of each file, by its path."""
 
 
 def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
     """Refuse files that cannot be written, or that would replace an input.
 
-    Raises InvalidParameters if a folder is missing, or may not be written into, or what
-        writes such a file is not installed.
-    Raises GuardRefused if a file is the one that is read.
+    Raises InvalidParameters if a folder is missing or not writable, or the library for a
+        file is not installed.
+    Raises GuardRefused if a file is the table that is read.
     """
     for path in paths:
         if path is None:
@@ -44,7 +44,7 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
                     "--force."
                 )
         if path.suffix.lower() == ".xlsx":
-            # not above: nothing is written by anyone who only reads
+            # imported here, since most commands write no such file
             from party_sdk.results.label_files import require_excel
 
             require_excel()
@@ -59,18 +59,16 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
 def keep_others(
     paths: Iterable[Path | None], session: WritingSession | None, *, force: bool
 ) -> None:
-    """Refuse to replace files, unless they are what this session wrote."""
+    """Refuse to replace existing files, except those that this session wrote."""
     digests = {} if session is None else session.written_files
     for path in paths:
         if path is None or force or not (path.exists() or path.is_symlink()):
             continue
         digest = digests.get(str(path.resolve()))
         if path.is_symlink() or digest not in {_digest(path), _BEING_WRITTEN}:
-            stranger = (
-                "" if session is None else ", and is nothing that this session wrote"
-            )
+            note = "" if session is None else ", and was not written by this session"
             raise GuardRefused(
-                f"{path.name!r} is there already{stranger}: name another file, or --force."
+                f"{path.name!r} is there already{note}: name another file, or --force."
             )
 
 
@@ -78,15 +76,14 @@ def keep_others(
 def remember_outputs(
     paths: Iterable[Path | None], session: WritingSession
 ) -> Iterator[None]:
-    """Note which files a session writes within the block.
+    """Record the files that a session writes within the block.
 
-    A killed session may write them again: existing files are its own, or may be
-    replaced.
+    They are recorded before, too, so that a session that was killed may replace them.
     """
     names = {str(path.resolve()): path for path in paths if path is not None}
-    session.note_written(dict.fromkeys(names, _BEING_WRITTEN))
+    session.save_written_files(dict.fromkeys(names, _BEING_WRITTEN))
     yield
-    session.note_written({name: _digest(path) for name, path in names.items()})
+    session.save_written_files({name: _digest(path) for name, path in names.items()})
 
 
 def _digest(path: Path) -> str:
@@ -110,7 +107,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_whole(content: bytes, path: Path) -> None:
-    """Write a file in one step; a link is replaced, not followed.
+    """Write a file atomically; a link is replaced, not followed.
 
     Raises InvalidParameters if it cannot be written there.
     Raises StorageFull if there is no room.

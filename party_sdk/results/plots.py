@@ -1,4 +1,4 @@
-"""Own rows on two axes, for a report, and as a picture of their own."""
+"""A party's rows on two axes, for a report or as a separate picture."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _OUTLINE_POINTS = 49
 class Picture:
     """A picture as SVG, which a notebook shows by itself.
 
-    svg: a document of its own, with the colours of the pages.
+    svg: a complete document, with the colours of the pages.
     """
 
     svg: str = field(repr=False)
 
     def save(self, path: str | Path) -> Path:
-        """Write the picture; return where.
+        """Write the picture, and return its path.
 
         Raises InvalidParameters if the path does not end in .svg, or cannot be written.
         """
@@ -46,7 +46,7 @@ class Picture:
         return path
 
     def _repr_html_(self) -> str:
-        """Return it as an image: the style in it is of no page around it."""
+        """Return an image element, so that the picture's styles do not affect the page."""
         return f'<img alt="" src="data:image/svg+xml,{quote(self.svg)}"/>'
 
 
@@ -69,9 +69,9 @@ class Axes(NamedTuple):
 
     positions: float64 array of shape (n, 2).
     labels: int64 array of shape (n,).
-    explained: the share of the spread that each axis shows.
-    outlines: float64 array of shape (k, points, 2); of a mixture, two standard deviations
-        around each mean; else none.
+    explained: the share of the variance that each axis explains.
+    outlines: float64 array of shape (k, points, 2); two standard deviations around each
+        mean of a mixture; empty for other models.
     """
 
     positions: FloatArray
@@ -105,12 +105,11 @@ def principal_axes(
 ) -> Axes:
     """Return rows on the axes along which they vary most.
 
-    units: float64 (m,); by what each column is divided; its own standard deviation by
-        default.
-    limit: of larger tables so many rows at most, evenly spread over the table.
+    units: float64 (m,); the divisor of each column, its standard deviation by default.
+    limit: most rows; of a larger table evenly spaced rows are drawn.
     means, covariances: float64 (k, m), (k, m, m); of a mixture.
     """
-    X, sample_labels = _some_rows(data, labels, limit)
+    X, sample_labels = _sample_rows(data, labels, limit)
     units = X.std(axis=0) if units is None else units
     units = np.where(units > 0, units, 1.0)
     Z = (X - X.mean(axis=0)) / units
@@ -143,7 +142,7 @@ def principal_axes(
     )
 
 
-def _some_rows(
+def _sample_rows(
     data: DataSource, labels: IntArray, limit: int
 ) -> tuple[FloatArray, IntArray]:
     step = max(1, -(-data.n_rows // limit))

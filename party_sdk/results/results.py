@@ -1,4 +1,4 @@
-"""Results of a party: labels in the order of its table, and files of them."""
+"""Results of a party: labels in the order of its table, and the files with them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from party_sdk.results.label_files import (
     append_columns,
     check_ids,
     check_size,
-    drawable,
     is_sparse,
     naming_of,
+    open_drawable,
     write_labels,
 )
 from party_sdk.results.new_rows import Comparison, NewRows
@@ -43,19 +43,19 @@ class Result:
     labels: int64 (n_rows,); cluster of each row, from 0; -1 for rows of no cluster, or
         that did not take part.
     cluster_sizes: int64 (n_clusters,) or None; rows of all parties in each cluster.
-    centroids, coordinates, memberships: float64 arrays or None; where the protocol and
-        the terms give them out; coordinates are the rows in the space of the centroids.
+    centroids, coordinates, memberships: float64 arrays; None unless the protocol and the
+        terms release them; coordinates are the rows in the space of the centroids.
     covariances: float64 (n_clusters, n_columns, n_columns) or None; of a mixture,
         around the centroids; 0 for columns of levels.
     item_memberships: float64 (n_clusters, n_columns) or None; how much each column
-        belongs to each cluster, where columns are clustered too.
+        belongs to each cluster, if columns are clustered too.
     naming: the columns of the table that hold the ids.
     columns: the columns that were clustered, in the order of the session.
-    figures: of each run of the session, where the protocol computes them.
-    chosen: which of the runs this is the result of.
+    figures: of each run of the session, if the protocol computes them.
+    chosen: the index of the run that gave this result.
     profiles: of the clusters, if released: first exact ones over the party's own
         fields, then the rounded ones for everybody.
-    report: what else the protocol tells the operator.
+    report: further information of the protocol for the operator.
     """
 
     labels: IntArray = field(repr=False)
@@ -94,10 +94,10 @@ class Result:
         schema: Schema | None = None,
         preparation: Preparation | None = None,
     ) -> Result:
-        """Return an outcome with the ids of the party's rows beside it.
+        """Return an outcome with the ids of the party's rows.
 
-        ``schema`` and ``preparation`` are those by which new rows have to be read: these
-        need no variable that is only described.
+        schema, preparation: for reading new rows, which need no variable that is only
+            described.
         """
         described = frozenset(() if schema is None else schema.described_names)
         parts = {f.name for f in fields(outcome)} & {f.name for f in fields(cls)}
@@ -129,10 +129,9 @@ class Result:
         table, id_column: as for :func:`open_table`. The columns of the session are
             found by name, in whichever order the table has them; a matrix has no names,
             and its columns have to stand as in the session.
-        mapping: how the table becomes what the session describes; that of the session
-            by default.
-        agree: called where the rows look like other units than those of the session,
-            with why; True labels them all the same.
+        mapping: of the table to the session's dictionary; the session's own by default.
+        agree: called with a question if the rows seem to have other units than the
+            session's; returns whether to label them nevertheless.
 
         Raises GuardRefused if the terms release no model, or if the rows seem to have
             other units and nobody agrees.
@@ -149,13 +148,13 @@ class Result:
 
     @property
     def labels_new_rows(self) -> bool:
-        """Return whether the terms release what labels new rows."""
+        """Return whether the terms release a model that labels new rows."""
         return self._predict is not None
 
     def check_labels_new_rows(self) -> Callable[[DataSource], Placement]:
-        """Return the model for labels of new rows.
+        """Return the model that labels new rows.
 
-        Raises GuardRefused if the terms release nothing that does.
+        Raises GuardRefused if the terms release none.
         """
         if self._predict is None:
             raise GuardRefused(
@@ -193,12 +192,12 @@ class Result:
         return counts
 
     def to_frame(self, table: Any) -> Any:
-        """Return a party's table with the labels beside its own columns.
+        """Return a party's table with the labels as further columns.
 
         table: the rows of the session, in the order in which they took part.
 
-        Returns table of the same kind: with a column ``label``, and ``membership_0 …``
-            where there are memberships; a name that is taken gets ``_`` behind it.
+        Returns table of the same type: with a column ``label``, and ``membership_0 …``
+            if there are memberships; a name that is taken gets ``_`` appended.
 
         Raises InvalidData if these are other rows: another number of them or, where
             they have ids, other ids or another order.
@@ -209,29 +208,28 @@ class Result:
     def plot(self, table: Any) -> Picture:
         """Draw a party's own rows by cluster; a notebook shows the picture by itself.
 
-        Rows stand on their two principal axes.
+        Rows are drawn on their two principal axes.
 
-        table: the rows of the session, in the order in which they took part. Where a
-            preparation was agreed, fields with levels are left out, and a gap stands at
-            the mean of its field.
+        table: the rows of the session, in the order in which they took part. If a
+            preparation was agreed, fields with levels are left out, and a missing value
+            becomes the mean of its field.
 
-        Raises InvalidData: as of :meth:`to_frame`.
+        Raises InvalidData: as :meth:`to_frame` does.
         """
         from party_sdk.results.plots import draw
 
         described = (self._schema, self._preparation, self._mapping)
-        data = drawable(table, self.columns, *described)
+        data = open_drawable(table, self.columns, *described)
         check_size(data.n_rows, len(self.labels))
         self._check_ids(table)
         return draw(data, self)
 
     def _check_ids(self, table: Any) -> None:
-        """Refuse other rows, or another order, where rows have ids by name."""
         if self.ids is not None and self.naming:
             check_ids(table, self.ids, self.naming, self.columns, self._mapping)
 
     def _repr_html_(self) -> str:
-        """Return sizes and figures as HTML, for notebooks; no row is in it."""
+        """Return sizes and figures as HTML for notebooks, without any row."""
         from coterie_pages import formatting as text
 
         own, everybody = self.own_sizes.tolist(), self.cluster_sizes
@@ -275,7 +273,7 @@ class Result:
     def top_items(self, columns: Sequence[str], n: int = 10) -> list[list[str]]:
         """Return the n items with the largest memberships in each cluster.
 
-        Empty where the protocol does not cluster items.
+        Empty if the protocol does not cluster items.
         """
         if self.item_memberships is None:
             return []
@@ -285,8 +283,9 @@ class Result:
     def uncertainty(self, rows: DataSource) -> FloatArray | None:
         """Return how unsure the clusters of own rows (n,) are; see :class:`Placement`.
 
-        rows: as the columns that were clustered. None where the party reads neither
-            memberships nor centres.
+        None if the party has neither memberships nor centres.
+
+        rows: with the columns that were clustered.
         """
         if self.memberships is not None:
             uncertainty: FloatArray = 1.0 - self.memberships.max(axis=1)
@@ -296,7 +295,7 @@ class Result:
     def save(self, path: str | Path, uncertainty: FloatArray | None = None) -> Path:
         """Write labels (and memberships): CSV, or Parquet or Excel by the path's ending.
 
-        uncertainty: float64 (n_rows,); a column more.
+        uncertainty: float64 (n_rows,); written as a further column.
         """
         more = self._by_cluster()
         if uncertainty is not None:

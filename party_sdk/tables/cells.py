@@ -342,7 +342,6 @@ def _find_orders(cells: Iterable[str]) -> dict[str, set[str]]:
 def _decide_order(
     own_orders: Mapping[str, set[str]], columns: Sequence[Mapping[str, set[str]]]
 ) -> str | None:
-    """Return the date order of a column, or None if it is undecided."""
     if not own_orders:
         return "year-first"
     orders: set[str] = set()

@@ -287,7 +287,6 @@ def _presence(column: Column, cells: pa.Array) -> FloatArray:
 
 
 def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[CellFault]]:
-    """Parse texts in the form of their column."""
     with suppress(pa.ArrowInvalid):  # fails for decimal commas and codes
         return compute.cast(cells, _FIRST_CASTS[column.form.decimal == ","]), []
     plain = plain_texts(column, cells)

@@ -523,7 +523,6 @@ def _draft_cells(
     codes: frozenset[str],
     codebook: Labels,
 ) -> dict[str, Any]:
-    """Return the proposed cells, unit and form for a field."""
     candidates = {
         text: count
         for text, count in counts.items()

@@ -211,11 +211,6 @@ def _lock_new_folder(stack: ExitStack) -> Path | None:
     return folder if (folder / _LOCK).exists() else None
 
 
-@cache
-def _sweep_once(parent: Path) -> None:
-    sweep(parent)
-
-
 def sweep(parent: Path) -> None:
     """Remove the folders that processes of this account left behind when killed."""
     with suppress(OSError):
@@ -227,3 +222,6 @@ def sweep(parent: Path) -> None:
                     with (folder / _LOCK).open("rb+") as file:
                         if lock(file):
                             shutil.rmtree(folder, ignore_errors=True)
+
+
+_sweep_once: Final = cache(sweep)

@@ -72,7 +72,6 @@ class MappedColumn:
 
     @property
     def _codes(self) -> frozenset[str]:
-        """Return the codes of missing values from file and terms."""
         field = self.column.field
         levels = () if field is None else field.levels
         return self.column.codes.difference(self.mapping.levels, levels)
@@ -193,7 +192,6 @@ def _write_texts(
 def _hash_faults(
     values: FloatArray, cells: pa.Array, faults: Sequence[CellFault]
 ) -> FloatArray:
-    """Return the values, with a hash in place of each unreadable cell."""
     hashed = np.array(values)
     for fault in faults:
         text = texts(cells.slice(fault.row, 1))[0].as_py()
@@ -344,7 +342,6 @@ class MappedSource(Source):
         return MappedColumn(replace(column, codes=codes, form=form), source, mapping)
 
     def _find_omitted_lines(self) -> IntArray:
-        """Return the row indices of the lines that the mapping leaves out."""
         self._omitted = np.empty(0, np.int64)
         lines = self._mapping.leave_out.lines
         if not lines:

@@ -61,7 +61,6 @@ _Name = Annotated[_Text, AfterValidator(normal), Field(min_length=1)]
 
 
 def _text_of(value: Any) -> str:
-    """Return a TOML value as the text of a cell."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return normal(value) if isinstance(value, str) else repr(value)

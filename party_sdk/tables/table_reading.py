@@ -353,7 +353,6 @@ class TableReading:
     def _check_ids(
         self, begin: int, ids: Sequence[pa.Array], row_names: pa.Array
     ) -> None:
-        """Find rows whose id is a word for totals or repeats the column's name."""
         first = texts(ids[0])
         rows = guards.totals(row_names if len(ids) == 1 else first)
         self._totals += (begin + rows).tolist()

@@ -195,7 +195,7 @@ def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
         )
 
 
-@pytest.mark.filterwarnings("ignore:The clusters are others")
+@pytest.mark.filterwarnings("ignore:The clusters differ")
 def test_no_clusters_is_said_where_several_numbers_are_compared() -> None:
     ball = np.random.default_rng(3).normal(size=(240, 3))
     several = Evaluation(n_clusters=(2, 3, 4))

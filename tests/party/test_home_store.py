@@ -201,7 +201,9 @@ def test_a_home_of_a_newer_release_is_refused_in_a_sentence(home: Path) -> None:
     store = fill(home, 1).store
     with store.transaction() as database:
         database.execute(f"PRAGMA user_version = {VERSION + 1}")
-    with pytest.raises(NotReady, match=rf"form {VERSION + 1}, .* reads {VERSION}:"):
+    with pytest.raises(
+        NotReady, match=rf"format version {VERSION + 1}, .* reads {VERSION}:"
+    ):
         HomeStore(home).rows("SELECT * FROM parties")
     with (
         pytest.raises(NotReady, match="install the release"),

@@ -41,7 +41,7 @@ from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.party.asker import Asker
-from party_sdk.party.roster import Meeting, Roster
+from party_sdk.party.roster import PeerVerifier, Roster
 from party_sdk.party.rounds import SessionWatch
 
 ROWS = np.random.default_rng(0).normal(size=(36, 3))
@@ -215,11 +215,11 @@ def test_a_known_name_with_another_key_is_always_refused(home: Path) -> None:
     impostor = Institution(f"Hospital {B}", bytes(32))
     content = agreement(names={B: impostor})
     TrustedInstitutions(home).trust(institution(B).card)
-    meeting = Meeting(home, number=safety_number(content))
+    verifier = PeerVerifier(home, number=safety_number(content))
     with pytest.raises(GuardRefused, match=f"'Hospital {B}' is known here"):
-        meeting.meet(content, A, ACCEPTING)
+        verifier.meet(content, A, ACCEPTING)
     TrustedInstitutions(home).forget(f"Hospital {B}")
-    meeting.meet(content, A, ACCEPTING)
+    verifier.meet(content, A, ACCEPTING)
 
 
 @pytest.mark.threat(34)
@@ -229,12 +229,12 @@ def test_parties_with_different_rosters_stop_on_comparison(home: Path) -> None:
     shown_to_b = agreement(names={C: Institution("Hospital r3c1", bytes(32))})
     told = safety_number(shown_to_b)
     for asker in (Asker(), Compared()):
-        meeting = Meeting(home, number=told, asker=asker)
+        verifier = PeerVerifier(home, number=told, asker=asker)
         with pytest.raises(KeyNotAuthentic, match="other members than them"):
-            meeting.meet(shown_to_a, A, ACCEPTING)
+            verifier.meet(shown_to_a, A, ACCEPTING)
         with pytest.raises(KeyNotAuthentic):
-            meeting.compare(shown_to_a)
-    meeting.compare(shown_to_b)
+            verifier.compare(shown_to_a)
+    verifier.compare(shown_to_b)
 
 
 def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
@@ -325,12 +325,13 @@ def test_institutions_that_know_each_other_sit_down(
     with here.party(A, STRICT) as party:
         client = party._analyst.as_party(party._identity.token or "")
         watch = SessionWatch(client, here.session.id, None)
+        state = watch.fetch_status().state
         with pytest.raises(GuardRefused, match="You know 0 of the 2"):
-            party._agreement(client, watch, watch.look().state)
+            party._agreement(client, watch, state)
         assert party.safety_number is None
         for other in (B, C):
             TrustedInstitutions(here.home(A)).trust(here.who[other].card)
-        assert party._agreement(client, watch, watch.look().state) == content.content
+        assert party._agreement(client, watch, state) == content.content
         assert party.safety_number == safety_number(content.content)
 
 
@@ -378,29 +379,29 @@ def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
     usual = Policy(accepted_risks=STRICT.accepted_risks)
     named = [f"Hospital {slot}" for slot in (B, C)]
     for confirmed, known in ((), 0), (named[:1], 1):
-        meeting = Meeting(home, number=number, confirmed_with=confirmed)
+        verifier = PeerVerifier(home, number=number, confirmed_with=confirmed)
         with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
-            meeting.meet(ALL, A, usual)
+            verifier.meet(ALL, A, usual)
     for told in (number, number.replace(" ", "")):
-        Meeting(home, number=told, confirmed_with=named).meet(ALL, A, usual)
+        PeerVerifier(home, number=told, confirmed_with=named).meet(ALL, A, usual)
     with pytest.raises(GuardRefused):
-        Meeting(home, asker=Asker()).meet(ALL, A, usual)
-    Meeting(home, asker=Compared()).meet(ALL, A, usual)
+        PeerVerifier(home, asker=Asker()).meet(ALL, A, usual)
+    PeerVerifier(home, asker=Compared()).meet(ALL, A, usual)
     TrustedInstitutions(home).trust(institution(B).card)
-    Meeting(home, number=number, confirmed_with=named[1:]).meet(ALL, A, usual)
+    PeerVerifier(home, number=number, confirmed_with=named[1:]).meet(ALL, A, usual)
     with pytest.raises(GuardRefused, match="give the number too"):
-        Meeting(home, confirmed_with=named).meet(ALL, A, usual)
+        PeerVerifier(home, confirmed_with=named).meet(ALL, A, usual)
     with pytest.raises(KeyNotAuthentic):
-        Meeting(home, number="1", confirmed_with=named).meet(ALL, A, usual)
+        PeerVerifier(home, number="1", confirmed_with=named).meet(ALL, A, usual)
 
 
 @pytest.mark.parametrize("name", ["nobody", f"Hospital {A}", f"Hospital {B}"])
 def test_who_read_the_number_is_one_other_member(home: Path, name: str) -> None:
     """A name of nobody, of two members, or one's own lets nobody in."""
     content = agreement(names={C: Institution(f"Hospital {B}", bytes(32))})
-    meeting = Meeting(home, number=safety_number(content), confirmed_with=[name])
+    verifier = PeerVerifier(home, number=safety_number(content), confirmed_with=[name])
     with pytest.raises(GuardRefused, match=r"are called|You know 0 of the 2"):
-        meeting.meet(content, A, Policy())
+        verifier.meet(content, A, Policy())
 
 
 # A second invitation, and after a party was shut out

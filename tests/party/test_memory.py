@@ -103,7 +103,7 @@ def facts(standing: DurableState) -> tuple[object, ...]:
     return (
         standing.contribution,
         standing.journal.encode(),
-        answered.place,
+        answered.round_key,
         answered.task_digest,
         answered.contribution_digest,
         answered.before.entries,

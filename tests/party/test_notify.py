@@ -122,4 +122,4 @@ def test_a_rejected_address_does_not_stop_a_new_session(
         assert "id" in document["notify"][0]
         assert "problem" in document["notify"][1]
         refused = run(api, *asked, "--notify", "https://hooks.example", expect=2)
-        assert "no address of mail" in refused.output
+        assert "is not a mail address" in refused.output

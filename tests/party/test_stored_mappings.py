@@ -184,12 +184,12 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     ordered = files.order().table
     assert ordered is not None
     named_table = ordered.to_spec()
-    assert named_table.table_mapping is not None
-    assert named_table.table_mapping.columns["x"].source == "Wert"
+    assert named_table.options.mapping is not None
+    assert named_table.options.mapping.columns["x"].source == "Wert"
     assert "geheimwort" not in repr(ordered)
 
     other = parse_mapping(OTHER.encode(), "mapping.toml")
-    files.stored.mappings.keep(other)
+    files.stored.mappings.add(other)
     files.take()
     here = Home(path=home, asker=OrderAsker(files))
     with pytest.raises(DecisionPending):
@@ -201,12 +201,10 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     assert "geheimwort" not in asked.model_dump_json()
     PartyOrder(home, session, "r1c1").answer(asked.id, yes=True)
     files.take()
-    chosen = here.map_rows(files.stored, named_table).table_mapping
-    assert chosen == named_table.table_mapping
-    assert (
-        here.map_rows(files.stored, named_table.with_mapping(None)).table_mapping
-        == other
-    )
+    chosen = here.map_rows(files.stored, named_table).options.mapping
+    assert chosen == named_table.options.mapping
+    chosen = here.map_rows(files.stored, named_table.with_mapping(None)).options.mapping
+    assert chosen == other
 
 
 def test_python_keeps_a_mapping_for_new_rows_too(

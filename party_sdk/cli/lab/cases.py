@@ -343,7 +343,9 @@ def describe(
     report, plain = examine(data, _exclude_truth(data, options, truth))
     is_plain = plain is not None and not (plain.unfit or missing)
     if options.schema is None and options.columns is None and not is_plain:
-        options = draft_options(data, options, () if truth is None else (truth,)).options
+        options = draft_options(
+            data, options, () if truth is None else (truth,)
+        ).options
     schemas = None if options.schema is None else [options.schema]
     prepared = read_preparation(preparation_files, missing, schemas)
     clustered = options.columns if schemas is None else schemas[0].clustered_part.names

@@ -86,7 +86,7 @@ def status(
 
 def _show(home: "Home", stored: "PartySession") -> Output:
 
-    roster, consent = home.roster(stored.session, stored.slot), stored.consents.given
+    roster, consent = home.roster(stored.session, stored.slot), stored.consents.current
     requests = stored.load_identity().told if stored.exists else ()
     document: dict[str, Any] = {} if roster is None else roster_document(roster)
     document["agreement"] = (stored.agreement or b"").decode()

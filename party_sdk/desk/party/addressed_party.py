@@ -118,7 +118,7 @@ class AddressedParty:
 
     def with_mapping(self, table: TableSpec) -> TableSpec:
         """Return a table's options with the current mapping unless they have one."""
-        if table.table_mapping is not None:
+        if table.options.mapping is not None:
             return table
         return table.with_mapping(self.current_mapping)
 

@@ -48,7 +48,7 @@ def order_page(
         title=party.title,
         status=status,
         question=question,
-        consent=stored.consents.given,
+        consent=stored.consents.current,
         withdrawn_at=stored.consents.withdrawn_at,
         limit="" if trouble is None else limit_in(f"{trouble.detail} {trouble.remedy}"),
         now=now(),

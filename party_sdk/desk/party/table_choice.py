@@ -373,7 +373,7 @@ def describe_table(
             for warning in report.warnings
             if not any(problem.what in warning for problem in report.problems)
         ),
-        "is_mapped": table.table_mapping is not None,
+        "is_mapped": table.options.mapping is not None,
         **({"sheet": str(sheet)} if sheet else {}),
     }
 

@@ -195,7 +195,7 @@ def test_a_key_comes_from_the_file_that_a_variable_names(
     online("session", "list")
     file.unlink()
     missing = online("session", "list", expect=5)
-    assert "COTERIE_KEY_FILE names no file" in missing.stderr
+    assert "COTERIE_KEY_FILE does not name a text file" in missing.stderr
     del online.environment["COTERIE_KEY_FILE"]
     assert "--key" in online("session", "list", expect=2).stderr
 

@@ -52,7 +52,7 @@ def test_the_printed_command_accepts_exactly_this_sheet(
     wrong = online("party", "run", another, "--accept", sheet, expect=3)
     assert "Another sheet was accepted" in wrong.stderr
     joined = online(*accepting)
-    assert PartySession(online.folder / "home", session, "r1c1").consents.given
+    assert PartySession(online.folder / "home", session, "r1c1").consents.current
     _, _, following = joined.stderr.partition("Next: coterie ")
     told = following.replace("FILE", str(rows))
     assert "12 labels" in online(*shlex.split(told)).stdout

@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.common.values import did_you_mean, explain, in_words
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.http_analyst import connect
-from party_sdk.home.addresses import mistaken
+from party_sdk.home.addresses import address_advice
 
 
 def test_a_near_name_is_offered_and_a_far_one_is_not() -> None:
@@ -160,7 +160,7 @@ def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:
     ],
 )
 def test_what_is_no_address_is_told_what_to_write(written: str, said: str) -> None:
-    found = mistaken(written)
+    found = address_advice(written)
     assert said in found
     assert bool(said) == bool(found)
 

@@ -355,7 +355,7 @@ def test_invitations_are_written_for_this_user_alone(desk: DeskBrowser) -> None:
     blocked = desk.desk.tables / "file"
     blocked.write_text("")
     refused = desk.post(NEW, {**form, "folder": "file/letters"})
-    assert "cannot be made or used" in wrong(refused)["folder"]
+    assert "cannot be created or used" in wrong(refused)["folder"]
     page = desk.post(NEW, {**form, "folder": "letters"})
     assert "#coterie" not in page.text
     letters = desk.desk.tables / "letters"

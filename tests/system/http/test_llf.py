@@ -40,7 +40,7 @@ def leave_in_the_updates(crowd: Crowd, slot: str) -> Party:
                 raise Gone
             return True
 
-    party._meeting = replace(party._meeting, asker=Watching())
+    party._verifier = replace(party._verifier, asker=Watching())
     with pytest.raises(Gone):
         party.run(crowd.data[slot])
     return party
