@@ -301,6 +301,9 @@ function checkFresh(
   const last = attempts.at(-1)?.attempt ?? 0;
   const isNew = answered <= round && round < asked;
   if (!isNew || envelopes.some(({ label }) => label.attempt !== last)) {
-    refuse("envelope-refused", "It is older than the last answer, or of a void attempt.");
+    refuse(
+      "envelope-refused",
+      "It is older than the last answer, or of a void attempt.",
+    );
   }
 }
