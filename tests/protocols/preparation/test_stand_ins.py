@@ -1,5 +1,8 @@
 """Cells that stand for no value name nobody; frequent names, towns and days still do."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.shared_stages.alignment.cell_values import (
+    _WORDS,
     frequent_stand_ins,
     unnamed_rows,
     unnamed_warning,
@@ -28,6 +32,13 @@ def birth_dates(n: int, seed: int = 0) -> list[str]:
 @pytest.mark.parametrize("word", ["unknown", "NaN", "NA", " null ", "N/A", "Unbekannt"])
 def test_words_for_no_value_are_no_ids(word: str) -> None:
     assert unnamed_rows(["P1", word, join(["a", word]), "Nadia"]) == [1, 2]
+
+
+def test_the_page_and_the_party_in_typescript_have_the_same_words() -> None:
+    root = Path(__file__).parents[3]
+    client = root / "clients/typescript/src/alignment/stand-ins.ts"
+    for page, sign in ((root / "spec/alignment.md", "`"), (client, r"[|\"]")):
+        assert not _WORDS - set(re.split(sign, page.read_text())), page.name
 
 
 def test_zeros_alone_are_no_id_unless_ids_count_from_them() -> None:

@@ -9,7 +9,7 @@ const WORDS = new Set(
     "|--|.|..|?|??|n/a|na|<na>|n.a.|n.a|nd|n.d.|none|null|nil|nan|nat|unk|unknown" +
     "|not known|missing|not available|not done|inconnu|inconnue|non connu|manquant|nc" +
     "|desconocido|no consta|sin dato|sconosciuto|non noto|onbekend|niet bekend|#n/a" +
-    "|#null!|#wert!|#value!"
+    "|#null!|#wert!|#value!|#n/a!|#div/0!|#ref!|#name?|#num!|#novalue"
   ).split("|"),
 );
 
