@@ -29,7 +29,7 @@ _MOST_COLUMNS: Final = 1_000
 
 
 _ROUNDING: Final = 1e-9
-"""Of the largest spread: a column that varies by less is constant, but for last digits."""
+"""Relative to the largest spread: a column that varies by less is constant."""
 
 
 class DominanceQuestion(NamedTuple):
@@ -59,7 +59,7 @@ class ComparedColumns:
 
     @property
     def limit(self) -> float:
-        """Return the share of a weight of two on one of F equal fields."""
+        """Return the share of variance of a field of weight two among F equal fields."""
         return 4.0 / (self.n_fields + 3)
 
     @property
@@ -98,11 +98,11 @@ def check(
     notes: dict[str, Any] = {}
     if len(compared.fields) <= _MOST_COLUMNS:
         best, r = compared.best_read
-        notes["what the analyst alone reads best of one field"] = (
+        notes["field that the analyst alone can read best"] = (
             f"{best!r}, to |r| {r:.2f}, up to sign and shift"
         )
     name, share = compared.largest
-    # a party that brings one variable knows it; one of several may dominate unnoticed
+    # one clustered field is no surprise, unless the table has described ones as well
     is_alone = compared.n_fields == 1 and context.session.terms.described_names(
         context.slot.name
     )
@@ -112,8 +112,8 @@ def check(
     asks = (
         f"Field {name!r} makes up {share:.0%} of the distances, "
         f"{'all others are only described' if is_alone else limit}: the analyst reads its "
-        "values nearly as they are. Nothing of this was sent. Run again with --choice "
-        f"{ONE_FIELD}=true if it may leave."
+        "values nearly as they are. Nothing of this was sent. To send it, run again with "
+        f"--choice {ONE_FIELD}=true."
     )
     return DominanceQuestion(notes, asks)
 

@@ -20,7 +20,7 @@ from pyarrow import compute
 from pydantic import BaseModel, ConfigDict
 
 from clustering_protocols.common.errors import InvalidData
-from clustering_protocols.shared_stages.alignment.cell_values import means_nothing
+from clustering_protocols.shared_stages.alignment.cell_values import is_missing_word
 from clustering_protocols.shared_stages.statistics.units import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Level, Schema, normal
 from party_sdk.tables.cells import (
@@ -540,7 +540,7 @@ def _draft_cells(
     elif field.type == "date":
         draft["dates"] = _find_orders(list(candidates), form.dates or "year-first")
         cells = [
-            _propose_missing(t, n) for t, n in candidates.items() if means_nothing(t)
+            _propose_missing(t, n) for t, n in candidates.items() if is_missing_word(t)
         ]
     else:
         if any(map(read_minus, candidates)):
@@ -568,7 +568,7 @@ def _match_numbers(
         value = _number_in(text, form)
         if thousands is not None and (own := read_number(text, None, thousands)):
             value = number_of(own)
-        if value is None and means_nothing(text):
+        if value is None and is_missing_word(text):
             yield _propose_missing(text, count)
         elif value is None:
             yield LevelProposal(
@@ -621,7 +621,7 @@ def _match_level(
     value = number_of(text)
     word = text if value is None else labels.get(value, text)
     level, certainty = _find_level(_labels_of(field), word)
-    if level is None and means_nothing(word):
+    if level is None and is_missing_word(word):
         return _propose_missing(text, count)
     return LevelProposal(text=text, count=count, level=level, certainty=certainty)
 

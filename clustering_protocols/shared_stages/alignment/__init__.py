@@ -2,9 +2,9 @@
 
 A protocol whose row groups span several parties derives its parameters from
 :class:`~.params.AlignedParams` and calls :func:`check`, :func:`risks` and
-:func:`stage`. Each party sorts its rows by their ids at home, rows are taken by their
-position, or they are aligned in the session by private set intersection
-(:mod:`.intersection`).
+:func:`stage`. Each party sorts its rows by their ids at home, rows are matched by their
+position, or the session finds common rows by private set intersection
+(:mod:`.intersection`) or by match keys (:mod:`.linkage`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def check(params: AlignedParams, layout: Layout) -> None:
     if params.selects_rows and not shares_any_rows(layout):
         raise InvalidParameters(
             f"alignment.method {params.alignment.method!r} needs a row group of two "
-            "parties: here nobody shares rows with another."
+            "parties: here no two parties share rows."
         )
 
 
@@ -45,11 +45,11 @@ def risks(params: AlignedParams, layout: Layout) -> list[str]:
 def stage(params: AlignedParams, layout: Layout, *, rows_travel: bool = True) -> Stage:
     """Return the stage that aligns rows; it needs the secrets of row and column groups.
 
-    Three ways end in one message, the digests that all of a group must share: rows that
-    the terms declare to be the same, rows of common ids, rows linked by match keys.
+    Its forms, for rows that the terms declare to be the same, rows with common ids and rows
+    linked by match keys, all end with digests that must be equal within a group.
 
-    rows_travel: whether a secret order is agreed on; without it every row group has one
-        slot, and nothing to intersect.
+    rows_travel: whether parties agree on a secret order of rows; else every row group has
+        one slot, and nothing to intersect.
     """
     # not above: the catalogue reads risks, and no stage is built for that
     if params.alignment.match_keys:

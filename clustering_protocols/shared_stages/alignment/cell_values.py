@@ -1,4 +1,4 @@
-"""Readings of a cell: a date, or a stand-in for no value (``unknown``, 1900-01-01).
+"""Readings of a cell: a date, or a stand-in for a missing value (``unknown``, 1900-01-01).
 
 Two parties that write the same stand-in would otherwise link people who have nothing else
 in common. Stand-ins are recognised in a party's own table alone, and nothing is sent.
@@ -28,19 +28,21 @@ _WORDS: Final = frozenset(_SPELLINGS.split("|"))
 _MOST_STAND_INS: Final = 3
 _LEAST_ROWS, _TIMES = 4, 3
 _UNIQUE_SHARE: Final = 0.9
-_NO_NAME: Final = re.compile(r"[\d@]")  # names are often frequent, and mean a person
+_NO_NAME: Final = re.compile(
+    r"[\d@]"
+)  # a name without these may be frequent, and still identify a person
 
 
-def means_nothing(text: str) -> bool:
-    """Return whether a cell says that there is no value."""
+def is_missing_word(text: str) -> bool:
+    """Return whether a cell is a word for a missing value."""
     return " ".join(text.casefold().split()) in _WORDS
 
 
 def unnamed_rows(ids: Sequence[str]) -> list[int]:
     """Return the rows whose id has a part that means a missing value.
 
-    Zeros alone (``00000000``) do, unless another id of their length begins with all but
-    two of them: then ids count from zero.
+    So do zeros alone (``00000000``), unless another id of their length begins with all but
+    two of them, because ids then count from zero.
     """
     zeros = {name for name in ids if len(name) > 1 and not name.strip("0")}
     stand_ins = {
@@ -54,7 +56,7 @@ def unnamed_rows(ids: Sequence[str]) -> list[int]:
     return [
         row
         for row, name in enumerate(ids)
-        if name in stand_ins or any(map(means_nothing, parts_of(name)))
+        if name in stand_ins or any(map(is_missing_word, parts_of(name)))
     ]
 
 
@@ -65,23 +67,23 @@ def unnamed_warning(ids: Sequence[str] | None) -> str:
         return ""
     return (
         f"{n:,} {'row has an id that stands' if n == 1 else 'rows have ids that stand'} "
-        "for none, such as 'unknown' or 0000: an intersection links them to nobody."
+        "for a missing one, such as 'unknown' or 0000: an intersection links them to nobody."
     )
 
 
 def without_stand_ins(texts: Sequence[str]) -> list[str]:
-    """Return the cells of a column, and an empty text in place of each stand-in."""
+    """Return the cells of a column with an empty text in place of each stand-in."""
     stand_ins = frequent_stand_ins(texts)
-    stand_ins |= {text for text in set(texts) if means_nothing(text)}
+    stand_ins |= {text for text in set(texts) if is_missing_word(text)}
     return ["" if text in stand_ins else text for text in texts]
 
 
 def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
     """Return up to three cells that are far more frequent than all others of a column.
 
-    They hold a digit or an at sign, fill at least four rows and three times as many as
-    the next frequent cell, together at most half of the rows. Unless they are dates,
-    nearly all other cells are different: a postcode may be frequent by nature.
+    They are dates, or hold a digit or an at sign in a column whose other cells are nearly
+    all different, as postcodes may be frequent by nature. Each fills at least four rows and
+    more than three times as many as the next frequent cell, together at most half of them.
     """
     counts = Counter(filter(None, texts)).most_common()
     for n in range(min(_MOST_STAND_INS, len(counts) - 1), 0, -1):
@@ -121,12 +123,12 @@ FORMS: Final[Mapping[str, Callable[[Date], str]]] = {
     "year-month": lambda day: f"{day.year:04}-{day.month:02}",
     "month-day": lambda day: f"{day.month:02}-{day.day:02}",
 }
-"""The text of a date after a step."""
+"""The text of a date after the step of this name."""
 
 
 @lru_cache(maxsize=1 << 16)
 def read_date(text: str) -> Date | None:
-    """Return the date of a text; None if it is none.
+    """Return the date in a text; None if the text is not a date.
 
     The year stands first or last. If it is last, the day precedes the month unless that
     gives no date.

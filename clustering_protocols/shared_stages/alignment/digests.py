@@ -2,10 +2,10 @@
 
 Parties of a row group must hold the same rows in the same order, parties of a column
 group the same columns. Each sends keyed digests (HMAC-SHA256 under the group's secret)
-of its ordered row ids, normalised, and of its column names; the analyst can compare
-them and nothing more. The leader of a group seals its own to the other members too, so
-that they need not trust the analyst's comparison. Afterwards the rows of a row group
-travel in an order that only its members know.
+of its ordered row ids, normalised, and of its column names, which the analyst can only
+compare. The leader of a group also seals its own digests to the other members, so that
+they need not trust the analyst's comparison. From then on the rows of a row group travel in
+an order that only its members know.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -77,8 +77,8 @@ class CompareDigests(Record):
 class Digests(Record):
     """Contribution, envelope, memory: keyed digests (hex) of row ids and column names.
 
-    Rows without ids are represented by their number; rows that nobody else in the row
-    group holds, by an empty list.
+    For rows without ids the digest is of their number; for rows that nobody else in the row
+    group holds, of an empty list.
     """
 
     kind = "digests"
@@ -147,7 +147,7 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     def reply(
         self, context: PartyContext, task: CompareDigests, data: DataSource
     ) -> Reply:
-        """Send the digests and remember the order, if rows are to travel in one."""
+        """Send the digests; remember the secret order, if rows travel in one."""
         ids: Iterable[str] = [f"rows:{data.n_rows}"]
         if data.ids is not None:
             ids = identifiers.normalise_ids(data.ids, self.normalisation)
@@ -158,7 +158,7 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
     ) -> Sequence[Record]:
-        """Refuse a leader's digests that differ from own ones."""
+        """Refuse a leader's digests that differ from the party's own."""
         check_leaders(context, {e.peer: e.content for e in envelopes})
         return ()
 
@@ -171,7 +171,7 @@ def build_digest_reply(
     notes: Mapping[str, object] | None = None,
     asks: str = "",
 ) -> Reply:
-    """Return the reply with a party's digests, for the analyst and its group members."""
+    """Return the reply with own digests, for the analyst and the members of led groups."""
     members = [
         slot
         for scope in _SCOPES
@@ -204,9 +204,9 @@ def check_selected(
 def check_leaders(context: PartyContext, contents: Mapping[str, Digests]) -> None:
     """Refuse leaders that hold other rows or columns.
 
-    contents: of envelopes, by sender.
+    contents: the digests in envelopes, by sender.
 
-    Raises ProtocolFailed: the analyst saw that they differ, and continued.
+    Raises ProtocolFailed, as the analyst saw that they differ, and continued.
     """
     own = context.recall(Digests)
     for scope in _SCOPES:
@@ -222,7 +222,7 @@ def digests(context: PartyContext, data: DataSource, ids: Iterable[str]) -> Dige
     """Return the keyed digests of ordered ids and of the names of the columns."""
     shared = shares_rows(context.session.terms, context.slot.name)
     return Digests(
-        # a party's rows alone need no comparison, and a table has millions
+        # rows that nobody else holds are not compared: millions of ids take time
         rows=_digest(context, "row", ids if shared else ()),
         columns=_digest(context, "column", data.columns),
     )
@@ -273,13 +273,13 @@ def select_common(
     data: DataSource,
     alignment: Alignment,
 ) -> Reply:
-    """Return the digest of the common rows in canonical order; remember their numbers.
+    """Return the digests of the common rows in the common order; remember these rows.
 
-    Every operator is asked where fewer are common than the terms expect.
+    Every operator is asked if fewer rows are common than the terms expect.
 
     rows: the party's own rows, in the common order of its row group.
     n_rows: the rows of each slot that take part, as the analyst reports.
-    ids: of these rows, equal for all of the row group, in that order.
+    ids: of these rows, in that order; equal for the whole row group.
 
     Raises GuardRefused if there are too few.
     Raises ProtocolFailed if rows were selected before, or numbers do not fit.
@@ -325,12 +325,12 @@ def _check_numbers(
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_selected < minimum:
         raise GuardRefused(
-            f"Fewer rows are common than the terms ask for, which is {minimum}."
+            f"Fewer rows are common than the {minimum} that the terms require."
         )
     if set(n_rows) != set(session.slots) or any(
         not 1 <= n <= session.member(slot).n_rows for slot, n in n_rows.items()
     ):
-        raise ProtocolFailed("The analyst reports numbers of rows that cannot be.")
+        raise ProtocolFailed("The analyst reports impossible numbers of rows.")
     group = session.layout.row_group(context.slot.row)
     if {n_rows[slot] for slot in group} != {n_selected}:
         raise ProtocolFailed(
@@ -344,10 +344,10 @@ _STEPS = 20
 def share_of_smallest(n_common: int, n_smallest: int, minimum_rows: int) -> str:
     """Return the share of the smallest table that is common, in steps of 5 %.
 
-    minimum_rows: the share of a table of fewer ids is not disclosed.
+    minimum_rows: the share is not disclosed for a table with fewer ids.
     """
     if n_smallest < minimum_rows:
-        return f"a part that is not told of a table of fewer than {minimum_rows} ids"
+        return f"an undisclosed part of a table of fewer than {minimum_rows} ids"
     percent = 100 // _STEPS * min(_STEPS * n_common // n_smallest, _STEPS - 1)
     return f"{percent} to {percent + 100 // _STEPS} % of the smallest table"
 
@@ -355,15 +355,15 @@ def share_of_smallest(n_common: int, n_smallest: int, minimum_rows: int) -> str:
 def check_overlap(
     session: SessionContext, group: tuple[str, ...], n_rows: int, minimum_overlap: int
 ) -> None:
-    """Refuse fewer common rows of a row group than the terms ask for.
+    """Refuse fewer common rows of a row group than the terms require.
 
-    Raises OverlapTooSmall: with a share, and no number.
+    Raises OverlapTooSmall, with a share, but no number.
     """
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < minimum:
         raise OverlapTooSmall(
             f"{', '.join(group)} have {_share_of(session, group, n_rows)} in "
-            f"common; the terms ask for {minimum} rows."
+            f"common; the terms require {minimum} rows."
         )
 
 

@@ -41,11 +41,11 @@ _MENDS: Final[Sequence[tuple[Step, ...]]] = (
     ("digits", PADDING),
     ("digits", "strip-zeros", PADDING),
 )
-"""Steps that may be added to a normalisation, fewest first; zero-pad as wide as needed."""
+"""Steps that may be added to a normalisation, fewest first; zero-pad gets its width."""
 
 
 class PatternFit(NamedTuple):
-    """Numbers of ids that fit, and that would fit after more normalisation."""
+    """How many ids fit a pattern, and how many would after further ``steps``."""
 
     n_ids: int
     n_fitting: int
@@ -64,7 +64,7 @@ class PatternFit(NamedTuple):
             return sentence
         return (
             f"{sentence} With the steps {', '.join(self.steps)} in alignment.normalisation "
-            f"{self.n_mended} would: ask the coordinator, or mend your ids."
+            f"{self.n_mended} would: ask the coordinator, or correct your ids."
         )
 
 
@@ -94,9 +94,9 @@ def fit(
 
 
 def draft_patterns(ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the pattern of most ids, one for each of their columns.
+    """Return the patterns that most ids have, one for each of their columns.
 
-    A letter that nine in ten ids of that form share is literal; a digit never is.
+    A letter that nine of ten ids of that form share is literal; a digit never is.
     """
     rows = [parts_of(name) for name in ids]
     if not rows:

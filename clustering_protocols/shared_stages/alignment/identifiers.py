@@ -23,8 +23,8 @@ _quoted = json.JSONEncoder(ensure_ascii=False).encode
 _SPACE: Final = re.compile(r"\s")
 _INNER_SPACES: Final = re.compile(r"(?<=\S)\s+(?=\S)")
 
-# Thousands of ids are normalised at once, joined by a character that none of them
-# contains, and that neither composes with its neighbours nor changes.
+# Thousands of ids are normalised at once, joined by a character that no id contains and
+# that no step changes or composes with its neighbours.
 _BATCH: Final = 1 << 14
 _SEPARATOR: Final = "\0"
 _INNER_SPACES_OF_BATCH: Final = re.compile(r"(?<=[^\s\0])\s+(?=[^\s\0])")
@@ -45,7 +45,7 @@ Duplicates = Literal["error", "first"]
 
 
 class IdentifiedRows(NamedTuple):
-    """Different ids, each the JSON list of its normal parts, and the rows they name."""
+    """Distinct ids, each the JSON list of its normalised parts, and the rows they name."""
 
     ids: list[str]
     rows: IntArray
@@ -101,8 +101,8 @@ def identify(
 ) -> IdentifiedRows:
     """Return the distinct ids of rows, in the order of the rows, without unnamed ones.
 
-    Raises InvalidData if a row has an empty id, or two rows have one and duplicates are
-        not allowed. The text names rows, counted from 1, and no id.
+    Raises InvalidData if a row has an empty id, or two rows have the same id and duplicates
+        are not allowed. It names rows, counted from 1, but no id.
     """
     row_by_id: dict[str, int] = {}
     for row, name in enumerate(normalise_ids(names, steps)):
@@ -135,7 +135,7 @@ def parts_of(name: str) -> list[str]:
 def _apply_joint_steps(
     text: str, steps: Collection[Step], spaces: re.Pattern[str] = _INNER_SPACES
 ) -> str:
-    """Return a text, or several joined ones, after the steps that ignore their ends."""
+    """Apply the steps that give the same on one text as on several joined ones."""
     composes = "nfc" in steps or "nfkc" in steps
     form: Literal["NFC", "NFKC"] = "NFKC" if "nfkc" in steps else "NFC"
     if composes and not text.isascii():
@@ -144,13 +144,15 @@ def _apply_joint_steps(
         text = text.casefold()
         if composes and not text.isascii():
             text = unicodedata.normalize(form, text)  # folding can undo a composition
-    if "spaces" in steps and _SPACE.search(text):  # faster than a vain substitution
+    if "spaces" in steps and _SPACE.search(
+        text
+    ):  # a search is faster than a substitution
         text = spaces.sub(" ", text)
     return text
 
 
 def _apply_single_steps(parts: list[str], steps: Collection[Step]) -> list[str]:
-    """Return texts after the steps that need each text alone, in their order."""
+    """Apply the steps that need each text alone, in their order."""
     if "strip" in steps:
         parts = [part.strip() for part in parts]
     if "no-punctuation" in steps:
@@ -175,6 +177,6 @@ def _apply_single_steps(parts: list[str], steps: Collection[Step]) -> list[str]:
 
 
 def find_padded_length(steps: Collection[Step]) -> int:
-    """Return the length to which ids are padded with zeros; 0 where they are not."""
+    """Return the length to which ids are padded with zeros; 0 if they are not."""
     widths = (step.removeprefix(PADDING) for step in steps if step.startswith(PADDING))
     return int(next(widths, 0))

@@ -2,10 +2,10 @@
 
 The leader of a row group holds a key and evaluates the members' ids under it, blinded
 (:mod:`clustering_protocols.secrecy.ristretto`), in envelopes that the analyst cannot
-open. Every party sends tokens, hashes of id and value: equal tokens are equal ids, and
-without the key nobody can tell which id a token stands for. The analyst reports which
+open. Every party sends tokens, hashes of id and value: equal ids have equal tokens, and
+without the key nobody can tell which id a token belongs to. The analyst reports which
 tokens are common. Common rows are put in the order of their tokens, and a keyed digest of
-their ids shows that all of a row group have selected the same.
+their ids shows that the whole row group has selected the same rows.
 
 A leader evaluates once, and for each member at most as many ids as the rows with which it
 joined. A row group of one slot keeps all rows.
@@ -93,13 +93,13 @@ def stage(alignment: Alignment) -> Stage:
 
 
 def members_by_leader(session: SessionContext) -> dict[str, tuple[str, ...]]:
-    """Return the leaders of row groups of two or more, and their other members."""
+    """Return the other members of row groups of two or more, by their leader."""
     groups = session.layout.row_groups
     return {group[0]: group[1:] for group in groups if len(group) > 1}
 
 
 def leader_by_member(session: SessionContext) -> dict[str, str]:
-    """Return the leader of each slot whose ids are evaluated."""
+    """Return the leader of each slot whose ids another slot evaluates."""
     return {
         slot: leader
         for leader, members in members_by_leader(session).items()
@@ -119,7 +119,7 @@ class Blind(Record):
 
 
 class IdCount(Record):
-    """Contribution: a party's number of ids, and the tokens of a leader."""
+    """Contribution: a party's number of ids, and a leader's own tokens."""
 
     kind = "counted"
     reach = "agreement"
@@ -155,7 +155,7 @@ class Evaluate(Record):
 
 
 class EvaluatedTokens(Record):
-    """Contribution, and memory: ids are evaluated once."""
+    """Contribution, and memory of having evaluated, which happens once."""
 
     kind = "evaluated"
 
@@ -386,7 +386,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         content = content_of(leader, envelopes, "Answers")
         if isinstance(content, EvaluatedIds):
             return [content]
-        raise EnvelopeRefused("A leader sends answers.")
+        raise EnvelopeRefused("A leader may send only answers.")
 
     def _collect_blinded_ids(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
@@ -397,14 +397,14 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             e.peer: e.content for e in envelopes if isinstance(e.content, BlindedIds)
         }
         if set(contents) != set(members) or len(contents) != len(envelopes):
-            raise EnvelopeRefused("Blinded ids came from outside the row group.")
+            raise EnvelopeRefused("Blinded ids must come from each other member, once.")
         for slot, blinded in contents.items():
             quota = context.session.member(slot).n_rows
             blinded.require({"w": N_BYTES})
             if len(blinded.elements) > quota:
                 raise GuardRefused(
-                    f"{slot!r} asks for {len(blinded.elements)} ids; it joined with "
-                    f"{quota} rows."
+                    f"{slot!r} sent {len(blinded.elements)} ids, but joined with {quota} "
+                    "rows."
                 )
         return ToEvaluate(
             elements=np.concatenate([contents[slot].elements for slot in members]),
@@ -414,7 +414,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     # The leader
 
     def _evaluate(self, context: PartyContext) -> Reply:
-        """Answer each member once in a session: quotas hold for all rounds together."""
+        """Answer each member once in a session, so that its quota is for all rounds."""
         if context.memory.get(EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         blinded = context.recall(ToEvaluate)
@@ -472,12 +472,12 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
 
 def _key(context: PartyContext) -> RistrettoKey:
-    """Return the key, which follows from this party's entropy in each round."""
+    """Return the key, which every round derives from this party's entropy."""
     return RistrettoKey(context.lasting_stream("key"), _bind(context))
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
-    """Return each party's limit of ids, for the operator to read before any leave."""
+    """Return each party's limit of ids, for the operator to read before any is sent."""
     session = context.session
     group = session.layout.row_group(context.slot.row)
     return {
@@ -500,7 +500,7 @@ def bind(session: str, agreement: str, row: int) -> bytes:
 def make_tokens(
     context: bytes, ids: Sequence[bytes], values: Sequence[bytes]
 ) -> SortedTokens:
-    """Return the SHA-256 of each value and id: not the value, which is the key's."""
+    """Return the sorted SHA-256 of each value and id, which hide the value itself."""
     prefix = sha256(length_prefixed("coterie/token/1", context))
     # values have a fixed length
     texts = (value + name for name, value in zip(ids, values, strict=True))

@@ -1,16 +1,16 @@
 """Stage: rows of the same people, linked by match keys within each row group.
 
-The parties of a row group stand in a ring, in the order of their slots. Each masks the
-values of its match keys under a key of its own, in an order of its own, and seals them to
-the next party, which masks them again. The last one in the ring hashes values that all
-have masked into tokens. Nobody reads tokens of its own rows, and no party can test a guess
-without all others: not the first, and not together with the analyst. Each list goes
-round once, and holds as many values as its party has rows, for each key.
+The parties of a row group form a ring, in the order of their slots. Each masks the values
+of its match keys under its own key, in its own secret order, and seals them to the next
+party, which masks them again. The last party of the ring hashes the values, masked by all,
+into tokens. Nobody reads tokens of its own rows, and no party can test a guess without all
+others, not even together with the analyst. Each list passes the ring once, and holds for
+each key as many values as its party has rows.
 
 The analyst links the rows of the leader to those of each other party: by the first key
-on which two rows agree, except rows that an earlier key has linked. It tells each party
-which of its rows take part, and not by which key. Nobody checks these links: cells of one
-person differ between tables, so that the parties have nothing to compare.
+on which two rows agree, except rows that an earlier key has linked. It reports to each
+party which of its rows take part, but not by which key. Nobody can check these links, as
+cells of one person may differ between tables.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -95,7 +95,7 @@ def shared_groups(layout: Layout) -> list[tuple[str, ...]]:
 
 
 def n_passes(layout: Layout) -> int:
-    """Return the number of rounds in which lists are passed on."""
+    """Return in how many rounds parties pass lists on."""
     return max((len(group) - 2 for group in shared_groups(layout)), default=0)
 
 
@@ -110,14 +110,14 @@ Tokens = NDArray[np.bytes_]
 def as_texts(slot: str, tokens: ByteArray) -> Tokens:
     """Return tokens (k, t, 32) as texts of bytes (k, t).
 
-    Raises InvalidArray if a key has one twice: such values are not compared.
+    Raises InvalidArray if a key has a token twice: values of several rows are not compared.
     """
     n_keys, n_rows, width = tokens.shape
     flat: Tokens = np.ascontiguousarray(tokens).view(f"S{width}")
     texts = flat.reshape(n_keys, n_rows)
     ordered = np.sort(texts, axis=1)
     if (ordered[:, :-1] == ordered[:, 1:]).any():
-        raise InvalidArray(f"The tokens of {slot!r} are not each once.")
+        raise InvalidArray(f"The tokens of {slot!r} contain a duplicate.")
     return texts
 
 
@@ -146,8 +146,8 @@ def link(leader: Tokens, other: Tokens) -> IntArray:
 def common_rows(tokens: Sequence[Tokens]) -> list[IntArray]:
     """Return the list positions of the rows that all parties have, in the same order.
 
-    A row of the leader takes part if each other party has one that is linked to it.
-    Rows that only other parties have in common do not.
+    A row of the leader takes part if each other party has a row that is linked to it. Rows
+    that only other parties have in common do not.
     """
     leader, *members = tokens
     links = [link(leader, member) for member in members]
@@ -239,7 +239,7 @@ class SelectLinked(Record):
 
 
 class LinkageState(Record):
-    """The analyst's state: the open task, and how often lists were passed on."""
+    """The analyst's state: the open task, and how often parties passed lists on."""
 
     kind = "linking"
 
@@ -365,13 +365,13 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Store the list that the previous party sends, one value per row of its origin."""
+        """Store the list that the previous party sends; check its size by its origin."""
         if context.memory.get(Selection) is not None:
             check_selected(context, envelopes)
             return []
         content = content_of(_previous(context), envelopes, "Masked match keys")
         if not isinstance(content, MaskedKeys):
-            raise EnvelopeRefused("The party before sends masked match keys.")
+            raise EnvelopeRefused("The previous party may send only masked match keys.")
         last = context.memory.get(MaskedKeys)
         expected = 1 if last is None else last.n_masks + 1
         if content.n_masks != expected or content.n_masks >= len(_ring(context)):
@@ -381,7 +381,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         content.require({"k": self.alignment.n_keys, "t": n_rows})
         return [content]
 
-    # The own list
+    # The party's own list
 
     def _mask(self, context: PartyContext, data: DataSource) -> Reply:
         keys = self.alignment.match(data)
@@ -410,7 +410,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def _pass_on(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
         if incoming.n_masks == len(_ring(context)) - 1:
-            return Reply(contribution=KeysPassed())  # the ring is a smaller one
+            return Reply(contribution=KeysPassed())  # a smaller ring is done
         points = self._mask_again(context, incoming)
         content = MaskedKeys(points=points, n_masks=incoming.n_masks + 1)
         return Reply(
@@ -471,7 +471,7 @@ def _drop_points(masked: MaskedKeys) -> MaskedKeys:
 
 
 def hash_points(context: bytes, points: ByteArray) -> ByteArray:
-    """Return the SHA-256 of each point: not the point, which could be masked further."""
+    """Return the SHA-256 of each point, as nobody can mask a hash further."""
     flat = points.reshape(-1, points.shape[-1])
     digests = hash_each(sha256(context), map(bytes, flat))
     tokens = np.frombuffer(b"".join(digests), np.uint8)
@@ -484,5 +484,5 @@ def _find_rows(context: PartyContext, task: SelectLinked, n_rows: int) -> IntArr
         return np.arange(n_rows)
     order = context.recall(ListOrder).order
     if (task.rows >= len(order)).any() or len(np.unique(task.rows)) < len(task.rows):
-        raise ProtocolFailed("The analyst selects rows that cannot be.")
+        raise ProtocolFailed("The analyst selects missing or repeated rows.")
     return order[task.rows]

@@ -1,10 +1,10 @@
-"""A match key: columns, and the steps that bring each of them into one form.
+"""A match key: columns, and the steps that bring their cells into one form.
 
 A key is a text, so that terms, options and forms show it alike::
 
     given_name, surname | sorted-names + birth_date | year
 
-Parts stand between ``+``. A part is one column or several, and steps behind ``|``.
+Parts are separated by ``+``. A part is one column or several, then steps after ``|``.
 Cells of several columns are joined by a blank. Soundex and Metaphone come from
 ``jellyfish``, Cologne phonetics from ``cologne_phonetics``, Latin letters from
 ``anyascii``.
@@ -62,7 +62,7 @@ class KeyPart(NamedTuple):
 def read_match_key(text: str) -> tuple[KeyPart, ...]:
     """Return the parts of a match key.
 
-    Raises ValueError: with the part that cannot be read.
+    Raises ValueError, which names the part that cannot be read.
     """
     parts = tuple(_read_part(part) for part in text.split("+"))
     if len(parts) > _MOST_PARTS:
@@ -78,7 +78,7 @@ def _read_part(text: str) -> KeyPart:
     if not all(columns):
         raise ValueError(f"{text.strip()!r} names no column")
     if unknown := [step for step in steps if not STEP.fullmatch(step)]:
-        raise ValueError(f"{unknown[0]!r} is no step of a match key")
+        raise ValueError(f"{unknown[0]!r} is not a step of a match key")
     return KeyPart(columns, tuple(steps))
 
 
@@ -91,30 +91,17 @@ MatchKey = Annotated[
 
 
 def columns_of(keys: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that keys name, each once, in their order."""
+    """Return the distinct columns of keys, in their order."""
     columns = (c for key in keys for part in read_match_key(key) for c in part.columns)
     return tuple(dict.fromkeys(columns))
 
 
-_LIBRARIES: Final = {
-    "transliterate": ("anyascii",),
-    "soundex": ("anyascii", "jellyfish"),
-    "metaphone": ("anyascii", "jellyfish"),
-    "cologne": ("cologne_phonetics",),
-}
 _NAME: Final = re.compile(r"[^\W\d_]+")  # a run of letters
 _NO_LETTER: Final = re.compile(r"[^a-z]+")
 
 
-def require(steps: Iterable[str]) -> None:
-    """Refuse, with :class:`GuardRefused`, where a library of a step is missing."""
-    for step in steps:
-        for name in _LIBRARIES.get(step, ()):
-            _library(name)
-
-
 def step_function(step: str) -> Callable[[str], str]:
-    """Return a step as a function of a text after the normalisation of the terms.
+    """Return a step as a function of a text that the terms' normalisation has changed.
 
     Raises GuardRefused if its library is missing.
     """
@@ -157,7 +144,7 @@ def _library(name: str) -> ModuleType:
         return import_module(name)
     except ImportError:
         raise GuardRefused(
-            f"A step of the match keys takes the library {name!r}: "
+            f"A step of the match keys needs the library {name!r}: "
             "pip install 'coterie[linkage]'."
         ) from None
 
@@ -169,7 +156,7 @@ _SEPARATOR: Final = "\x1f"
 class KeyValues:
     """The values of one key, in the order of the rows.
 
-    values: None where a row has none, or one that another row shares.
+    values: None for a row without a value, or with a value that another row shares.
     n_filled: rows with a value.
     n_stand_ins: rows without a value because a cell means missing.
     """
@@ -201,7 +188,7 @@ def key_values(
 
     names: the ids of the rows, each with the texts of the columns of the keys.
 
-    Raises InvalidData if an id has another number of parts.
+    Raises InvalidData if an id has another number of parts than the keys have columns.
     Raises GuardRefused if a library is missing.
     """
     cells = _read_cells(names, columns_of(keys), normalisation)
@@ -231,15 +218,15 @@ def key_values(
 def check_uniqueness(keys: Sequence[KeyValues], minimum: float) -> None:
     """Refuse a key whose values too many rows share.
 
-    Raises InvalidData: with the share of each such key.
+    Raises InvalidData, with the share of each such key.
     """
     ambiguous = [key for key in keys if key.uniqueness < minimum]
     if ambiguous:
         shares = "; ".join(f"{key.key!r}: {key.uniqueness:.1%}" for key in ambiguous)
         raise InvalidData(
-            f"Values of match keys have to be nearly unique: of {minimum:.0%} of the rows "
-            f"that have one. Here the share is smaller. {shares}. Ask the coordinator "
-            "for other keys: coterie table --link proposes some."
+            f"Match keys have to be nearly unique: {minimum:.0%} of the rows with a value need "
+            f"one that no other row has. Here fewer have: {shares}. Ask the coordinator for "
+            "other keys: coterie table --link proposes some."
         )
 
 
@@ -260,7 +247,7 @@ def _read_cells(
 
 
 def _part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
-    """Return the texts of a part; empty for empty cells, or if no step leaves any."""
+    """Return the texts of a part; empty if a cell is empty, or the steps leave nothing."""
     texts = cells[part.columns[0]]
     if len(part.columns) > 1:
         rows = zip(*(cells[name] for name in part.columns), strict=True)
@@ -270,7 +257,7 @@ def _part_texts(part: KeyPart, cells: dict[str, list[str]]) -> list[str]:
 
 
 def _map_distinct(texts: Sequence[str], function: Callable[[str], str]) -> list[str]:
-    """Return a function of each text, computed once for equal ones."""
+    """Apply a function to each non-empty text, once to equal ones."""
     values = {
         text: function(text).replace(_SEPARATOR, " ") if text else ""
         for text in set(texts)

@@ -65,17 +65,17 @@ class Alignment(Params):
     )
     normalisation: tuple[Step, ...] = Field(
         default=("nfkc", "casefold", "spaces", "strip"),
-        description="What makes ids equal, of each of their columns, in this order. nfc, "
-        "nfkc: Unicode forms; casefold: upper and lower case; spaces: inner runs of white "
-        "space; strip: outer white space; no-punctuation: letters and digits stay; "
-        "digits: digits alone stay; strip-zeros: leading zeros go; zero-pad:8: zeros "
-        "before it, up to eight characters.",
+        description="Steps that bring each id column into one form, in this order. nfc, "
+        "nfkc: Unicode forms; casefold: ignore case; spaces: one blank for inner white "
+        "space; strip: remove outer white space; no-punctuation: keep letters and digits; "
+        "digits: keep digits; strip-zeros: remove leading zeros; zero-pad:8: add leading "
+        "zeros, up to eight characters.",
     )
     id_patterns: tuple[Pattern, ...] = Field(
         default=(),
         max_length=20,
         description="What the ids of each id column look like: 9 is a digit, A a letter, "
-        "all else stands for itself, e.g. KV-99999999. Each party compares at home.",
+        "all else itself, e.g. KV-99999999. Each party compares its ids at home.",
     )
     duplicates: Duplicates = Field(
         default="error",
@@ -94,14 +94,14 @@ class Alignment(Params):
         ge=0,
         le=1,
         description="With a smaller share of the smallest table of a row group in common, "
-        "every operator is asked before any data are sent. Say less where a small overlap "
-        "is expected.",
+        "every operator is asked before any data are sent. Lower it if you expect a small "
+        "overlap.",
     )
 
     match_keys: tuple[MatchKey, ...] = Field(
         default=(),
         max_length=40,
-        description="With ecdh: columns that name a person where there is no common id, "
+        description="With ecdh: columns that identify a person without a common id, "
         "as texts such as 'surname | soundex + birth_date | date'. A row is linked by the "
         "first key on which two parties agree.",
     )
@@ -118,22 +118,22 @@ class Alignment(Params):
     def _in_order(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         kinds = [step.partition(":")[0] for step in steps]
         if len(set(kinds)) < len(kinds) or {"nfc", "nfkc"} <= set(kinds):
-            raise ValueError("each step once, and nfc or nfkc")
+            raise ValueError("name each step once, and only one of nfc and nfkc")
         return steps
 
     @model_validator(mode="after")
-    def _keys_of_one_method(self) -> Self:
+    def _check_keys(self) -> Self:
         if self.match_keys and self.method != "ecdh":
             raise ValueError("match_keys need method 'ecdh'")
         if self.match_keys and self.id_patterns:
             raise ValueError("id_patterns do not apply to match_keys: leave them out")
         if len(set(self.match_keys)) < len(self.match_keys):
-            raise ValueError("each match key once")
+            raise ValueError("name each match key once")
         return self
 
     @model_serializer(mode="wrap")
     def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit defaults of fields that earlier versions of terms do not have."""
+        """Omit defaults of fields that earlier terms do not have."""
         values: dict[str, Any] = write(self)
         newer_fields = ("id_patterns", "minimum_share", "match_keys", "key_uniqueness")
         for name in newer_fields:
@@ -148,7 +148,7 @@ class Alignment(Params):
 
     @property
     def n_keys(self) -> int:
-        """Return the number of keys by which rows are linked; an exact id is one."""
+        """Return the number of keys by which rows are linked; an exact id counts as one."""
         return max(1, len(self.match_keys))
 
     def match(self, data: DataSource) -> list[KeyValues]:
@@ -156,7 +156,7 @@ class Alignment(Params):
 
         Without match keys the id is the only key.
 
-        Raises InvalidData if rows have no such columns, or too many share a value.
+        Raises InvalidData if the table lacks their columns, or too many rows share a value.
         """
         if not self.match_keys:
             own = self.identify(data)
@@ -198,7 +198,7 @@ class AlignedParams(Params):
 
     @property
     def linked_by(self) -> Sequence[str]:
-        """Return the match keys by which rows are linked; none where ids name them."""
+        """Return the match keys by which rows are linked; empty if ids name rows."""
         return self.alignment.match_keys
 
     @property
@@ -220,8 +220,8 @@ class AlignedParams(Params):
         None for all rows in the order of the table. A party that shares rows with nobody
         needs no ids, and keeps the order of its table.
 
-        Raises InvalidData if rows have no ids where they are matched by them, or
-            duplicate ones, as the terms say.
+        Raises InvalidData if rows that are matched by ids have none, or duplicate ones, as
+            the terms say.
         Raises GuardRefused if a library for the intersection is missing.
         """
         alignment = self.alignment

@@ -29,7 +29,7 @@ def asked(session: Session) -> tuple[str, str]:
         answers.append(session.answer("r1c1"))
         session.turn()
     asks = " ".join(answer.asks for answer in answers).strip()
-    name = "what the analyst alone reads best of one field"
+    name = "field that the analyst alone can read best"
     shown = [answer.notes[name] for answer in answers if name in answer.notes]
     assert len(shown) == 1
     return asks, shown[0]

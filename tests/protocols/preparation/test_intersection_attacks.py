@@ -150,7 +150,7 @@ def test_answers_come_from_the_leader_alone(sender: str) -> None:
 def test_a_leader_sends_nothing_but_answers() -> None:
     view = session().context(SECOND)
     order = intersection.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
-    with pytest.raises(EnvelopeRefused, match="sends answers"):
+    with pytest.raises(EnvelopeRefused, match="may send only answers"):
         receive(view, PeerMessage(peer=FIRST, content=order))
 
 

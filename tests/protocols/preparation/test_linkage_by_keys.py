@@ -147,7 +147,7 @@ def test_common_rows_are_linked_to_the_leader_by_each_party() -> None:
 
 
 def test_tokens_that_come_twice_are_refused() -> None:
-    with pytest.raises(InvalidArray, match="not each once"):
+    with pytest.raises(InvalidArray, match="contain a duplicate"):
         as_texts("r1c1", tokens([1, 2], [3, 3]))
 
 
@@ -160,7 +160,7 @@ def test_keys_are_masked_and_shown_in_turn() -> None:
         party.reply(context, linkage.ShowTokens(), running.data[slot])
     keys = np.zeros((3, 40, 32), np.uint8)
     for content, why in (
-        (Digests(rows="", columns=""), "sends masked match keys"),
+        (Digests(rows="", columns=""), "may send only masked match keys"),
         (linkage.MaskedKeys(points=keys, n_masks=2), "out of turn"),
     ):
         with pytest.raises(EnvelopeRefused, match=why):

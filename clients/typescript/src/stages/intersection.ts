@@ -177,7 +177,7 @@ function receive(
   }
   const found = envelopes.find(({ peer }) => peer === leader)?.content;
   if (found?.kind !== "answers") {
-    return refuse("envelope-refused", "A leader sends answers.");
+    return refuse("envelope-refused", "A leader may send only answers.");
   }
   return { [ANSWERS]: pointsIn((found as IntersectionAnswers).elements) };
 }

@@ -137,7 +137,7 @@ function findRows(
   const order = context.recall<readonly number[]>(ORDER);
   const isOnce = new Set(places).size === places.length;
   if (!isOnce || places.some((place) => place >= order.length)) {
-    refuse("protocol-failed", "The analyst selects rows that cannot be.");
+    refuse("protocol-failed", "The analyst selects missing or repeated rows.");
   }
   return { rows: places.map((place) => order[place]!), names: [] };
 }
@@ -152,7 +152,7 @@ function listOf(
   const before = neighbour(context, -1);
   const [sent, ...more] = envelopes;
   if (sent?.peer !== before || sent.content.kind !== "masked-keys" || more.length) {
-    return refuse("envelope-refused", "The party before sends masked match keys.");
+    return refuse("envelope-refused", "The previous party may send only masked match keys.");
   }
   const list = sent.content as LinkageMaskedKeys;
   const held = context.memory.get(HELD) as LinkageMaskedKeys | undefined;
