@@ -1,9 +1,9 @@
 """Stage: the values that fill gaps in a column group's fields, by checked blind sums.
 
 Parties of a column group add up counts, sums and histograms of their values; nobody sees
-another party's, and the analyst reads none at all. Of two parties each can take its own
-numbers off the sum, which is a risk code. A party that is alone in its column group adds
-nothing up and computes the same at home.
+another party's, and the analyst reads none at all. Of two parties each can subtract its own
+numbers from the sum, which is a risk code. A party that is alone in its column group
+computes the same at home.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -11,8 +11,8 @@ nothing up and computes the same at home.
 | 2 | `add-up` → `share`: sums of values, histograms of the parts in the middle |
 | 3 | `add-up` → `share`, empty: the fillings follow from the total |
 
-All sums are of whole numbers: counts, and values in units of a fixed point. So the
-outcome does not depend on how rows are cut into parties and batches.
+All sums are of integers: counts, and values in fixed point. So the outcome does not depend
+on how rows are split among parties and batches.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _Add = Callable[[IntArray, FloatArray], None]
 class Fillings(Record):
     """Memory: the value that fills the gaps of each field, in the plan's order.
 
-    n_values: how many values all parties have counted.
-    n_own: number of the party's own values, counted or not.
+    n_values: the number of values that all parties have counted.
+    n_own: the number of the party's own values, counted or not.
     """
 
     kind = "fillings"
@@ -86,9 +86,9 @@ class Gaps(NamedTuple):
 
 
 def gaps_of(context: PartyContext) -> Gaps | None:
-    """Return the filled gaps of each column that is a number; None without any.
+    """Return the filled gaps of each numeric column; None if nothing is filled.
 
-    None too where site effects were taken out, which changes filled values.
+    None also if site effects are removed, which changes filled values.
     """
     plan = context.session.terms.plan(context.slot.name)
     fillings = context.memory.get(Fillings)
@@ -109,10 +109,10 @@ def gaps_of(context: PartyContext) -> Gaps | None:
 
 
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
-    """Return rows as the columns that are clustered, as far as the session prepared them.
+    """Return rows as the columns to cluster, as far as the session has prepared them.
 
-    Before the fillings exist, fields hold the party's own values. Before site effects
-    are known, where these are taken out, the columns of covariates follow the others.
+    Until the fillings are known, fields have the party's own values. Until site effects are
+    known, if they are to be removed, the columns of covariates follow the others.
     """
     fillings, effects = memory.get(Fillings), memory.get(SiteEffects)
     if plan.fills and fillings is None:
@@ -202,15 +202,15 @@ def _tally(
     sizes: Sequence[int],
     minimum: int,
 ) -> IntArray:
-    """Return the numbers of all fields, one behind the other.
+    """Return own numbers for a sum, concatenated over the fields.
 
-    A field with fewer than ``minimum`` own values adds none of them: the other parties
-    would read these few by taking their own values off the sum.
+    A field with fewer than ``minimum`` own values adds none of them, as the other parties
+    could read these few by subtracting their own values from the sum.
     """
     n_values = _count_values(data, columns)
     numbers = [np.zeros(size, dtype=np.int64) for size in sizes]
     for own, add in zip(numbers, adds, strict=True):
-        add(own, np.empty(0))  # without values the least power of two bounds them
+        add(own, np.empty(0))  # no values: counts the smallest power of two
     for batch in data.batches():
         for own, add, column, n in zip(numbers, adds, columns, n_values, strict=True):
             if n >= minimum:
@@ -251,7 +251,7 @@ def stage() -> Stage:
 
 
 BINS: Final = 1024
-"""Of a histogram; two of them find a median to 2^-20 of the dictionary's range."""
+"""Bins of a histogram; two histograms find a median to 2^-20 of the range."""
 
 _POWERS: Final = PowerCounts()
 
@@ -260,7 +260,7 @@ _POWERS: Final = PowerCounts()
 class PooledFilling(ABC):
     """How the values that fill one field's gaps are pooled, in two sums.
 
-    A party's numbers are zero at first, and change in place with each batch of values.
+    A party's numbers begin at zero, and each batch of values changes them in place.
     """
 
     fill: Fill
@@ -298,7 +298,7 @@ class PooledFilling(ABC):
 
 
 class _Mean(PooledFilling):
-    """The sum of values, after their number and the power of two that bounds them all."""
+    """First the count, and the power of two that bounds all values; then their sum."""
 
     sizes = (1 + _POWERS.size, 1)
 
@@ -340,15 +340,15 @@ class _Mean(PooledFilling):
 class _Median(PooledFilling):
     """The median, to 2^-20 of the dictionary's range; exact for integers in small ranges.
 
-    The first sum counts values by 1,024 parts of the range, the second those of the
-    parts in the middle by 1,024 parts of each. Both middle values are looked up: of an
-    even number of values the median is their mean, and need not be a value itself.
+    The first sum counts values in 1,024 parts of the range, the second those in the middle
+    parts, in 1,024 parts of each. There are two middle values: of an even number of values
+    the median is their mean.
     """
 
     sizes = (BINS, 2 * BINS)
 
     def _positions(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return where values lie in the range, in parts, and the part of each."""
+        """Return the positions of values in the range, in parts, and the part of each."""
         position = (values - self.fill.low) / (self.fill.high - self.fill.low) * BINS
         return position, _bin(position)
 
@@ -393,12 +393,12 @@ class _Median(PooledFilling):
 
 
 def _bin(position: FloatArray) -> IntArray:
-    """Return the number of the bin of each position; those outside are in the last."""
+    """Return the bin of each position; positions outside are in the first or last bin."""
     return np.clip(np.floor(position).astype(np.int64), 0, BINS - 1)
 
 
 class _MostFrequent(PooledFilling):
-    """The most frequent level; the lowest of several."""
+    """The most frequent level; the first in the ranking of equally frequent ones."""
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -433,5 +433,5 @@ _POOLINGS: Final[Mapping[str, Callable[[Fill], PooledFilling]]] = {
 
 
 def pooling_of(fill: Fill) -> PooledFilling:
-    """Return how the values that fill a field's gaps are pooled."""
+    """Return the pooling that a fill needs."""
     return _POOLINGS[fill.how](fill)

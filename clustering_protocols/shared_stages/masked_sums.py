@@ -1,9 +1,9 @@
 """Masked sums: the analyst adds up what it cannot read.
 
 A party adds to its ring elements one stream per other member; the streams cancel in the
-sum over all members. In a *blind* sum the leader also adds a stream that only the
-group knows, so that the analyst cannot read the total either: it hands the total back
-and the members take the stream off.
+sum over all members. In a *blind* sum the leader also adds a stream that only the group
+knows, so that the analyst cannot read the total either: it hands the total back, and the
+members subtract the stream.
 
 A stream serves one array of one attempt and one list of members, once. A party whose
 transcript differs from that of the others draws other streams, and the total is noise.
@@ -52,7 +52,7 @@ class MaskedSum:
     def from_context(
         cls, context: PartyContext, members: Sequence[str], name: str
     ) -> MaskedSum:
-        """Return the sum of the round in hand."""
+        """Return the sum of the current round."""
         return cls(members=tuple(members), name=name, transcript=context.transcript)
 
     @cached_property
@@ -72,9 +72,9 @@ def mask(
     """Hide a party's share of a sum, in place.
 
     words: uint64 array.
-    minimum_members: the caller's own floor; two is for sessions whose terms allow it.
+    minimum_members: the caller's minimum; two if the terms of the session allow it.
 
-    Raises GuardRefused if there are too few members, or this party is none of them.
+    Raises GuardRefused if there are too few members, or this party is not among them.
     """
     members, label = masked_sum.members, masked_sum.label
     check_members(context, members, minimum_members)
@@ -105,12 +105,12 @@ def check_members(context: PartyContext, members: Sequence[str], minimum: int) -
     ordered = [slot for slot in context.session.slots if slot in names]
     if list(members) != ordered or context.slot.name not in names:
         raise GuardRefused(
-            "The analyst named members that are none, or not this party."
+            "The analyst's list of members is wrong, or lacks this party."
         )
     if len(members) < minimum:
         raise GuardRefused(
-            f"{len(members)} members are too few for a masked sum: each of the others "
-            f"could take its own share off. This party asks for {minimum}."
+            f"{len(members)} members are too few for a masked sum: the others could "
+            f"subtract their own shares. This party requires {minimum}."
         )
 
 
@@ -119,7 +119,7 @@ class CheckedSum:
     """How the sums of a stage are hidden and checked.
 
     scope: the group whose secret blinds and checks.
-    minimum_members: the caller's own floor; see :func:`.masked_sums.mask`.
+    minimum_members: the caller's minimum; see :func:`mask`.
     """
 
     scope: Scope
@@ -132,7 +132,7 @@ class CheckedSum:
 
         words: uint64 (m,); ring elements between -2^60 and 2^60, read as signed.
 
-        Raises GuardRefused if there are too few members, or this party is none of them.
+        Raises GuardRefused if there are too few members, or this party is not among them.
         """
         from clustering_protocols.secrecy import tags  # not above: it compiles
 
@@ -158,11 +158,11 @@ class CheckedSum:
     ) -> WordArray:
         """Return the elements (m,) of a received total (m + 1,); check its tag.
 
-        fits: returns whether elements are as small as those of this sum must be; beyond
-            2^60 none is. Range and tag fail alike, so that a refusal tells nothing
+        fits: returns whether elements are in the range of this sum, which is within 2^60.
+            A wrong range and a wrong tag give the same refusal, which reveals nothing
             about the sum.
 
-        Raises ProtocolFailed if they are not, or not the sum of what members sent.
+        Raises ProtocolFailed if they are not, or not the sum of the members' shares.
         """
         from clustering_protocols.secrecy import tags  # not above: it compiles
 
@@ -170,7 +170,7 @@ class CheckedSum:
         words = unblind(context, total[:-1], masked_sum, self.scope)
         stream = group_stream(context, self.scope, f"blind-tag/{label}")
         tag = tags.shift_residue(int(total[-1]), stream, -1)
-        # a tag can be taken of no larger elements
+        # a tag exists only for elements below 2^60
         small = bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
         expected = tags.tag(
             words if small else np.zeros_like(words),

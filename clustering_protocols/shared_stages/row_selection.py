@@ -1,7 +1,7 @@
 """Which rows of a party's table take part in a session, and in which order.
 
-Roster, engine and digests see these rows alone; outcomes are put back into the order of
-the party's own table.
+Roster, engine and digests see only these rows; outcomes are put back into the order of the
+party's own table.
 """
 
 from __future__ import annotations

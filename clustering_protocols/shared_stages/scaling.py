@@ -16,7 +16,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Ranges
 
-if TYPE_CHECKING:  # a stage of its own, that most sessions do without
+if TYPE_CHECKING:  # most sessions do not need this stage
     from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 
 
@@ -31,8 +31,7 @@ class Scaler:
     limit: float64 (m,); largest absolute value of a scaled feature in any row.
     sum_limit, square_limit: float64 (m,); largest sum of its absolute values, and of
         its squares, over all rows.
-    step: float64 (m,); the unit of a small step, by which an empty cluster's centroid
-        is moved.
+    step: float64 (m,); the unit in which an empty cluster's centroid is moved a little.
     ranges: of the dictionary, in the units of the data; infinite where it has none.
     """
 
@@ -54,7 +53,7 @@ class Scaler:
         return self.offset, self.inverse
 
     def farthest_from(self, V: FloatArray) -> float:
-        """Return a squared distance that no row has to any of the points V (k, m)."""
+        """Return an upper bound of the squared distances of rows to points V (k, m)."""
         return float(np.square(self.limit + np.abs(V).max(axis=0)).sum())
 
     def undo(self, Z: FloatArray) -> FloatArray:
@@ -63,7 +62,7 @@ class Scaler:
 
 
 def check_widths(session: SessionContext[Any]) -> None:
-    """Refuse a given start that is not as wide as the data."""
+    """Refuse a given start whose width differs from that of the data."""
     centroids, width = session.params.initial_centroids, sum(session.column_widths)
     if centroids is not None and any(len(row) != width for row in centroids):
         raise InvalidParameters(f"initial_centroids needs {width} numbers in each row.")
@@ -100,8 +99,7 @@ def scaler(
         mean = moments.mean if moments else np.zeros(width)
         spread = moments.spread if moments else ones
         weights = session.weights(group[0], width)
-        # Σz² = n, |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; a little more for
-        # rounding.
+        # Σz² = n, so |z| ≤ √n and, by Cauchy and Schwarz, Σ|z| ≤ n; plus rounding
         return Scaler(
             offset=mean,
             inverse=1.0 / session.units(group[0], spread),

@@ -108,7 +108,7 @@ def leads(context: PartyContext, scope: Scope) -> bool:
 
 
 def leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
-    """Return the leaders of a party's groups, but itself; each once."""
+    """Return the distinct leaders of a party's groups, except itself."""
     groups = (group_of(context.session.layout, context.slot, s) for s in scopes)
     slots = dict.fromkeys(group[0] for group in groups)
     return tuple(slot for slot in slots if slot != context.slot.name)
@@ -142,14 +142,14 @@ def group_mark(
 
 @dataclass(frozen=True)
 class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
-    """Draws the secrets of the groups that it leads, and keeps those that it gets."""
+    """Draws the secrets of the groups that it leads, and stores those of its leaders."""
 
     scopes: tuple[Scope, ...]
 
     def reply(
         self, context: PartyContext, task: ShareSecrets, data: DataSource
     ) -> Reply:
-        """Draw and seal."""
+        """Draw the secrets of led groups, and seal them to the members."""
         envelopes: list[PeerMessage] = []
         remember: list[Record] = []
         for scope in self.scopes:
@@ -170,7 +170,7 @@ class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[GroupSecret]]
     ) -> Sequence[Record]:
-        """Keep the secrets that the groups' leaders sent."""
+        """Store the secrets that the groups' leaders sent."""
         secrets: list[Record] = []
         for envelope in envelopes:
             content = envelope.content

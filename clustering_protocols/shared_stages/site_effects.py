@@ -1,4 +1,4 @@
-"""Stage: takes site effects out of measured columns (ComBat), by two checked blind sums.
+"""Stage: removes site effects from measured columns (ComBat), by two checked blind sums.
 
 Scanners and laboratories shift and stretch what they measure. ComBat models column g of
 row j at site i as
@@ -28,8 +28,8 @@ Waugh).
 | the site alone | its γ, δ and their priors, which follow at home |
 
 A total weighted by covariates is an equation for rows whose covariates others may know.
-So each site refuses levels that few of its rows have, and a row that alone decides more
-than half of the fit. Its audit counts the sum of all rows, not the weighted ones.
+So each site refuses levels that few of its rows have, and a row that alone determines more
+than half of a fitted value. Its audit counts the sum of all rows, not weighted sums.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ from clustering_protocols.terms.preparation import ColumnPlan, PreparedRows
 
 NAME = "site-effects"
 LEAST_OF_LEVEL: Final = 5
-"""Own rows with a level of a covariate; 1 to 4 are refused."""
+"""Fewest own rows with a level of a covariate; a level of no own row is accepted."""
 
 _MOST_LEVERAGE: Final = 0.5
-_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance that no other one explains
+_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance, unexplained by the others
 _STEP: Final = 1e-4  # relative change at which the iteration ends
 _MOST_STEPS: Final = 10_000
 
@@ -120,7 +120,7 @@ def find_site_effects(context: PartyContext, data: DataSource) -> Sums[Findings]
 
     data: yields columns and covariates (n, m + q); see :meth:`ColumnPlan.prepare`.
 
-    Raises InvalidData if a covariate is constant here, or a level or row too rare.
+    Raises InvalidData if a covariate is constant here, a level too rare, or a row decisive.
     Raises GuardRefused if covariates are linearly dependent.
     """
     plan = _plan(context.session, context.slot.name)
@@ -203,7 +203,7 @@ def shrink(
     shifts, variances: γ̂ and δ̂², of n rows of one site.
     """
     if len(shifts) < 2 or not variances.var(ddof=1):
-        return shifts, variances  # their distribution cannot be estimated
+        return shifts, variances  # too few to estimate their distribution
     centre, width = shifts.mean(), shifts.var(ddof=1)
     m, s = variances.mean(), variances.var(ddof=1)
     shape, rate = (2 * s + m**2) / s, (m * s + m**3) / s
@@ -214,7 +214,7 @@ def shrink(
         new: FloatArray = (n * width * shifts + delta * centre) / (n * width + delta)
         squares = deviations + n * np.square(shifts - new)
         wide: FloatArray = (0.5 * squares + rate) / (n / 2 + shape - 1)
-        # as published: a negative shift counts with its sign
+        # as published: a negative shift gives a negative change
         with np.errstate(divide="ignore", invalid="ignore"):
             change = max(
                 (np.abs(new - gamma) / gamma).max(),
@@ -264,11 +264,11 @@ class _SiteRows:
         return total
 
     def check(self, products: FloatArray) -> None:
-        """Refuse values out of range, constant covariates, and levels or rows too rare.
+        """Refuse values out of range, constant covariates, rare levels and decisive rows.
 
         products: the result of :meth:`products`.
 
-        Raises InvalidData: it names fields, and no value.
+        Raises InvalidData, which names fields, but no value.
         """
         plan, n, f = self._plan, self._data.n_rows, self.n_columns
         low, high = plan.harmonised_ranges
@@ -309,15 +309,15 @@ class _SiteRows:
             begin = end
         if leverage > _MOST_LEVERAGE:
             raise InvalidData(
-                "One of your rows decides more than half of an effect of the covariates, "
-                "so others could compute it: leave such rows out, or a covariate."
+                "One of your rows determines more than half of its fitted value, so others "
+                "could compute it: leave out such rows, or a covariate."
             )
 
 
 def _plan(session: SessionContext, slot: str) -> ColumnPlan:
     plan = session.terms.plan(slot)
     if plan is None:
-        raise ProtocolFailed("The terms take no site effects out.")
+        raise ProtocolFailed("The terms remove no site effects.")
     return plan
 
 

@@ -26,18 +26,18 @@ comes with the next task; one task more brings the last total, and its share is 
 | 1 to n | `add-up` → `share`: the masked share of a sum |
 | n + 1 | `add-up` → `share`, empty: the program ends with the last total |
 
-The totals are a program's whole state (:class:`SumTotals`). A party runs it anew for every
-task, over the totals that it has, up to the first sum that it has no total of: there
-:attr:`Sum.local` is computed, once. So a program
+The totals are a program's whole state (:class:`SumTotals`). For every task a party runs
+the program from its start, over the totals that it has, up to the first sum without one,
+whose :attr:`Sum.local` it computes, once. So a program
 
-- reads rows within ``local``, or after its last total, and draws at random nowhere else;
+- reads rows and draws at random only within ``local``, or after its last total;
 - yields as many sums as it declares, of the declared sizes: the analyst, who cannot read
   any, has to know them in advance;
-- raises where a total forbids to go on (``GuardRefused``, ``ProtocolFailed``).
+- raises if a total does not allow it to continue (``GuardRefused``, ``ProtocolFailed``).
 
-Totals are forgotten as soon as the program ends. A program names what later stages read:
-in :attr:`Findings.remember`, or in :attr:`Sum.remember` what holds from the share on.
-To forget a record, it remembers the same kind without its content.
+Totals are forgotten as soon as the program ends. Records for later stages go into
+:attr:`Findings.remember`, or into :attr:`Sum.remember` if they hold from the share on. To
+forget a record, a program remembers the same kind without its content.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class AddingUp(Record):
 
 
 class SumTotals(Record):
-    """Memory: where a program stands.
+    """Memory: how far a program has run.
 
     number, transcript (hex): of the sum whose share was made last.
     totals, sizes: of the sums before it, concatenated, and of each of them.
-    own: own elements of that sum, if they are its total, or will be compared with it.
+    own: own elements of that sum, if they are its total or will be compared with it.
     """
 
     kind = "sum-totals"
@@ -139,12 +139,11 @@ class Sum(Generic[T]):
     """One sum; ``yield from`` it evaluates to its decoded total.
 
     name: masks are bound to it.
-    local: returns own ring elements (m,), uint64 or int64.
+    local: returns the party's own ring elements (m,), uint64 or int64.
     fits: returns whether the members can have sent such a total (m,).
     decode: converts the total (m,) for the program.
     compare: refuses a total (m,) that own elements (m,) cannot be part of.
-    remember: returns records that count as soon as the share is made; called before
-        ``local``.
+    remember: returns the records to remember with the share; called before ``local``.
     """
 
     name: str
@@ -188,7 +187,7 @@ class Turn(Generic[R]):
 
 @dataclass(frozen=True)
 class SumProgram(Generic[R]):
-    """A program, and what both sides have to know of it in advance.
+    """A program, and its properties that both sides know in advance.
 
     name: of the stage.
     sizes: returns the number of ring elements that a slot sends for each sum.
@@ -324,7 +323,7 @@ def _masked_sum(
 
 @dataclass(frozen=True)
 class SumParty(PartyRole[Params, AddUp]):
-    """Plays a program, task by task."""
+    """Runs a program, task by task."""
 
     program: SumProgram[Findings]
 
@@ -334,7 +333,7 @@ class SumParty(PartyRole[Params, AddUp]):
         return any(context.slot.name in group for group in groups)
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
-        """Return the share of the sum in hand, or remember the program's findings."""
+        """Return the share of the current sum, or remember the program's findings."""
         turn = self.program.play(context, data, task.phase, task, task.total)
         findings = turn.result or Findings(())
         return Reply(

@@ -33,7 +33,7 @@ from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, sca
 from clustering_protocols.shared_stages.secrets import group_stream
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.shared_stages.starts.messages import StartCentroids, StartKept
-from clustering_protocols.shared_stages.starts.roles import without_messages
+from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 
 from . import kernels, messages
 from .maths import (
@@ -202,7 +202,7 @@ def _start(context: LlfContext, data: DataSource, scale: Scaler) -> FloatArray:
     if start == "careful":
         return context.recall(StartCentroids).centroids
     if start != "random_rows":
-        return without_messages(context, scale)
+        return compute_start_alone(context, scale)
     clusters.check_enough_rows(data, k)
     order = context.recall(RowOrder).order
     positions = group_stream(context, "row", "start").permutation(data.n_rows)[:k]

@@ -54,7 +54,7 @@ from clustering_protocols.shared_stages.starts.messages import (
     ProposedByAll,
     StartCentroids,
 )
-from clustering_protocols.shared_stages.starts.roles import without_messages
+from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.shared_stages.sums import (
     Findings,
     Sum,
@@ -492,7 +492,8 @@ def _lanes(view: RowsRound) -> FloatArray:
         lanes = list(context.recall(LaneStarts).centroids)
     else:
         lanes = [
-            without_messages(context, view.scale, lane) for lane in range(params.n_init)
+            compute_start_alone(context, view.scale, lane)
+            for lane in range(params.n_init)
         ]
     return np.array([equalise_coordinates(V, view.scale.step) for V in lanes])
 

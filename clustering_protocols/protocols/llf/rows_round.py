@@ -40,7 +40,7 @@ from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import Scaler, scaler_of
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
-from clustering_protocols.shared_stages.starts.roles import without_messages
+from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 from . import kernels, maths, messages, round_bound
@@ -338,7 +338,7 @@ class RowsRound:
         elif start := self.context.memory.get(StartCentroids):
             V = start.centroids
         else:
-            V = without_messages(self.context, self.scale)
+            V = compute_start_alone(self.context, self.scale)
         return StartCentroids(centroids=equalise_coordinates(V, self.scale.step))
 
 

@@ -42,7 +42,7 @@ from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, sca
 from clustering_protocols.shared_stages.secrets import group_mark
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
-from clustering_protocols.shared_stages.starts.roles import without_messages
+from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.shared_stages.statistics import magnitudes
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import n_rows
@@ -163,7 +163,7 @@ class RoundView:
         if self.context.session.params.start in FROM_PARTIES:
             V = self.context.recall(StartCentroids).centroids
         else:
-            V = without_messages(self.context, self.scale)
+            V = compute_start_alone(self.context, self.scale)
         weights = self.context.session.weights(
             self.context.slot.name, self.columns.width
         )

@@ -330,7 +330,7 @@ def _check_numbers(
     if set(n_rows) != set(session.slots) or any(
         not 1 <= n <= session.member(slot).n_rows for slot, n in n_rows.items()
     ):
-        raise ProtocolFailed("The analyst reports impossible numbers of rows.")
+        raise ProtocolFailed("The analyst reports numbers of rows that are impossible.")
     group = session.layout.row_group(context.slot.row)
     if {n_rows[slot] for slot in group} != {n_selected}:
         raise ProtocolFailed(

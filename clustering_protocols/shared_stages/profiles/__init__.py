@@ -8,11 +8,11 @@ fields of the dictionary, and the rows.
 |---|---|
 | 1 | `take-labels` → `labels-taken` |
 | 2 to 7 | `add-profile` → `profile-share`: see :mod:`.totals` |
-| 8 | `tell-profile` → `profile-told`: the leader's, rounded, if everybody is to read it |
-| 9 | `read-profiles` → `profiles-read`, if everybody is to read them |
+| 8 | `tell-profile` → `profile-told`: the leader's, rounded, if everybody may read it |
+| 9 | `read-profiles` → `profiles-read`, if everybody may read them |
 
 Parties read exact totals of their column group; others get rounded profiles. A party
-whose column group is too small for masked sums makes the profile of its own rows.
+whose column group is too small for masked sums profiles its own rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Audience
 
 Labelled = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
-"""Returns the outcome that the protocol makes of a result that came with labels."""
+"""Returns the outcome that the protocol computes from the result in a TakeLabels task."""
 
 
 NAME: Final = "profiles"
@@ -38,7 +38,7 @@ NAME: Final = "profiles"
 def stage(release: Release, labelled: Labelled, results_to: Audience) -> Stage:
     """Return the stage; it needs the secrets of column groups.
 
-    labelled: returns the outcome that the protocol makes of a result.
+    labelled: returns the outcome that the protocol computes from a result.
     results_to: the kind of group in which all get the same result.
     """
     for_everybody = release.profiles == "everybody"

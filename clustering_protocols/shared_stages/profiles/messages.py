@@ -138,7 +138,7 @@ def encode_profiles(profiles: Sequence[Profile]) -> ByteArray:
 
 
 def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
-    """Return the profiles in JSON bytes; :class:`Malformed` if they are none."""
+    """Parse profiles from JSON bytes; :class:`Malformed` for other bytes."""
     try:
         return _PROFILES.validate_json(text.tobytes())
     except ValidationError:
@@ -146,10 +146,10 @@ def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
 
 
 def one_profile(text: ByteArray) -> Profile:
-    """Return the only profile in JSON bytes; :class:`Malformed` if there is not one."""
+    """Parse the only profile in JSON bytes; :class:`Malformed` unless there is one."""
     profiles = read_profiles(text)
     if len(profiles) != 1:
-        raise Malformed("One profile was asked for.")
+        raise Malformed("There must be exactly one profile.")
     return profiles[0]
 
 

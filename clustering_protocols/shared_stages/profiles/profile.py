@@ -1,8 +1,8 @@
 """Profiles made from the sums of a column group, exact or rounded for others.
 
-In a rounded profile shares are multiples of 1/20 of their line, quartiles are where such
-shares reach them, and means and spreads are multiples of a round number of about a
-twentieth of the field's spread within lines.
+In a rounded profile shares are multiples of 1/20 of their line's rows, quartiles are those
+of shares rounded so, and means and spreads are multiples of a round number of about a
+twentieth of the field's spread.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EQUAL_MEANS: Final = 1e-9  # means that agree to nine digits do not differ
 
 @dataclass(frozen=True, eq=False)
 class _FieldProfiles:
-    """The fields of a profile of complete totals."""
+    """The fields of a profile, computed from complete totals."""
 
     totals: ProfileTotals
     rounded: bool
@@ -135,7 +135,7 @@ def profile_of(
 
     column: the column group.
     own: whether the sums are of one party alone.
-    rounded: whether others are to read it.
+    rounded: whether to round it for readers outside the column group.
     """
     lines = totals.lines
     fields = _FieldProfiles(totals, rounded) if len(lines) else ()
@@ -170,7 +170,7 @@ def _survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
 def agree(first: Profile, second: Profile) -> bool:
     """Return whether two profiles are equal, to six digits of every number.
 
-    Two machines make profiles of the same sums that differ by less.
+    Profiles of the same sums from two machines differ by less.
     """
     values = first.model_dump(), second.model_dump()
     for profile in values:
@@ -199,9 +199,9 @@ def _without_rare(
 ) -> tuple[IntArray, list[str], MaskArray]:
     """Return counts in which the rare levels of each line are merged into the last one.
 
-    In each line the levels of fewer than ``smallest`` rows, empty ones included, are one
-    group, filled up by the next rarest until it holds so many. A line in which fewer than
-    two groups remain is not shown: one yes among many no would point at a person.
+    In each line the levels of fewer than ``smallest`` rows, empty ones included, form one
+    group, which the next rarest levels join until it has ``smallest`` rows. A line with
+    fewer than two groups is not shown: one yes among many no would point at a person.
 
     Returns counts, int64 (l, groups).
     Returns names, list of str.
@@ -237,11 +237,11 @@ def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
     """Return the step to which means and spreads of a number are rounded.
 
     The largest 1, 2 or 5 times a power of ten up to a twentieth of its spread, or of the
-    size of a constant.
+    absolute value of a constant.
     """
     between, within = _variances(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
-    return round_down((spread or 1.0) / SHARES)  # all members find the same step
+    return round_down((spread or 1.0) / SHARES)  # the same at all members
 
 
 def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:

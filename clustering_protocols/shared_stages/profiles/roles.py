@@ -59,7 +59,7 @@ def sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]:
 
 @dataclass(frozen=True)
 class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
-    """Adds up, sum by sum; the engine itself hands out labels before.
+    """Adds up sum after sum; before that the engine itself hands out labels.
 
     for_everybody: whether everybody reads all profiles.
     """
@@ -70,7 +70,7 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
 
     def start(self, session: SessionContext) -> Ask | Finish:
         """Fail: the engine opens the first round."""
-        raise ProtocolFailed("Labels are the engine's to hand out.")
+        raise ProtocolFailed("The engine opens the first round of profiles.")
 
     def step(
         self,
@@ -138,7 +138,7 @@ def _publish(
             continue
         profile = messages.one_profile(answers[group[0]].text)
         if profile.column != column or profile.own or not profile.rounded:
-            raise ProtocolFailed(f"{group[0]!r} tells another profile than was asked.")
+            raise ProtocolFailed(f"{group[0]!r} sent another profile than requested.")
         profiles.append(profile)
     return Ask.everybody(
         session,
@@ -160,7 +160,7 @@ Task = (
 class ProfilesParty(PartyRole[Params, Task]):
     """Stores the labels, adds up over its column group, makes the profile.
 
-    labelled: returns the outcome that the protocol makes of a result.
+    labelled: returns the outcome that the protocol computes from a result.
     """
 
     labelled: Labelled
@@ -239,7 +239,7 @@ def _check_published(context: PartyContext, task: messages.ReadProfiles) -> Repl
     layout = context.session.layout
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
     if [profile.column for profile in published] != columns:
-        raise ProtocolFailed("The analyst reports other profiles than were asked for.")
+        raise ProtocolFailed("The analyst reports other profiles than requested.")
     if not _is_alone(context):
         own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
         if not agree(own, published[columns.index(own.column)]):

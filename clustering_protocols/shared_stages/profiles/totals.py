@@ -9,8 +9,8 @@
 | 5 | sums of squared deviations | |
 | 6 | histograms on the grid | |
 
-Every sum has room for as many lines as there are clusters, so that its size reveals
-nothing. A line with fewer values than it needs rows adds nothing to sums 3 to 6.
+Every sum has space for as many lines as there are clusters, so that its size reveals
+nothing. A line with fewer values of a number than its minimum adds none to sums 3 to 6.
 
 Histograms count values by the parts of a grid. A value *cut to the grid* is the middle of
 its part; where every whole number has its own part, it is the number itself.
@@ -102,19 +102,20 @@ def levels_of(field: Field) -> tuple[str, ...]:
 
 PARTS: Final = 64
 SIZE: Final = PARTS + 2
-"""Of a histogram: values below the grid come first, values above it last."""
+"""Counts of a histogram: first values below the grid, last values above it."""
 
 _SPREADS: Final = 4.0
 _DIGITS: Final = 9
-"""Significant digits of a grid's ends: all members compute the same."""
+"""Significant digits of a grid's ends, so that all members compute the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Where the parts of each field begin, and how wide they are.
+    """The equal parts into which histograms cut the range of each field.
 
-    low, width: float64 (m,); a width of 0 stands for a field with a single value.
-    whole: bool (m,).
+    low, width: float64 (m,); the grid's lower end and the width of a part; a width of 0
+        stands for a field with a single value.
+    whole: bool (m,); whether values are integers.
     """
 
     low: FloatArray
@@ -167,7 +168,7 @@ class Grid:
     def part(self, values: FloatArray) -> IntArray:
         """Return the number of the part of each value (n, m), from 0 to SIZE - 1.
 
-        A value that is NaN is in the first.
+        NaN is in the first part.
         """
         several = self.width > 0
         position = np.floor((values - self.low) / np.where(several, self.width, 1.0))
@@ -201,7 +202,7 @@ def quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
     counts: int64 (SIZE,); how many values each part has; at least one in all.
     middles: float64 (SIZE,).
 
-    Returns float: NaN where the grid does not reach it.
+    Returns float: NaN if it lies outside the grid.
     """
     ends, position = np.cumsum(counts), (int(counts.sum()) - 1) * q
     below, above = (
@@ -226,10 +227,10 @@ class ProfileLines:
     def from_sizes(cls, sizes: IntArray, smallest: int) -> ProfileLines:
         """Return the lines of clusters with ``sizes`` (k,) rows.
 
-        Clusters of fewer than ``smallest`` rows are merged into one line. While it has
-        one cluster or fewer rows than that, the next smallest cluster joins it: otherwise
-        anyone who knows the total could compute it from the other lines. There is no line
-        where all rows together are too few.
+        Clusters of fewer than ``smallest`` rows share one line. While it has only one
+        cluster or fewer rows than that, the next smallest cluster joins it: otherwise
+        anyone who knows the total could compute that cluster from the other lines. There
+        are no lines if all rows together are too few.
         """
         ascending = [int(c) for c in np.argsort(sizes, kind="stable") if sizes[c] > 0]
         n_small = int(np.count_nonzero((sizes > 0) & (sizes < smallest)))
@@ -246,7 +247,7 @@ class ProfileLines:
         return len(self.clusters) + bool(self.others)
 
     def line_of(self, n_clusters: int) -> IntArray:
-        """Return the number of the line of each cluster (k,); -1 for those with none."""
+        """Return the line of each cluster (k,); -1 for a cluster without one."""
         lines = np.full(n_clusters, -1, dtype=np.int64)
         lines[list(self.clusters)] = np.arange(len(self.clusters))
         lines[list(self.others)] = len(self.clusters)
@@ -274,13 +275,13 @@ def n_numbers(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
 
 
 def has_histograms(fields: ProfileFields, n_clusters: int) -> bool:
-    """Return whether there are quartiles: with very many fields there are not."""
+    """Return whether profiles have quartiles: not with very many fields."""
     return n_clusters * len(fields.numbers) * SIZE <= _MOST_PARTS
 
 
 @dataclass(frozen=True, eq=False)
 class ProfileTotals:
-    """The totals of the first sums, and values derived from them.
+    """The totals of the sums so far, and values derived from them.
 
     n_clusters, n_rows, n_members, smallest: clusters of the partition; rows and members
         of the column group; the fewest rows of a line.
@@ -411,7 +412,7 @@ class ProfileTotals:
         return counts[len(counts) - math.prod(shape) :].reshape(shape)
 
     def fits(self, words: WordArray) -> bool:
-        """Return whether members with such totals can have sent this next sum."""
+        """Return whether the members can have sent this next sum, given earlier ones."""
         total = words.view(np.int64)
         totals, sum_number = self.with_sum(total), len(self.sums) + 1
         if sum_number == SIZES:
@@ -447,7 +448,7 @@ class ProfileTotals:
 
 
 def _are_counts(numbers: IntArray, limits: IntArray) -> bool:
-    """Return whether these are counts whose sums over the last axis keep the limits."""
+    """Return whether these are counts whose sums over the last axis are in the limits."""
     small = bool(((numbers >= 0) & (numbers <= limits[..., None])).all())
     return small and bool((numbers.sum(axis=-1) <= limits).all())
 
@@ -470,7 +471,7 @@ def share_of(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntAr
 def _line_values(
     totals: ProfileTotals, data: DataSource, labels: IntArray
 ) -> Iterator[tuple[IntArray, FloatArray, NDArray[np.bool_]]]:
-    """Yield line (n,), numbers (n, m) and which of them are values that count (n, m)."""
+    """Yield line (n,), numbers (n, m), and which of them to count (n, m)."""
     for line, rows in _line_rows(totals, data, labels):
         values = rows[:, totals.fields.numbers]
         counts = totals.has_enough_values[line] & ~np.isnan(values)
@@ -496,7 +497,7 @@ def _counts(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArr
     for line, rows in _line_rows(totals, data, labels):
         values = rows[:, fields.numbers]
         _add_by_line(counts, line, ~np.isnan(values))
-        _raise_to(largest, np.abs(np.nan_to_num(values)))
+        _update_largest(largest, np.abs(np.nan_to_num(values)))
         for index, begin in zip(fields.categories, fields.ends, strict=False):
             has_level = ~np.isnan(rows[:, index])
             level = begin + rows[has_level, index].astype(np.int64)
@@ -517,7 +518,7 @@ def _deviations(totals: ProfileTotals, data: DataSource, labels: IntArray) -> In
     largest = np.zeros(len(totals.fields.numbers))
     for line, values, counts in _line_values(totals, data, labels):
         deviations = np.where(counts, values - totals.means[line], 0.0)
-        _raise_to(largest, np.abs(deviations))
+        _update_largest(largest, np.abs(deviations))
     return _powers(largest, totals)
 
 
@@ -571,7 +572,7 @@ def _add_by_line(
         total[:, column] += sums.astype(total.dtype)
 
 
-def _raise_to(largest: FloatArray, magnitudes: FloatArray) -> None:
+def _update_largest(largest: FloatArray, magnitudes: FloatArray) -> None:
     np.maximum(largest, magnitudes.max(axis=0, initial=0.0), out=largest)
 
 

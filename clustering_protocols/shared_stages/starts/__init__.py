@@ -1,4 +1,4 @@
-"""How parties of split rows agree on a start: V(0), in scaled units.
+"""Stage: parties of split rows agree on a start, the centroids V(0) in scaled units.
 
 No start is a row.
 
@@ -8,8 +8,8 @@ No start is a row.
 | 2 | `settle` → `settled` | the leader's to all: `start-centroids`, or `lane-starts` |
 | 3 | `confirm` → `confirmed` | |
 
-Several starts that race come as `lane-starts`. Once all have confirmed, every party has
-the start, whichever of them is asked for the first update.
+Several starts that race come as `lane-starts`. After all have confirmed, every party has
+the start, even one that is not asked for the first update.
 
 Parameters of a protocol with such starts have ``n_clusters``, ``init`` and ``start``,
 ``initial_centroids``, ``n_init`` and ``scaling``.
@@ -28,7 +28,7 @@ from clustering_protocols.terms.terms import Layout
 from . import messages
 
 FROM_PARTIES: Final = ("careful", "random_party")
-"""Starts of split rows that come from rows of parties."""
+"""Starts that parties of split rows derive from their rows."""
 
 _role = roles_of(__name__)
 
@@ -55,18 +55,18 @@ def check_runs(runs: Sequence[Any]) -> None:
 
 
 def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
-    """Return a note if parties have few rows of a cluster to start from, else ""."""
+    """Return a note if parties have few rows per cluster to start from, else ""."""
     mean = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
     if params.start != "careful" or not 0 < mean < LEAST_OWN_ROWS:
         return ""
     return (
-        f"A party has {mean:.1f} rows of each cluster in the mean, and starts "
+        f"A party has {mean:.1f} rows of each cluster on average, and starts "
         "from clusters of five"
     )
 
 
 def stage(params: Any) -> Stage:
-    """Return the stage of a start that comes from rows of parties."""
+    """Return the stage of a start that parties derive from their rows."""
     settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
     propose = Exchange(messages.Propose, messages.StartProposal)
     return Stage(

@@ -27,18 +27,18 @@ from clustering_protocols.shared_stages.scaling import Scaler
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
 DESCRIBED: Final = 2
-"""How many clusters of its own a party describes for each of the session's.
+"""Number of own clusters that a party describes per cluster of the session.
 
-One for each is too few where sizes differ much: k-means splits the largest cluster of a
-party, and no centroid remains for the smallest.
+One is too few if sizes differ much: k-means splits a party's largest cluster, and no
+centroid remains for the smallest.
 """
 _ROWS_OF_EACH: Final = 15
-"""With fewer rows for each, a party describes as many clusters as the session has."""
+"""With fewer rows per described cluster, a party describes as many as the session has."""
 _N_INIT: Final = 50
 _N_INIT_LOCAL: Final = (5, 20)
-"""Fewest and most; between them what a million rows times clusters allow."""
+"""Fewest and most starts; in between, 10^6 over the number of rows times clusters."""
 _MAX_ITER: Final = 300
-_MAX_FILLED: Final = 10
+_MAX_FILL_ROUNDS: Final = 10
 
 
 def sample(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
@@ -75,10 +75,10 @@ class LocalCentroids:
 def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroids:
     """Return the k-means centroids of a party's own rows, from the best of several starts.
 
-    A cluster with fewer than five rows takes the nearest ones of other clusters: dropping
-    it would lose a small cluster that k-means has split. Centroids are rounded as
-    published ones are, so that the difference of two sessions over nearly the same rows
-    reveals little of a row.
+    A cluster with fewer than five rows takes the nearest rows of other clusters: dropping
+    it would lose a small cluster that k-means has split. Centroids are rounded like
+    published ones, so that the difference of two sessions over nearly the same rows
+    reveals little about a row.
 
     X: float64 (n, m), scaled rows; fewer than five are not described.
     """
@@ -134,11 +134,12 @@ def draw_rows(
 def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
     """Return labels (n,) by which each cluster has five rows or more, around V (k, m).
 
-    A cluster with fewer takes the rows whose distance to their centroid grows least, from
-    clusters that can spare them; then means and labels are computed again. n ≥ 5k.
+    A cluster with fewer takes rows from clusters that can spare them, first those whose
+    distance to their centroid grows least; then means and labels are computed again.
+    n ≥ 5k.
     """
     labels = np.empty(0, dtype=np.int64)
-    for _ in range(_MAX_FILLED):
+    for _ in range(_MAX_FILL_ROUNDS):
         D = np.array([np.square(X - v).sum(axis=1) for v in V])
         nearest = D.argmin(axis=0)
         filled = _fill(D, nearest)
@@ -150,7 +151,7 @@ def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
 
 
 def _fill(D: FloatArray, labels: IntArray) -> IntArray:
-    """Return labels with spare rows of the least extra distance in clusters below five."""
+    """Return labels after each cluster below five rows has taken the nearest spare rows."""
     labels = labels.copy()
     counts = np.bincount(labels, minlength=len(D))
     for cluster in np.flatnonzero(counts < LEAST_OWN_ROWS):
@@ -194,7 +195,7 @@ def mean_of_neighbours(X: FloatArray, row: int) -> FloatArray:
 def merge(
     centroids: FloatArray, weights: FloatArray, k: int, stream: KeyedStream
 ) -> FloatArray:
-    """Return the k-means centroids (k, m) of all parties' own ones.
+    """Return the k-means centroids (k, m) of the parties' weighted centroids.
 
     centroids: float64 (c, m), in scaled units.
     weights: float64 (c,); rows of each; 0 where there is no cluster.
@@ -208,7 +209,7 @@ def merge(
             "clusters."
         )
     centroids, weights = centroids[occupied], weights[occupied]
-    if len(centroids) < k:  # the updates move coinciding centroids apart
+    if len(centroids) < k:  # updates will separate coinciding centroids
         return np.resize(centroids, (k, centroids.shape[1]))
     runs = [_weighted_means(centroids, weights, k, stream) for _ in range(_N_INIT)]
     return min(runs, key=lambda run: run[0])[1]

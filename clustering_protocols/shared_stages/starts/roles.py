@@ -32,11 +32,11 @@ from . import clusters, messages
 
 
 def lane_purpose(purpose: str, lane: int) -> str:
-    """Return the purpose of a lane's draws; the first is drawn as a single start."""
+    """Return the purpose of a lane's draws; lane 0 draws like a single start."""
     return f"{purpose}/{lane}" if lane else purpose
 
 
-def without_messages(
+def compute_start_alone(
     context: PartyContext[Any], scale: Scaler, lane: int = 0
 ) -> FloatArray:
     """Return a start that every party of the session computes for itself."""
@@ -52,7 +52,7 @@ def without_messages(
     shares = stream.uniform(params.n_clusters, scale.offset.size)
     low, high = scale.ranges
     V = scale(low + (high - low) * shares)
-    return np.clip(V, -scale.limit, scale.limit)  # wide ranges, rows near to each other
+    return np.clip(V, -scale.limit, scale.limit)  # ranges may be far wider than rows
 
 
 _Step = Literal["propose", "settle", "confirm"]
@@ -95,7 +95,7 @@ _Content = messages.Candidates | _Settled
 
 
 class StartParty(PartyRole[Params, _Task, _Content]):
-    """Proposes; settles where it is the leader."""
+    """Proposes candidates; the leader settles the start."""
 
     def reply(self, context: PartyContext[Any], task: _Task, data: DataSource) -> Reply:
         """Seal candidates to the leader, or the start to all."""
@@ -124,7 +124,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
             several = context.session.params.n_init > 1
             kind = messages.LaneStarts if several else messages.StartCentroids
             if not isinstance(start, kind):
-                raise EnvelopeRefused("The leader sends the start, nothing else.")
+                raise EnvelopeRefused("The leader may send only the start.")
             return [_check_content(context, start)]
         contents = {envelope.peer: envelope.content for envelope in envelopes}
         if set(contents) != set(members):
@@ -133,7 +133,9 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         for slot in members:
             proposal = _check_content(context, contents[slot])
             if not isinstance(proposal, messages.Candidates):
-                raise EnvelopeRefused("A party sends centroids of its own clusters.")
+                raise EnvelopeRefused(
+                    "A party may send only centroids of its own clusters."
+                )
             proposals.append(proposal)
         return [messages.ProposedByAll(**_join(proposals))]
 
@@ -215,7 +217,7 @@ def _check_content(context: PartyContext[Any], record: _Content) -> _Content:
     if isinstance(record, messages.Candidates):
         k *= params.n_init * clusters.DESCRIBED
         if record.sizes.min(initial=0) < 0:
-            raise EnvelopeRefused("A cluster has fewer than no rows.")
+            raise EnvelopeRefused("A cluster has a negative number of rows.")
     record.require({"k": k, "m": width, "lanes": params.n_init})
     magnitudes.check("A start", record.centroids)
     return record

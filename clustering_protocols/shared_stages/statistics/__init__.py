@@ -1,8 +1,8 @@
 """Choice of the stages that pool means and spreads, or ranges, of a column group.
 
-Means and spreads go by blind masked sums where a column group has three parties or more.
-Groups of two go through envelopes to the group's leader, and so do ranges, which
-cannot be summed: both are risk codes. A party that is alone measures at home.
+Means and spreads of column groups of three parties or more are pooled by blind masked
+sums. Groups of two use envelopes to the group's leader, and so do ranges, which cannot be
+summed: both are risk codes. A party that is alone measures at home.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from clustering_protocols.terms.terms import Layout
 
 
 def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
-    """Return the stages that a protocol needs; none where it needs nothing."""
+    """Return the stages that a protocol needs, if any."""
     if not (moments or ranges):
         return ()
     # not above: the catalogue reads risks, and no stage is built for that
@@ -45,7 +45,7 @@ def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
 
 
 def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Disclosure]:
-    """Return what the pooling parties read; empty if each party is alone."""
+    """Return the disclosures to pooling parties; empty if each party is alone."""
     pools = (moments or ranges) and any(
         size > 1 for size in map(len, layout.column_groups)
     )

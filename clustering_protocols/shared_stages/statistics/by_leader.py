@@ -1,10 +1,10 @@
 """Stage: pooled moments or ranges of a column group's features.
 
 Anchors and shared scaling need mean and spread (or the range) of each feature over all
-rows of a column group. Where the terms declare no ranges, each party seals its own to
-the group's leader, which pools them and seals the result back. The analyst sees none of
-it; the leader sees each member's moments, which is a risk code. Moments of three parties
-or more are pooled by :mod:`.moments`, where nobody sees them.
+rows of a column group. If the terms declare no ranges, each party seals its own to the
+group's leader, which pools them and seals the result to the members. The analyst sees
+nothing; the leader sees each member's moments, which is a risk code. Moments of three
+parties or more are pooled by :mod:`.moments`, which shows nobody those of a party.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -81,7 +81,7 @@ class MomentsState(Record):
 class Moments(Record):
     """Envelope: count, mean and sum of squared deviations, or the range, per feature.
 
-    Fields that the terms do not need stay empty, so that no party shows more than that.
+    Fields that the terms do not need stay empty, so that no party discloses more.
     """
 
     kind = "moments"
@@ -130,7 +130,7 @@ def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
             np.minimum(low, batch.min(axis=0)),
             np.maximum(high, batch.max(axis=0)),
         )
-    # Rounding would give a constant feature a spread of 1e-17, and it a dimension.
+    # rounding would give a constant feature a spread of 1e-17
     mean = np.where(low == high, low, total / data.n_rows)
     deviations = np.zeros(width)
     if moments:
@@ -252,7 +252,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
             magnitudes.check("A party's moments", *arrays)
         if context.slot.name != group[0]:
             pooled = content_of(group[0], envelopes, "Pooled moments")
-            # of the stage's two kinds of envelope a leader sends this one
+            # a leader may send only this one of the stage's two kinds
             return [PooledMoments.narrow(pooled)]
         if set(contents) != set(group[1:]):
             raise ProtocolFailed(
@@ -262,7 +262,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         return [pool([own, *(contents[slot] for slot in group[1:])])]
 
     def review(self, context: PartyContext, data: DataSource) -> str:
-        """Return whether own moments look like other units beside the pooled ones."""
+        """Return the question about columns that look like another unit than the pooled."""
         if not self.moments:
             return ""
         own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
@@ -272,7 +272,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> Stage:
     """Return the stage for what a protocol needs of each feature.
 
-    Only column groups of at most ``largest_group`` parties take part, where it is given.
+    If ``largest_group`` is given, only column groups of at most so many parties take part.
     """
     return Stage(
         name=NAME,

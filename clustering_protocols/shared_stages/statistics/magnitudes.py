@@ -25,7 +25,7 @@ def check(subject: str, *arrays: FloatArray) -> None:
 
 
 def check_blocks(subject: str, rows: RowBlocks, engine: Engine) -> None:
-    """Refuse the same in rows that come in blocks.
+    """Refuse such numbers in rows that come in blocks.
 
     Raises InvalidArray.
     """

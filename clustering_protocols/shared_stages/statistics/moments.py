@@ -1,11 +1,10 @@
 """Stage: pooled mean and spread of a column group's features, by blind masked sums.
 
-For column groups of at least three parties. Nobody sees another party's moments, and the
-analyst reads none at all; nothing has to be declared. Fixed point needs a bound before it
-adds: so the parties first count how many of them have their largest absolute value in
-which power of two, per feature, and again for the deviations from the pooled mean.
-Squares are taken of deviations, never of values: with mean 10^6 and spread 1 sums of
-squares would keep no digit of the spread.
+For column groups of at least three parties. Nobody sees another party's moments, the
+analyst reads none at all, and the terms need no ranges. Fixed-point sums need a bound: so
+the parties first count, per feature, the power of two that bounds each party's values, and
+again that of deviations from the pooled mean. Deviations are squared, never values: with
+mean 10^6 and spread 1, sums of squared values would keep no digit of the spread.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -18,8 +17,8 @@ squares would keep no digit of the spread.
 A party that receives another total than the others has another transcript: its next masks
 do not cancel, and it signs another closing.
 
-All sums are of whole units, one rounding per row: they do not depend on how rows are cut
-into parties and batches.
+All sums are of integers, with one rounding per row: they do not depend on how rows are
+split among parties and batches.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from clustering_protocols.terms.terms import Layout
 
 NAME = "moments"
 POWERS: Final = PowerCounts(MOST_POWER + 1)
-"""Deviations may be twice as large as values."""
+"""A power more than for values: deviations may be twice as large."""
 
 
 class PooledReach(Record):
@@ -89,7 +88,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     values = FixedPoint.of(n * bound_of(powers))
     mean = yield from Sum(
         "phase-2",
-        local=lambda: _add(data, values, bound_of(powers)),
+        local=lambda: _add_units(data, values, bound_of(powers)),
         fits=values.fits,
         decode=lambda words: values.decode(words) / n,
     )
@@ -102,7 +101,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     squares = FixedPoint.of(n * bound_of(2 * reach))
     deviations = yield from Sum(
         "phase-4",
-        local=lambda: _add(data, squares, bound_of(2 * reach), mean),
+        local=lambda: _add_units(data, squares, bound_of(2 * reach), mean),
         fits=lambda words: (
             bool((words.view(np.int64) >= 0).all()) and squares.fits(words)
         ),
@@ -131,13 +130,13 @@ def _count_powers(data: DataSource, mean: FloatArray, highest: int) -> IntArray:
     return POWERS.count(largest, data.columns, highest)
 
 
-def _add(
+def _add_units(
     data: DataSource,
     encoding: FixedPoint,
     bound: FloatArray,
     mean: FloatArray | None = None,
 ) -> IntArray:
-    """Return the sum, in units, of values, or of squared deviations from a mean."""
+    """Return the sum of values or, given a mean, of squared deviations, in whole units."""
     total = np.zeros(len(data.columns), dtype=np.int64)
     for batch in data.batches():
         values = batch if mean is None else np.square(batch - mean)

@@ -19,7 +19,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 LOWEST_POWER: Final = -128
 MOST_POWER: Final = 62
-"""Of values: those of 2^62 and more cannot be added up."""
+"""The highest power for values: those of 2^62 and more cannot be added up."""
 
 _MOST_NAMED: Final = 10
 _LAST_DIGITS: Final = 4.0 * float(np.finfo(np.float64).eps)
@@ -31,7 +31,7 @@ _COUNTS: Final = 7  # of a word: a checked sum takes elements below 2^60
 
 @dataclass(frozen=True, slots=True)
 class PowerCounts:
-    """Counts of powers of two from 2^-128 to a highest one, column behind column.
+    """Counts of powers of two from 2^-128 to the highest, column after column.
 
     A word holds the counts of seven powers, the lowest power in its lowest eight bits.
     """
@@ -52,7 +52,7 @@ class PowerCounts:
         names: of the columns (m,).
         limit: the largest power that is allowed; the highest one, if None.
 
-        Raises InvalidData where a column needs a larger one.
+        Raises InvalidData if a column needs a larger one.
         """
         powers = np.where(largest > 0, np.frexp(largest)[1], LOWEST_POWER)
         excessive = np.flatnonzero(powers > (self.highest if limit is None else limit))
@@ -80,7 +80,7 @@ class PowerCounts:
         return powers
 
     def _counts(self, words: IntArray) -> IntArray:
-        """Return the counts of each column, and zeros behind them (m, 7 · size)."""
+        """Return the counts of each column (m, 7 · size), with zeros after the last."""
         by_place = words[:, None] >> (_BITS * np.arange(_COUNTS)) & (2**_BITS - 1)
         counts: IntArray = by_place.reshape(-1, _COUNTS * self.size)
         return counts
@@ -101,9 +101,9 @@ def check_bound(values: FloatArray, bound: FloatArray | float) -> None:
 
 
 def count_units(values: FloatArray, unit: FloatArray, bound: FloatArray) -> IntArray:
-    """Return values (n, m) in whole units, added up (m,): one rounding per row.
+    """Return the sum (m,) of values (n, m) in whole units, each rounded.
 
-    So the sum does not depend on how rows are cut into parties and batches.
+    So the sum does not depend on how rows are split among parties and batches.
 
     Raises ProtocolFailed if a value exceeds the pooled bound.
     """
@@ -120,7 +120,7 @@ def varies(
 ) -> NDArray[np.bool_]:
     """Return where sums of squared deviations exceed the rounding of the mean.
 
-    The mean is known to a unit, or to its last digits; a smaller spread counts as none.
+    The mean is exact to a unit, or to its last digits; a smaller spread counts as zero.
     """
     step = np.maximum(1.0 / unit, _LAST_DIGITS * np.abs(mean))
     return squares > counts * np.square(step)

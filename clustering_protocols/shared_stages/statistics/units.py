@@ -1,31 +1,30 @@
-"""Finds columns whose values look like another unit than that of the other parties.
+"""Finds columns whose values seem to have another unit than those of other parties.
 
-Against the pooled deviation no limit serves: a party with the share f of all rows stands
-at most √((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So each
-party computes the moments of the *other* rows, as the pooled moments less its own: it has
-both already, and nothing is sent for it.
+A limit in pooled deviations would not work: a party with the share f of all rows is at most
+√((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So each party computes
+the moments of the *other* rows from the pooled moments and its own, without a message.
 
-A column is suspect where it lies far from that of the others and a change of unit
-explains it:
+A column is suspect if it lies far from that of the others and a change of unit explains
+it:
 
-- its mean is ten of the smaller and five of the larger deviation away;
+- its mean differs by ten of the smaller and five of the larger deviation;
 - or its mean and deviation are multiples of the others' by nearly one factor;
-- or a conversion of the table brings both near to the others': within 10 % where the
-  column's name does not suggest the quantity, as some factor is near to most ratios;
-- or it spreads thirty times as wide as others that are all far from 0.
+- or a conversion of the table brings both near to the others': within 10 % if the column's
+  name does not suggest the quantity, as some factor is near to most ratios;
+- or its deviation is thirty times that of the others, whose values are all far from 0.
 
-Filled gaps are taken out first: with two units the pooled mean lies between both, and a
-few gaps filled with it would make both spread so widely that no column looks apart. A
-positive column that spreads by half its mean and more is compared by its logarithms too,
-as if it were lognormal: there one group of patients has several times the mean and the
-deviation of another. Its logarithms have to differ by 3.5 deviations, unless its name
-suggests the conversion.
+Filled gaps are removed first: with two units the pooled mean lies between both, and a few
+gaps filled with it would widen both so much that they overlap. A positive column whose
+deviation is half its mean or more is also compared by its logarithms, as if it were
+lognormal: there one group of patients may have several times the mean and the deviation of
+another. Its logarithms must differ by 3.5 deviations, unless its name suggests the
+conversion.
 
 Molar masses give the factors between mg/dl and mmol/l. HbA1c: the master equation of
 Hoelzel et al., "IFCC reference system for measurement of hemoglobin A1c in human blood",
 Clinical Chemistry 50, 2004.
 
-The limits were chosen in November 2026 by false alarms and misses on public sets. A
+The limits were chosen in November 2026 by false alarms and misses on public data sets. A
 column that is constant at this party or at the others does not reveal its unit.
 """
 
@@ -93,7 +92,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A column in which own rows look like those of another unit.
+    """A column in which own rows seem to have another unit.
 
     conversion: from the party's unit to that of the others, if one is known.
     has_name: whether the column's name suggests its quantity.
@@ -125,8 +124,8 @@ class Suspect:
                 f"{conversion.second} there ({conversion.formula})."
             )
         return (
-            f"{means} From {conversion.first} to {conversion.second}, as of "
-            f"{conversion.quantity}, it is {conversion.formula}."
+            f"{means} A conversion of {conversion.quantity} from {conversion.first} to "
+            f"{conversion.second} would fit ({conversion.formula})."
         )
 
 
@@ -138,7 +137,7 @@ class Distribution(NamedTuple):
 
     @classmethod
     def from_moments(cls, moments: Moments) -> Distribution:
-        """Return the distribution that moments describe."""
+        """Return the distribution with these moments."""
         return cls(moments.mean, np.sqrt(moments.deviations / moments.n_rows))
 
     def without_fills(
@@ -159,7 +158,7 @@ class Distribution(NamedTuple):
 
 
 def others_of(own: Moments, pooled: Moments) -> Distribution:
-    """Return the distribution of all rows but a party's own.
+    """Return the distribution of all rows except a party's own.
 
     If a party's values are so large that rounding hides the spread of the others, the
     rounding error replaces that spread.
@@ -208,7 +207,7 @@ def columns_of(
 def suspects(
     columns: Sequence[Measurement], own: Distribution, foreign: Distribution
 ) -> Iterator[Suspect]:
-    """Yield the columns that look like other units."""
+    """Yield the columns that seem to have another unit."""
     for column in columns:
         own_column, other_column = (
             _Column(float(rows.mean[column.index]), float(rows.deviation[column.index]))
@@ -233,8 +232,7 @@ def ask(
 ) -> str:
     """Return the question to the operator before rows are used.
 
-    Empty where they have decided already, where the party is alone, or where no column
-    is suspect.
+    Empty if they have decided already, if the party is alone, or if no column is suspect.
     """
     if context.choices.get(OTHER_UNITS) or pooled.n_rows <= own.n_rows:
         return ""
@@ -266,9 +264,9 @@ def question(
     ]
     if len(columns_in_doubt) > _MOST_NAMED:
         n_more = len(columns_in_doubt) - _MOST_NAMED
-        sentences.append(f"{n_more} more columns look alike.")
+        sentences.append(f"{n_more} more columns look the same.")
     return (
-        f"Some columns may be in other units here. {' '.join(sentences)} Mend the unit in "
+        f"Some columns may be in other units here. {' '.join(sentences)} Correct the unit in "
         f"your table, or allow it: --choice {OTHER_UNITS}=true."
     )
 
@@ -302,7 +300,7 @@ def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
 
 
 def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
-    """Return whether a column is so far off that no mixture of cases explains it."""
+    """Return whether a column differs more than another mixture of cases explains."""
     near, far = _distances(own, foreign)
     if far >= _APART and near >= _DISJOINT:
         return True
@@ -329,7 +327,7 @@ def _find_conversion(
         has_name = conversion.matches(column.description)
         limits = _MATCHING_NAME if has_name else _ANY_NAME
         if distance < limits.distance or (conversion.offset and not has_name):
-            continue  # a shift fits too much: it counts where the name suggests it
+            continue  # an offset fits too often, unless the name suggests it
         misfit = _misfit(column, conversion, own, foreign, limits)
         key = (not has_name, misfit)
         if misfit <= 1.0 and (best is None or key < best[:2]):
@@ -455,7 +453,7 @@ CONVERSIONS: Final[Sequence[Conversion]] = tuple(
 
 
 def find_conversion(name: str) -> Conversion | None:
-    """Return the conversion of a name, whatever its case; None if there is none."""
+    """Return the conversion of a name in any case; None for an unknown name."""
     folded = " ".join(name.casefold().split())
     for conversion in CONVERSIONS:
         if conversion.quantity and conversion.name.casefold() == folded:

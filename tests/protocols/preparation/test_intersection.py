@@ -215,18 +215,16 @@ def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
         common[np.flatnonzero(common)[9:]] = 0
         return {"common": common, "n_rows": {"r1c1": 9, "r1c2": 9}}
 
-    with pytest.raises(
-        GuardRefused, match="Fewer rows are common than the terms ask for, which is 10"
-    ):
+    with pytest.raises(GuardRefused, match="are common than the 10 that the terms"):
         session.answer("r1c1", altered(session, "r1c1", few))
 
 
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"r1c1": 0}, "impossible numbers"),
-        ({"r1c1": 99}, "impossible numbers"),
-        ({"r9c9": 40}, "impossible numbers"),
+        ({"r1c1": 0}, "impossible"),
+        ({"r1c1": 99}, "impossible"),
+        ({"r9c9": 40}, "impossible"),
         ({"r1c1": 39, "r1c2": 39}, "than it selects"),
         ({"r1c2": 39}, "than it selects"),
     ],
@@ -280,4 +278,4 @@ def test_a_share_is_told_in_steps_of_a_twentieth(
 
 def test_of_a_table_of_few_ids_no_share_is_told() -> None:
     told = {share_of_smallest(n, 9, 10) for n in range(10)}
-    assert told == {"a part that is not told of a table of fewer than 10 ids"}
+    assert told == {"an undisclosed part of a table of fewer than 10 ids"}

@@ -195,7 +195,7 @@ PLANTED = [
     ("body height", MMOL[0] / 2.54, MMOL[1:], "length in inches here, in cm there"),
     ("temp", 1.8 * (37 + MMOL[0] / 99) + 32, [37 + MMOL[1] / 99], "in °F here"),
     ("dose", MMOL[0] * 1000, MMOL[1:], "The factor is likely 0.001."),
-    ("x2", MMOL[0] * 18, MMOL[1:], "From mg/dl to mmol/l, as of glucose, it is"),
+    ("x2", MMOL[0] * 18, MMOL[1:], "conversion of glucose from mg/dl to mmol/l"),
     ("x3", MMOL[0] * 5.0, MMOL[1:], "The factor is about 0.2"),
 ]
 

@@ -246,7 +246,7 @@ def opened(rows: FloatArray, phase: int = 1) -> simulation.Session:
     [
         (np.s_[:60, -2], 1, "'ward' has the same value in all your rows"),
         (np.s_[:60, -2], np.arange(60) < 4, "Fewer than 5 of your rows"),
-        (np.s_[:60, 0], [119, *np.linspace(50, 51, 59)], "decides more than half"),
+        (np.s_[:60, 0], [119, *np.linspace(50, 51, 59)], "determines more than half"),
         (np.s_[3, 4], 51, "outside the dictionary's range, in area3"),
     ],
 )

@@ -103,7 +103,7 @@ export function checkMembers(
   if (members.join() !== known.join() || !known.includes(slot)) {
     refuse(
       "guard-refused",
-      "The analyst named members that are none, or not this party.",
+      "The analyst's list of members is wrong, or lacks this party.",
     );
   }
   if (known.length < least) {

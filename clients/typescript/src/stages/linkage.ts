@@ -152,7 +152,10 @@ function listOf(
   const before = neighbour(context, -1);
   const [sent, ...more] = envelopes;
   if (sent?.peer !== before || sent.content.kind !== "masked-keys" || more.length) {
-    return refuse("envelope-refused", "The previous party may send only masked match keys.");
+    return refuse(
+      "envelope-refused",
+      "The previous party may send only masked match keys.",
+    );
   }
   const list = sent.content as LinkageMaskedKeys;
   const held = context.memory.get(HELD) as LinkageMaskedKeys | undefined;

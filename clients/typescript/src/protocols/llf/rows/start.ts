@@ -187,7 +187,7 @@ function keep(
   const { starts, clusters } = params;
   const content = envelopes.find(({ peer }) => peer === leader)?.content;
   if (content?.kind !== settledKind(params)) {
-    return refuse("envelope-refused", "The leader sends the start, nothing else.");
+    return refuse("envelope-refused", "The leader may send only the start.");
   }
   const { data, shape } = (content as StartStartCentroids | StartLaneStarts).centroids;
   if (shape.length > 2 && (shape[0] !== starts || shape[1] !== clusters)) {
