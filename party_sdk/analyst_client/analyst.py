@@ -34,7 +34,7 @@ def end_of(state: str, reason: str | None, detail: str | None) -> CoterieError:
     text = f"{detail} The session is over: {state}." if detail else f"It is {state}."
     try:
         return CoterieError.of(Problem.of_slug(reason or ""), text)
-    except KeyError:  # none, or one of a newer release
+    except KeyError:  # no reason, or that of a newer release
         return SessionOver(text, state, reason)
 
 
@@ -63,7 +63,7 @@ class Analyst(Protocol):
         """Report why the party of a code does not join: refused by a check, or declined."""
 
     def stop(self, session: str, reason: StopReason | None) -> None:
-        """Report that the caller's party stopped; None takes back that it is held."""
+        """Report that the caller's party stopped; None withdraws that it is held."""
 
     def session(self, session: str) -> SessionStatus:
         """Return the status of a session."""

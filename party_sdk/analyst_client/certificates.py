@@ -13,8 +13,8 @@ from clustering_protocols.common.errors import CertificateRefused
 _NOT_YET_VALID: Final = 9
 _EXPIRED: Final = 10
 _ANOTHER_HOST: Final = frozenset({62, 64})
-_LOOK_SECONDS: Final = 5.0
-_TELL: Final = "Tell the administrator of the analyst; nothing was sent."
+_FETCH_SECONDS: Final = 5.0
+_REMEDY: Final = "Tell the administrator of the analyst; nothing was sent."
 
 
 def refusal(
@@ -27,7 +27,7 @@ def refusal(
     """
     where = f"{host}:{port}"
     if error.verify_code == _EXPIRED:
-        return CertificateRefused(_describe_expiry(host, port), remedy=_TELL)
+        return CertificateRefused(_describe_expiry(host, port), remedy=_REMEDY)
     if error.verify_code == _NOT_YET_VALID:
         return CertificateRefused(
             f"The certificate of {where} is not valid yet.",
@@ -50,15 +50,15 @@ def refusal(
 
 
 def _describe_expiry(host: str, port: int) -> str:
-    from cryptography import x509  # nobody else here needs it
+    from cryptography import x509  # imported only after a failure
 
     expiry = None
     with suppress(OSError, ValueError):
-        pem = ssl.get_server_certificate((host, port), timeout=_LOOK_SECONDS)
+        pem = ssl.get_server_certificate((host, port), timeout=_FETCH_SECONDS)
         expiry = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
     if expiry is None or expiry > datetime.now(UTC):
         return (
-            f"A certificate that {host}:{port} shows has ended: the analyst's own, or one "
-            "of its authority."
+            f"A certificate of {host}:{port} has expired: the analyst's own, or one of its "
+            "authority."
         )
-    return f"The analyst's certificate ended on {expiry:%Y-%m-%d %H:%M} UTC ({host}:{port})."
+    return f"The analyst's certificate expired on {expiry:%Y-%m-%d %H:%M} UTC ({host}:{port})."

@@ -37,18 +37,18 @@ MIN_BYTES_PER_SECOND: Final = 16 << 10
 """Slowest rate of content; the analyst demands the same of an upload."""
 
 DOCUMENT_BYTES: Final = 16 * JSON_BYTES
-"""Largest answer of JSON. Most of it is the terms, of which one byte takes at most six as a
-text within a document."""
+"""Largest answer of JSON. Most of it is the terms, whose bytes take at most six each when
+they are escaped."""
 
 MAX_PAGES: Final = 10_000
-"""Pages of one list: enough for ten million audit lines, or half a million sessions."""
+"""Most pages of a list: enough for ten million audit lines, or half a million sessions."""
 
 _ARRAY_ROUTES: Final = re.compile(r"/sessions/[^/]+/(task|result|profiles|rounds/.+)$")
 _CGROUP: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 class LateAnswer(httpx.ReadTimeout):
-    """An answer that did not end in time."""
+    """The whole answer did not arrive in time."""
 
     def __init__(self) -> None:
         super().__init__("no whole answer in time")
@@ -204,7 +204,7 @@ class _TimedTransport(httpx.HTTPTransport):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._pool._network_backend = _Network()  # noqa: SLF001  httpx hands none on
+        self._pool._network_backend = _Network()  # noqa: SLF001  httpx has no option
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; return its answer before the content is read."""

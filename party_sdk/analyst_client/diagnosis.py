@@ -1,6 +1,6 @@
-"""Checks of this machine and of the way to an analyst, each with a remedy.
+"""Checks of this machine and of the connection to an analyst, each with a remedy.
 
-Nothing of a session is sent: of an invitation only the address is used.
+Nothing about a session is sent: of an invitation only the address is used.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _check_permissions(home: Path) -> Iterator[CheckResult]:
         text = f"{home} lies on a network file system ({kind}): its locks may not hold."
         yield CheckResult("home", text, "Name a --home on a disk of this machine.")
     if damage := store_of(home).check():
-        yield CheckResult("database", damage, "Put back a copy of the home.")
+        yield CheckResult("database", damage, "Restore a copy of the home.")
     elif OwnIdentity(home).stored:
         yield CheckResult("key", "The institution's key is there.")
     else:

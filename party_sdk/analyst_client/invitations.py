@@ -43,7 +43,7 @@ class Invitation:
     def parse(cls, text: str) -> Invitation:
         """Return the invitation in a text, such as a mail that wrapped its lines.
 
-        Raises InvitationUnreadable if there is none, or its signature is wrong.
+        Raises InvitationUnreadable if the text has no invitation, or a wrong signature.
         """
         before, mark, after = text.rpartition(f"#{_VERSION}/")
         words = before.split()
@@ -63,13 +63,13 @@ class Invitation:
             )
         except KeyNotAuthentic:
             raise InvitationUnreadable(
-                "This is not an invitation as its coordinator signed it."
+                "This invitation does not match its coordinator's signature."
             ) from None
         fields: dict[str, Any] = match.groupdict()
         return cls(**fields | {"secret": bytes.fromhex(match["secret"])})
 
     def __str__(self) -> str:
-        """Return the text to hand over, on a channel that the analyst cannot read."""
+        """Return the text for the party, to be sent where the analyst cannot read it."""
         slot_part = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
         terms_part = f"{self.terms}/{self.coordinator}/{self.signature}"
         return f"{self.url}#{_VERSION}/{slot_part}/{terms_part}"

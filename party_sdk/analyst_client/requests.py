@@ -23,20 +23,20 @@ from clustering_protocols.common.values import explain
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.http_headers import digest_field
 
-if TYPE_CHECKING:  # answers from files need none
+if TYPE_CHECKING:
     import httpx
 
 PROBLEM_TYPE: Final = "application/problem+json"
 _MEDIA_TYPES: Final = frozenset({"application/json", MEDIA_TYPE})
 
 _MAX_TEXT_LENGTH: Final = 4000
-"""Characters that are shown of a problem's text."""
+"""Characters of a problem's text that are shown."""
 
 _M = TypeVar("_M", bound=BaseModel)
 
 
 def content_digest(content: bytes, digest: str = "") -> str:
-    """Return the Content-Digest of a body (RFC 9530); digest: its SHA-256, if known."""
+    """Return the Content-Digest (RFC 9530); digest: the body's SHA-256, if known."""
     return digest_field(digest or sha256(content).hexdigest())
 
 
@@ -77,7 +77,7 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
     try:
         problem = Problem.of_slug(str(document.get("type")))
     except KeyError:
-        # Internal is retried, and a missing page will not appear
+        # Internal is retried, but a missing page stays missing
         error = InvalidParameters if status == HTTPStatus.NOT_FOUND else Internal
         raise error(f"{detail} This is not an analyst of coterie.") from None
     if problem is Problem.SESSION_OVER:

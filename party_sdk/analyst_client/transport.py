@@ -38,10 +38,10 @@ OnOutage = Callable[[str], None]
 OnSilence = Callable[[str], None]
 
 SILENT_SECONDS: Final = 3.0
-"""Time without an answer after which the operator is told."""
+"""Time without an answer after which the operator is notified."""
 
 _MAX_BODY_SECONDS: Final = 30.0
-"""Most seconds that an attempt with a body counts against the patience."""
+"""Most seconds of an attempt with a body that count against the patience."""
 
 UNREACHABLE: Final = "cannot be reached"
 FULL: Final = "has no room left"
@@ -58,7 +58,7 @@ _CEILING_SECONDS: Final = 5.0
 
 @cache
 def default_tls_context() -> ssl.SSLContext:
-    """Return a context with the usual authorities; reading them outlasts a request."""
+    """Return a context with the usual authorities; cached, because reading them is slow."""
     return httpx.create_ssl_context()
 
 

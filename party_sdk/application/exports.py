@@ -26,7 +26,7 @@ from party_sdk.tables import Table
 def export_table(
     home: Home, stored: PartySession, rows: TableSpec
 ) -> list[ExportColumn]:
-    """Return the own table with the cluster of each row.
+    """Return the columns of the own table, with the cluster of each row.
 
     Raises NotReady if there is no result yet.
     Raises GuardRefused if it is not the table that took part.
@@ -84,13 +84,11 @@ def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnR
 
 
 def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
-    """Return each finished run over the own rows.
-
-    Nothing is sent, and no other party's rows count.
+    """Return the own rows' sizes and profile in each finished run; nothing is sent.
 
     Raises GuardRefused if it is not the table that takes part.
-    Raises NotReady if this party has no labels yet: where the analyst labels the rows,
-        they come only with the result.
+    Raises NotReady if this party has no labels yet; if the analyst labels the rows, they
+        come only with the result.
     """
     member.check_table(data)
     terms_runs = runs_of(check_terms(member.terms), member.terms.evaluation)
@@ -102,8 +100,8 @@ def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
     ]
     if not outcomes:
         raise NotReady(
-            "This party knows no labels before the result: the runs are not done, or "
-            "the analyst of this method labels the rows."
+            "This party has no labels before the result: the runs are not done, or in "
+            "this method the analyst labels the rows."
         )
     return [_own_run(member, k, outcome, data) for k, outcome in outcomes]
 
@@ -114,7 +112,7 @@ def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRu
     sizes = outcome.cluster_sizes
     profile = None
     if schema is not None:
-        # clusters of one row too: the rows are the reader's own
+        # down to clusters of one row, because the rows are the reader's own
         profile = own_profile(schema, data, outcome.labels, column, 1)
     own_sizes: IntArray = np.bincount(
         outcome.labels[outcome.labels >= 0], minlength=k

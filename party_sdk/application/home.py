@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """An invitation with the exact text of its terms, and the terms."""
+    """An invitation, the exact text of its terms, and the parsed terms."""
 
     invitation: Invitation
     text: bytes
@@ -64,13 +64,13 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """The home of an institution: policy, identity and memory in one folder.
+    """The home of an institution: policy, identity and sessions in one folder.
 
-    path: that folder.
+    path: this folder.
     patience, listeners: as for
         :func:`~party_sdk.analyst_client.http_analyst.connect`.
-    entropy: 32 bytes from which all random numbers and the identity follow.
-    asker: the person at this home; by default nobody.
+    entropy: 32 bytes from which all random numbers and the identity are derived.
+    asker: asks the person at this home; by default nobody is asked.
     moved, safety_number, confirmed_with: that person's answers in advance; see
         :meth:`Party.join`.
     new_mapping: whether a new mapping of a table may replace the stored one.
@@ -110,8 +110,8 @@ class Home:
 
         The analyst gets only the invitation's code.
 
-        policy: checks the inviter before the analyst is contacted, until the slot is
-            taken.
+        policy: if the slot is not taken yet, checks the inviter before the analyst is
+            contacted.
 
         Raises AgreementMismatch if the analyst's terms are not those that the coordinator
             signed.
@@ -155,7 +155,7 @@ class Home:
 
         A party that joined is not asked again.
 
-        offer: that of the invitation, if the caller has it.
+        offer: the invitation's offer, if the caller has it.
         sheet: SHA-256 of the accepted sheet; by default the person here is asked, unless
             the policy accepts every risk.
 
@@ -179,7 +179,7 @@ class Home:
 
             if sheet.strip().lower() != consent_digest(offer.text, terms):
                 raise RiskNotAccepted(
-                    "Another sheet was accepted than the one of these terms."
+                    "The accepted sheet is not the one of these terms."
                 )
             if stored.exists and stored.consents.current is None:
                 stored.consents.give()
@@ -219,11 +219,11 @@ class Home:
             )
             if stored.consents.current is None and stored.consents.withdrawn_at is None:
                 stored.consents.give()
-            stack.pop_all()  # from now on the party closes it
+            stack.pop_all()  # from now on the party closes the connection
         return member
 
     def resume(self, session: str, slot: str) -> Party:
-        """Return the stored party of a session and slot, to read what is here."""
+        """Return the stored party of a session and slot, to read its stored data."""
         identity = self.stored(session, slot).load_identity()
         return self.join(identity.invitation, Policy())
 
@@ -302,7 +302,7 @@ class Home:
     def find_unlinked(
         self, member: Party, rows: TableSpec, result: Result
     ) -> list[UnlinkedRow]:
-        """Return the party's rows that match keys, if any, linked to nobody."""
+        """Return the rows that match keys linked to nobody; none without match keys."""
         from party_sdk.tables.linkage import unlinked_rows
 
         params = check_terms(member.terms)
@@ -342,10 +342,10 @@ class Home:
         explanation: str,
         reason: StopReason = StopReason.LEFT,
     ) -> bool:
-        """Stop a party for good; return whether the others are told.
+        """Stop a party for good; return whether the others were notified.
 
         explanation: for the coordinator, if the slot is still free.
-        reason: for the other parties, if it is taken.
+        reason: for the other parties, if the slot is taken.
         """
         identity = self.stored(session, slot).load_identity()
         return self.withdraw(identity.invitation, explanation, reason)
@@ -370,10 +370,10 @@ class Home:
         with self.connect(url) as analyst:
             yield OwnReceivers.of_party(stored, analyst)
 
-    # What is stored here; reports are imported where they are read
+    # Stored sessions
 
     def find(self, session: str, slot: str) -> PartySession:
-        """Return a stored session, or the remains of a forgotten one.
+        """Return a stored session, or what is left of a forgotten one.
 
         Raises NotReady if nothing is stored.
         """
@@ -415,7 +415,7 @@ class Home:
     def manifest(self, stored: PartySession) -> dict[str, Any]:
         """Return the manifest of a stored session, as JSON values.
 
-        Raises NotReady once labels were forgotten.
+        Raises NotReady if the labels were forgotten.
         """
         with self.resume(stored.session, stored.slot) as member:
             return run_manifest(member)
@@ -432,7 +432,7 @@ class Home:
             return
         stored.load_identity()
         report = None
-        with suppress(CoterieError):  # an unreadable session is deleted all the same
+        with suppress(CoterieError):  # an unreadable session is deleted too
             report = self.report(stored).model_dump_json().encode()
         stored.forget(report)
 
@@ -447,7 +447,7 @@ class Home:
         )
 
     def roster(self, session: str, slot: str) -> Roster | None:
-        """Return the members of a session, once there is an agreement."""
+        """Return the members of a session; None until there is an agreement."""
         agreement = self.find(session, slot).agreement
         if agreement is None:
             return None

@@ -10,7 +10,6 @@ import numpy as np
 
 from party_sdk.results.output_files import keep_others, remember_outputs
 
-# Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.records.arrays import FloatArray

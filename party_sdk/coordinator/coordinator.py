@@ -48,10 +48,10 @@ class Coordinator:
     """Opens sessions on one analyst.
 
     key: a coordinator's key (``coterie key create``).
-    home: folder of the sessions' secrets and the institution's identity;
+    home: folder of the sessions' secrets and the institution's identity; by default
         ``$COTERIE_HOME`` or ``~/.coterie``.
-    entropy: 32 bytes from which session secrets and identity follow; by default the
-        operating system's, with the identity of the home.
+    entropy: 32 bytes from which session secrets and identity are derived; by default
+        secrets are random and the identity is the home's.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Coordinator:
             session_id = f"{slug or 'session'}-{secrets.token_hex(4)}"
         if not re.fullmatch(NAME_PATTERN, session_id):
             raise InvalidParameters(
-                f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
+                f"{session_id!r} is not a session id: use a-z, 0-9, '.', '_' and '-'."
             )
         analyst = self.analyst_key(is_new=new_analyst)
         identities = Identities(
@@ -167,8 +167,8 @@ class Coordinator:
             and (stored_before.url, stored_before.terms) != requested
         ):
             raise SessionExists(
-                f"This home keeps the secret of a session {session_id!r} at {stored_before.url}, "
-                "which has other terms or is another one."
+                f"This home has a session {session_id!r} already, at {stored_before.url}, with "
+                "other terms or another analyst."
             )
         entropy = self.entropy or secrets.token_bytes(32)
         stored = StoredSession(
@@ -192,8 +192,8 @@ class Coordinator:
             raise
         if status.terms_digest != stored.terms_digest:
             raise AgreementMismatch(
-                "The analyst drew up other terms than were asked for: it runs another "
-                "release, or changed them."
+                "The analyst drew up other terms than requested: it runs another release, "
+                "or changed them."
             )
         stored.save(self._home, session_id)
         return self.session(session_id)
@@ -231,14 +231,14 @@ class Coordinator:
         since: datetime | None = None,
         before: datetime | None = None,
     ) -> list[SessionLine]:
-        """Return the sessions of this key, a line each, the last changed first.
+        """Return a line for each session of this key, the last changed first.
 
-        limit: how many at most; by default all.
+        limit: the largest number of lines; by default all.
         state: ``open``, ``over`` or one state; empty for all.
         owner: the label of a key or the id of a principal: administrators see all
             owners.
-        awaited: a slot for which they wait.
-        since, before: bounds of their last change; the second is exclusive.
+        awaited: a slot for which the sessions wait.
+        since, before: bounds of the last change; ``before`` is exclusive.
 
         Raises VersionMismatch if the analyst's release cannot filter.
         """

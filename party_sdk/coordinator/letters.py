@@ -27,8 +27,8 @@ You are invited to take part as **{place}**.
 {facts}
 - Please join within {days} days.
 
-With this letter comes the file `{file}`. It is a secret: anyone who has it can sit in your
-place. It should not reach you by way of the analyst.
+With this letter comes the file `{file}`. It is a secret: anyone who has it can take your
+place. It should not reach you through the analyst.
 
 Coterie is a Python package: `pip install 'coterie[{extras}]'`. You can take part in a browser or
 by commands. In a browser: `coterie ui` opens a page on your own machine, which takes the text of

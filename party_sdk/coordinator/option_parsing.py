@@ -24,7 +24,7 @@ _POSITION: Final = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 _RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:\.\.|-|to)\s*(\d{1,5})\s*")
 _LIST: Final = re.compile(r"\s*\d{1,5}\s*(?:,\s*\d{1,5}\s*)+")
 _OWN_OPTIONS: Final = frozenset({"layout", "identities", "evaluation"})
-_MAX_NUMBERS: Final = 1000  # whatever a range says: far above what a session may have
+_MAX_NUMBERS: Final = 1000  # of a range; far more than a session may have
 
 
 def read_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layout:
@@ -89,7 +89,7 @@ def read_expected(
         if key is None:
             if not Path(card_name).is_file():
                 raise InvalidParameters(
-                    f"{card_name!r} is neither the file of a card nor somebody you know."
+                    f"{card_name!r} is neither the file of a card nor one that you trust."
                 )
             card = Card.read(Path(card_name).read_bytes())
             trusted.check(card.name, card.key)
@@ -187,7 +187,7 @@ def _read_preparation(path: Path) -> Preparation:
 def with_id_patterns(
     values: Mapping[str, Any], patterns: Sequence[str]
 ) -> dict[str, Any]:
-    """Return parameters with patterns of ids, if there are any."""
+    """Return parameters to which patterns of ids are added, if any."""
     if not patterns:
         return dict(values)
     alignment = {**values.get("alignment", {}), "id_patterns": list(patterns)}
@@ -197,7 +197,7 @@ def with_id_patterns(
 def with_match_keys(
     values: Mapping[str, Any], match_keys: Sequence[str]
 ) -> dict[str, Any]:
-    """Return parameters with match keys, if there are any."""
+    """Return parameters to which match keys are added, if any."""
     if not match_keys:
         return dict(values)
     keys: list[str] = []
@@ -285,7 +285,7 @@ def prepare(
 
 
 def as_list(value: T | Sequence[T] | None) -> Sequence[T] | None:
-    """Return one value or several as a sequence."""
+    """Return a value as a sequence, and a sequence or None unchanged."""
     if value is None or isinstance(value, list | tuple):
         return value
     return [value]  # type: ignore[list-item]  # neither kind is a sequence itself
@@ -341,7 +341,7 @@ def _parse_numbers(value: Any) -> list[Any] | None:
 def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
     """Return the parameters of an earlier session, with all its numbers of clusters.
 
-    protocol: of the new session; another one gets only the parameters that it has.
+    protocol: the new session's protocol; parameters that it lacks are left out.
     """
     from clustering_protocols import catalogue, session_terms
     from clustering_protocols.contract.parameters import asked
@@ -372,7 +372,7 @@ def earlier_choice(
 
 
 def merge_values(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge changes into earlier parameters, and into their parts."""
+    """Merge changes into earlier parameters, and into nested ones."""
     return {
         **base,
         **{

@@ -1,4 +1,4 @@
-"""A session of a coordinator, and what its home stores of it."""
+"""A session of a coordinator, and its stored part in the home."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class CoordinatedSession:
     def invite(self, slots: Sequence[str] | None = None) -> dict[str, str]:
         """Return a new invitation for each slot, by default for all that are free.
 
-        Hand them over on a channel that the analyst cannot read: each holds the session
-        secret, which proves the invitation, and your signature under the terms.
+        Send them by a way that the analyst cannot read: each holds the session secret,
+        which proves the invitation, and your signature under the terms.
         """
         stored = self._load_stored()
         return {
@@ -87,15 +87,15 @@ class CoordinatedSession:
     def choose(self, n_clusters: int) -> SessionStatus:
         """Choose the run that becomes the result.
 
-        Raises InvalidParameters, NotReady, RoundClosed if there is no such run, its
-            figures are missing, or another was chosen.
+        Raises InvalidParameters if there is no such run, NotReady if the runs are not
+            done, RoundClosed if another run was chosen.
         """
         return self._analyst.choose(self.id, n_clusters)
 
     def extend(self, seconds: float) -> SessionStatus:
         """Move the deadline of parties that have not answered.
 
-        Raises NotReady, SessionOver while the analyst computes, or after the end.
+        Raises NotReady while the analyst computes, SessionOver after the end.
         """
         deadline = self.status().deadline + timedelta(seconds=seconds)
         return self._analyst.extend(self.id, deadline)
@@ -226,6 +226,6 @@ class StoredSession(BaseModel):
         return session_secret(bytes.fromhex(self.entropy), session)
 
     def __repr__(self) -> str:
-        return "<Kept>"
+        return "<StoredSession>"
 
     __str__ = __repr__

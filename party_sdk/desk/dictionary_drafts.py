@@ -42,8 +42,8 @@ class TableDraft:
     """The variables of a column group in a form.
 
     path: the table behind the draft; None if the variables are typed.
-    ids: id columns.
-    levels: whether the words of all columns become levels.
+    ids: the id columns.
+    levels: whether the words of text columns become levels.
     listed: the ``key`` of the table whose variables the form shows.
     rows: the fields of each variable.
     """
@@ -81,7 +81,7 @@ class TableDraft:
 
     @property
     def is_listed(self) -> bool:
-        """Return whether the form's rows are those of the table, or typed."""
+        """Return whether the form lists the table's variables, or typed ones."""
         return self.path is None or self.listed == self.key
 
     def with_ids(self) -> Self:

@@ -1,4 +1,4 @@
-"""Responses to forms, which are stored for the visit and shown at an address of a page."""
+"""Responses to forms: stored for the visit, and shown after a redirect to a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AddressOf = Callable[[Request], str]
 
 
 def page_above(path: str, is_page: Callable[[str], bool]) -> str:
-    """Return the page that shows a form's response: the nearest one above its path."""
+    """Return the page that shows a form's response: the nearest page above its path."""
     while path.strip("/") and not is_page(path):
         path = path.rpartition("/")[0]
     return path or "/"
@@ -50,33 +50,33 @@ class FormAnswers:
     """The last responses to forms of one visit, in memory: at most 16 and 32 MiB."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, Response] = OrderedDict()
+        self._answers: OrderedDict[str, Response] = OrderedDict()
         self._lock = Lock()
 
     def keep(self, answer: Response) -> str:
         """Store a response, and return its random name."""
         name = secrets.token_urlsafe(_NAME_BYTES)
         with self._lock:
-            self._kept[name] = answer
-            while len(self._kept) > 1 and (
-                len(self._kept) > MAX_ANSWERS
-                or sum(len(response.body) for response in self._kept.values())
+            self._answers[name] = answer
+            while len(self._answers) > 1 and (
+                len(self._answers) > MAX_ANSWERS
+                or sum(len(response.body) for response in self._answers.values())
                 > MAX_BYTES
             ):
-                self._kept.popitem(last=False)
+                self._answers.popitem(last=False)
         return name
 
     def find(self, name: str) -> Response | None:
         """Return the response of a name, or None if it is gone."""
-        return self._kept.get(name)
+        return self._answers.get(name)
 
     def clear(self) -> None:
         """Forget all responses."""
         with self._lock:
-            self._kept.clear()
+            self._answers.clear()
 
 
-class AnswersByGet:
+class PostRedirectGet:
     """Middleware that redirects from each form to a page which shows its response.
 
     address_of: returns the address of that page.
@@ -85,7 +85,7 @@ class AnswersByGet:
     def __init__(
         self, app: ASGIApp, answers: FormAnswers, address_of: AddressOf
     ) -> None:
-        self._app, self._kept, self._address_of = app, answers, address_of
+        self._app, self._answers, self._address_of = app, answers, address_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -101,22 +101,22 @@ class AnswersByGet:
 
         try:
             await self._app(scope, receive, collect)
-        finally:  # the page of a defect is sent before the defect is raised
+        finally:  # the page about a defect is sent before the exception is raised
             if messages:
                 redirect = self.show(request, _response_of(messages))
                 await redirect(scope, receive, send)
 
     def show(self, request: Request, answer: Response) -> Response:
-        """Return a redirect to the page of a form's response; others as they are."""
+        """Store a page and return a redirect to it; return other responses unchanged."""
         if not is_page(answer.status_code, answer.headers):
             return answer
-        query = urlencode({ANSWER_PARAMETER: self._kept.keep(answer)})
+        query = urlencode({ANSWER_PARAMETER: self._answers.keep(answer)})
         return see_other(f"{self._address_of(request)}?{query}")
 
     def _find(self, request: Request) -> Response | None:
-        """Return the stored response that an address names, if it names one.
+        """Return the stored response that the query names, or None if it names none.
 
-        If the response is gone, this redirects to the same address without its name.
+        If the response is gone, return a redirect to the address without its name.
         """
         fields = parse_qsl(request.url.query, keep_blank_values=True)
         names = [value for name, value in fields if name == ANSWER_PARAMETER]
@@ -126,13 +126,13 @@ class AnswersByGet:
             [field for field in fields if field[0] != ANSWER_PARAMETER]
         )
         path = request.url.path
-        return self._kept.find(names[0]) or see_other(
+        return self._answers.find(names[0]) or see_other(
             f"{path}?{other_fields}" if other_fields else path
         )
 
 
 def see_other(address: str) -> Response:
-    """Return a redirect by GET."""
+    """Return a redirect that the browser follows by GET."""
     return RedirectResponse(address, SEE_OTHER, headers=dict(HEADERS))
 
 

@@ -1,4 +1,4 @@
-"""The checks of every request, before any page is made."""
+"""The middleware that checks every request before it reaches a page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clustering_protocols.common.errors import (
 )
 from coterie_pages.models import Frame, Refusal
 from coterie_pages.served_pages import HEADERS, asset
-from party_sdk.desk.form_answers import AnswersByGet, see_other
+from party_sdk.desk.form_answers import PostRedirectGet, see_other
 from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
 from party_sdk.home.process_exit import place_of
 
@@ -35,7 +35,7 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 
 class RequestRefused(Exception):
-    """A request that is refused, with the page that says so."""
+    """A request is refused; ``refusal`` is the page about it."""
 
     def __init__(self, status: int, title: str, detail: str, remedy: str) -> None:
         super().__init__(title)
@@ -43,7 +43,7 @@ class RequestRefused(Exception):
         self.refusal = Refusal(title=title, detail=detail, remedy=remedy)
 
 
-class Gate:
+class AuthMiddleware:
     """Passes requests of the visitor to the pages, and answers all others itself.
 
     app: all pages.
@@ -52,7 +52,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, desk: Desk, say: Callable[[str], None]) -> None:
         self._desk, self._say = desk, say
-        self._pages = AnswersByGet(
+        self._pages = PostRedirectGet(
             app, desk.visits.answers, lambda request: address_of(request, desk)
         )
 
@@ -72,7 +72,7 @@ class Gate:
             return
         try:
             await self._pages(scope, receive, _add_headers(send))
-        except Exception as error:  # noqa: BLE001  its page has been sent
+        except Exception as error:  # noqa: BLE001  the page about it was sent
             self._say(f"defect: {place_of(error)}")
 
     def _refuse(self, request: Request, denial: RequestRefused) -> Response:
@@ -81,25 +81,25 @@ class Gate:
         if request.method != "POST":
             return page
         if denial.status == HTTPStatus.UNAUTHORIZED:
-            return see_other(request.url.path)  # which says the same
+            return see_other(request.url.path)  # the GET is refused in the same way
         if not hasattr(request.state, "visitor"):
             return page
         return self._pages.show(request, page)
 
     async def _answer(self, request: Request) -> Response | None:
-        """Return a response, or None if a page makes it."""
+        """Return a response, or None if a page has to answer."""
         path = request.url.path
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self._desk.hosts:  # DNS rebinding
             raise RequestRefused(
                 421,
-                "This is the desk of another name",
+                "The desk has another address",
                 "Open it as 127.0.0.1, from this machine.",
                 "Open the link that the terminal shows.",
             )
         if request.method not in {"GET", "POST"}:
             raise RequestRefused(
-                405, "Pages are read and forms are sent", "Nothing else.", ""
+                405, "This method is not supported", "Only GET and POST are.", ""
             )
         if request.method == "GET" and path.startswith(_OPEN):
             return self._begin_visit(path.removeprefix(_OPEN))
@@ -164,16 +164,16 @@ class Gate:
             if not hmac.compare_digest(origin.encode(), own_origin.encode()):
                 raise RequestRefused(
                     403,
-                    "This form is not sent",
+                    "The form was not accepted",
                     "It was sent from a page of another site.",
                     _BACK,
                 )
-            fields = await _read(request)
+            fields = await _read_form(request)
             try:
                 visitor.check(fields.get("token"))
             except (Forbidden, InvalidParameters) as error:
                 raise RequestRefused(
-                    403, "This form is not sent", error.detail, _BACK
+                    403, "The form was not accepted", error.detail, _BACK
                 ) from None
             request.state.form = fields
 
@@ -186,11 +186,10 @@ _GOODBYE: Final = Refusal(
 _BACK: Final = "Go back, and send the form from the page itself."
 
 
-async def _read(request: Request) -> Form:
-    """Read the form of a request, within limits of its size."""
+async def _read_form(request: Request) -> Form:
     if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
         raise RequestRefused(
-            415, "This form is not sent", "It has no form's type.", _BACK
+            415, "The form was not accepted", "Its type is not a form's.", _BACK
         )
     body = bytearray()
     async for piece in request.stream():
@@ -212,14 +211,12 @@ async def _read(request: Request) -> Form:
         )
     except ValueError:
         raise RequestRefused(
-            400, "This is no form", "It cannot be read.", _BACK
+            400, "The form was not accepted", "It cannot be read.", _BACK
         ) from None
     return Form.of(pairs)
 
 
 def _add_headers(send: Send) -> Send:
-    """Add the headers of all pages to a response."""
-
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)

@@ -27,7 +27,7 @@ from party_sdk.home.files import read_secret_variable
 from party_sdk.supervisor import Supervisor
 
 _PATIENCE: Final = 10.0  # seconds: a person waits for the page
-_UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.-]+", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Connection:
 
     They are stored nowhere, and end with the process.
 
-    url, key: of the analyst, and a coordinator's; empty where none is known.
+    url, key: the analyst's address and a coordinator's key; empty if not known.
     environment: whether they come from the process's environment.
     """
 
@@ -59,10 +59,10 @@ class Connection:
         self.url, self.key, self.environment = url, key, False
 
 
-class Room(NamedTuple):
+class NavSection(NamedTuple):
     """A section of pages: its link in every frame, and its routes.
 
-    path: of the first page, below the root, as the routes are.
+    path: the path of the first page; like the routes, it is below the root.
     """
 
     path: str
@@ -88,7 +88,7 @@ class Desk:
     openings: Openings
     background: Supervisor
     connection: Connection = field(default_factory=Connection.read_environment)
-    rooms: Sequence[Room] = ()
+    sections: Sequence[NavSection] = ()
 
     @property
     def own_home(self) -> Home:
@@ -97,7 +97,7 @@ class Desk:
 
     def has_page(self, path: str) -> bool:
         """Return whether a path below the root has a page."""
-        routes = (route for room in self.rooms for route in room.routes)
+        routes = (route for section in self.sections for route in section.routes)
         return any(
             "GET" in (route.methods or ()) and route.path_regex.match(path)
             for route in routes
@@ -172,7 +172,7 @@ def render_page(
     address = address_of(request, desk)
     visitor: DeskVisitor | None = getattr(request.state, "visitor", None)
     frame = Frame(address=address, notice=notice, seconds=seconds, waits=waits)
-    if visitor is not None:  # a stranger does not learn the root
+    if visitor is not None:  # only an authenticated visitor learns the root
         update = {
             "root": desk.root,
             "links": tuple(_links(desk, address)),
@@ -191,7 +191,7 @@ def render_in_frame(
 
 
 def address_of(request: Request, desk: Desk) -> str:
-    """Return the address of the page of a request; for a form the nearest page above."""
+    """Return the address of a request's page; for a form, of the nearest page above."""
     path, query = request.url.path, request.url.query
     if request.method == "POST":
         return desk.root + page_above(path.removeprefix(desk.root), desk.has_page)
@@ -200,14 +200,11 @@ def address_of(request: Request, desk: Desk) -> str:
 
 def _links(desk: Desk, address: str) -> list[Link]:
     shown_path = address.partition("?")[0].removeprefix(desk.root)
-    longest = max(
-        (room.path for room in desk.rooms if shown_path.startswith(room.path)),
-        key=len,
-        default="",
-    )
+    paths = [section.path for section in desk.sections]
+    current = max(filter(shown_path.startswith, paths), key=len, default="")
     return [
-        Link(href=f"{desk.root}{room.path}", text=room.text, here=room.path == longest)
-        for room in desk.rooms
+        Link(href=f"{desk.root}{path}", text=text, here=path == current)
+        for path, text, _ in desk.sections
     ]
 
 
@@ -223,7 +220,7 @@ def render_error(request: Request, error: CoterieError) -> HTMLResponse:
     return render_page(request, model, status=problem.status)
 
 
-def bad(error: CoterieError) -> Banner:
+def banner_of(error: CoterieError) -> Banner:
     """Return an error as a banner above its form."""
     return Banner(
         text=f"{error.problem.title}: {error.detail}", remedy=error.remedy, good=False
@@ -232,6 +229,6 @@ def bad(error: CoterieError) -> Banner:
 
 def file(content: bytes, name: str, media_type: str) -> Response:
     """Return a file as a download, which a browser never shows as a page."""
-    disposition = f'attachment; filename="{_UNNAMED.sub("-", name)}"'
+    disposition = f'attachment; filename="{_NOT_IN_NAMES.sub("-", name)}"'
     headers: dict[str, Any] = {**HEADERS, "Content-Disposition": disposition}
     return Response(content, media_type=media_type, headers=headers)

@@ -26,9 +26,9 @@ from starlette.types import ASGIApp
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotFound
 from coterie_pages.models import Refusal
 from party_sdk.desk.form_answers import see_other
-from party_sdk.desk.gate import GOODBYE_PATH, Gate
+from party_sdk.desk.gate import GOODBYE_PATH, AuthMiddleware
 from party_sdk.desk.responses import Desk, desk_of, render_error, render_page
-from party_sdk.desk.rooms import ROOMS
+from party_sdk.desk.sections import SECTIONS
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.store import store_of
 from party_sdk.supervisor import Supervisor
@@ -71,7 +71,7 @@ def serve(
 
     port: 0 for any that is free.
     on_open: called with the address once the desk can be reached. If another process
-        serves it already, with that one's address and a new link.
+        serves it already, with the address of that process and a new link.
     say: called with lines for the terminal, which hold no secret, row or value.
 
     Returns bool: whether this process served it.
@@ -141,7 +141,7 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
             if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
                 raise
             raise InvalidParameters(
-                f"Port {port} is taken, or not for you: leave --port away."
+                f"Port {port} is taken or not permitted: leave out --port."
             ) from None
         listener.listen(64)
         yield listener
@@ -164,7 +164,7 @@ def leave(request: Request) -> Response:
 
 ROUTES: Final[tuple[Route, ...]] = (
     Route("/leave", leave, methods=["POST"]),
-    *(route for room in ROOMS for route in room.routes),
+    *(route for section in SECTIONS for route in section.routes),
 )
 """All pages and forms, below the root."""
 
@@ -180,8 +180,8 @@ def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
             (CoterieError, HTTPException, Exception), _show_error
         ),
     )
-    app.state.desk = complete = replace(desk, rooms=ROOMS)
-    return Gate(app, complete, say)
+    app.state.desk = complete = replace(desk, sections=SECTIONS)
+    return AuthMiddleware(app, complete, say)
 
 
 async def _show_error(request: Request, error: Exception) -> Response:
@@ -192,6 +192,6 @@ async def _show_error(request: Request, error: Exception) -> Response:
     model = Refusal(
         title="This page has a defect",
         detail="What runs continues.",
-        remedy="The terminal says where it is: tell it to anyone who gave you the program.",
+        remedy="The terminal says where: report it to those who gave you the program.",
     )
     return render_page(request, model, status=500)

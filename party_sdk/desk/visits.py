@@ -16,7 +16,7 @@ from party_sdk.desk.form_answers import FormAnswers
 from party_sdk.home.clock import now
 from party_sdk.home.store import store_of
 
-OPENS_FOR: Final = timedelta(minutes=5)
+LINK_LIFETIME: Final = timedelta(minutes=5)
 _FORMS: Final = b"coterie/desk/form/1"
 
 Clock = Callable[[], datetime]
@@ -35,7 +35,7 @@ class Openings:
     def make(self) -> str:
         """Return a new token; the earlier one becomes invalid."""
         token = secrets.token_urlsafe(32)
-        until = self._clock() + OPENS_FOR
+        until = self._clock() + LINK_LIFETIME
         with self._store.transaction() as database:
             database.execute("DELETE FROM desk_links")
             link = _digest(token), until.isoformat()
@@ -48,7 +48,7 @@ class Openings:
             statement = "DELETE FROM desk_links WHERE digest = ? RETURNING until"
             rows = database.execute(statement, (_digest(token),)).fetchall()
         if not rows:
-            raise Unauthenticated("It was used already, or there is a newer one.")
+            raise Unauthenticated("It was used already, or a newer link replaced it.")
         if self._clock() > datetime.fromisoformat(rows[0]["until"]):
             raise Unauthenticated("It is older than five minutes.")
 
@@ -57,7 +57,7 @@ class Openings:
 class DeskVisitor:
     """The visitor of a request.
 
-    token: of this visit's forms; it is derived from the cookie, one way.
+    token: the token of this visit's forms, a one-way hash of the cookie's secret.
     """
 
     token: str = field(repr=False)
@@ -69,9 +69,9 @@ class DeskVisitor:
 
 
 class Visits:
-    """The current visit, if any: a new one ends the one before.
+    """The current visit, if any; a new visit ends the previous one.
 
-    answers: the responses to its forms, which end with it.
+    answers: the responses to its forms, which are deleted with it.
     idle: time without requests after which a visit ends.
     """
 
@@ -91,12 +91,12 @@ class Visits:
     def visitor(self, secret: str, *, by_itself: bool = False) -> DeskVisitor:
         """Return the visitor with a cookie's secret.
 
-        by_itself: whether the page refreshes itself, which is no sign of a person.
+        by_itself: whether the page refreshes itself, which shows no person at work.
 
         Raises Unauthenticated if it is not the current visit, or was idle for too long.
         """
         if not self._digest or not compare_digest(self._digest, _digest(secret)):
-            raise Unauthenticated("This is no visit that continues.")
+            raise Unauthenticated("This is not the current visit.")
         time = self._clock()
         if time - self._last > self._idle:
             self.end()

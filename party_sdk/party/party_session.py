@@ -34,7 +34,7 @@ _ERASED_TABLES: Final = (
 )  # fmt: skip
 
 WITHDRAWN = (
-    "You took your consent back. What was sent stays sent; nothing more is sent until you "
+    "You withdrew your consent. What was sent stays sent; nothing more is sent until you "
     "are asked again and say yes. Until then the others wait for you, at most until the "
     "deadline of the round."
 )

@@ -1,4 +1,4 @@
-"""A party's own report: from its stored, without the analyst."""
+"""A party's own report, from its stored session and without the analyst."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ _MOST_POINTS = 3_000
 def run_manifest(member: Party) -> dict[str, Any]:
     """Return the manifest of a session for a paper, as JSON values.
 
-    Terms, public seed, digests and versions. For the party's table and its mapping
-    there are digests under a key of the home: the institution can show later which they
-    were, and nobody else can try values out. Sizes and figures are those that all
-    parties are told.
+    Terms, public seed, digests and versions. The table and its mapping are named by
+    digests under a key of the home: the institution can prove later which they were, and
+    nobody else can guess their values. Sizes and figures are those that all parties get.
     """
     stored, terms = member.stored, member.terms
     agreement, result = stored.agreement, _result(member)
@@ -77,11 +76,10 @@ def run_report(
     data: the party's own table, from which the report draws its rows on two axes and
         compares them with the profile of all parties.
 
-    Raises GuardRefused if the table is another than the one with which the party
-        joined.
-    Raises NotReady if there is a table, and no result yet.
-    Raises InvalidParameters if there is a table of counts, which has too many columns
-        for two axes.
+    Raises GuardRefused if the party joined with another table.
+    Raises NotReady if a table is given, but there is no result yet.
+    Raises InvalidParameters for a table of counts, which has too many columns for two
+        axes.
     """
     terms, slot, stored = member.terms, member.invitation.slot, member.stored
     identity, agreement = stored.load_identity(), stored.agreement
@@ -150,7 +148,7 @@ def linked_rows(terms: Terms, slot: str, result: Result) -> str:
 
 
 def result_details(terms: Terms, result: Result) -> Mapping[str, Any]:
-    """Return the part of a report about a result."""
+    """Return the fields of a report that come from a result."""
     own, sizes = tuple(result.own_sizes.tolist()), sizes_of(result.cluster_sizes)
     return {
         "runs": tuple(runs_of(terms, result)),
@@ -192,8 +190,7 @@ def pair_profiles(
 ) -> tuple[Profile, ...]:
     """Return the profiles, each pooled one followed by that of the own rows.
 
-    It is computed here from the party's table, and stands alone if the terms publish no
-    profile of all parties.
+    The profile of the own rows is computed here from the party's table.
     """
     terms, slot = member.terms, member.invitation.slot
     schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
@@ -246,10 +243,7 @@ def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntr
 
 
 def find_agreement(terms: Terms) -> tuple[str, tuple[float, float] | None]:
-    """Return the method that terms use, and its agreement on public data.
-
-    None where it was not measured.
-    """
+    """Return the method that terms use, and its measured agreement on public data."""
     name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
     method = method_of(name, session_terms.check_terms(terms), partitioning)
     if method is None:

@@ -1,4 +1,4 @@
-"""A coordinator's report of a session, and the archive of all that it may read."""
+"""A coordinator's report of a session, and the archive of its documents."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from party_sdk.reports.run_reports import find_agreement, seats_of
 def audited_report(
     coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
 ) -> tuple[SessionReport, SignedLog]:
-    """Return the report of a session, and the audit that is in it.
+    """Return the report of a session, and the audit that it shows.
 
-    Raises what :func:`session_report` and :meth:`CoordinatedSession.audit` do.
+    Raises as :func:`session_report` and :meth:`CoordinatedSession.audit` do.
     """
     log = opened.audit()
     institutions = coordinator.trusted_institutions
@@ -53,12 +53,12 @@ def session_report(
 ) -> SessionReport:
     """Return a coordinator's report of a session so far.
 
-    Terms, members and result are there where the session was opened: only there can they
-    be checked.
+    It has terms, members and result only on the machine that opened the session, because
+    they cannot be checked elsewhere.
 
-    status: where it stands: :meth:`CoordinatedSession.status`.
-    log: its audit: :meth:`CoordinatedSession.audit`.
-    entries: those of the audit, :meth:`~SignedLog.entries`, which are slow to compute.
+    status: from :meth:`CoordinatedSession.status`.
+    log: from :meth:`CoordinatedSession.audit`.
+    entries: from :meth:`~SignedLog.entries` of the log, which is slow.
 
     Raises AgreementMismatch or KeyNotAuthentic if the analyst's documents differ from
         the signed ones.
@@ -76,7 +76,7 @@ def session_report(
             else {
                 "sheet": None,
                 "seats": tuple(slot_entries(status)),
-                # of terms that are not at hand
+                # the terms are not on this machine
                 "versions": Versions(
                     coterie=version("coterie"),
                     protocol=catalogue.protocol(status.protocol).version,
@@ -155,14 +155,14 @@ def archive(
 def summary_document(summary: Record) -> dict[str, Any]:
     """Return the whole result that the coordinator may read, as JSON values.
 
-    Labels are not in it: parties alone have them.
+    It has no labels, which only parties get.
     """
     arrays = {name: array.tolist() for name, array in summary.arrays.items()}
     return {**summary.values, **arrays}
 
 
 def _entry(name: str) -> ZipInfo:
-    """Return an entry without the time of writing: equal content, equal bytes."""
+    """Return an entry without a time, so that equal content gives equal bytes."""
     entry = ZipInfo(name)
     entry.compress_type = ZIP_DEFLATED
     entry.external_attr = 0o600 << 16

@@ -66,8 +66,8 @@ _RETRYABLE: Final = (Unavailable, StorageFull, QuotaReached, Internal)
 _SENTENCES: Final = {
     QuestionKind.SAFETY_NUMBER: "You know too few of the other members by their cards. "
     "Did each of these members read you this safety number?",
-    QuestionKind.CONTRIBUTION: "You took your consent back. May this contribution leave, "
-    "and all else that the sheet lists?",
+    QuestionKind.CONTRIBUTION: "You withdrew your consent. May this contribution be sent, "
+    "and everything else that the sheet lists?",
 }
 
 
@@ -76,7 +76,7 @@ class DecisionPending(Exception):
 
 
 class DecisionDeclined(Exception):
-    """A person has said no; ``answer`` says when and why."""
+    """A person answered a question with no."""
 
     def __init__(self, answer: Decision) -> None:
         super().__init__(answer.kind.value)
@@ -98,7 +98,7 @@ class OrderAsker(Asker):
         subject: distinguishes this question from others of its kind.
 
         Raises DecisionPending if there is no answer yet.
-        Raises StaleOrder if the order was replaced meanwhile; nothing is asked then.
+        Raises StaleOrder if the order was replaced meanwhile; then nothing is stored.
         """
         number = sha256(length_prefixed(kind.value, subject)).hexdigest()[:16]
         answer = next(
@@ -122,7 +122,7 @@ class OrderAsker(Asker):
                 **details,
             )
             self.files.save_question(question)
-            self.files.tell(state=OrderState.WAITING, question=number)
+            self.files.update_status(state=OrderState.WAITING, question=number)
         raise DecisionPending
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
@@ -136,13 +136,13 @@ class OrderAsker(Asker):
 
     def change_mapping(self, change: MappingChange) -> bool:
         """Ask whether a new mapping of the table replaces the stored one."""
-        sentence = f"{change.sentence} Is the table to be read by the new mapping?"
+        sentence = f"{change.sentence} Should the new mapping be used?"
         return self.ask(QuestionKind.MAPPING, change.digest, sentence)
 
     def approve(self, inspection: Inspection) -> bool:
         """Ask whether a contribution may be sent; the question describes all of it."""
         kind = QuestionKind.CHOICE if inspection.asks else QuestionKind.CONTRIBUTION
-        sentence = f"{inspection.asks} May it leave?" if inspection.asks else ""
+        sentence = f"{inspection.asks} May it be sent?" if inspection.asks else ""
         subject = f"{inspection.stage} {inspection.round} {inspection.attempt} {inspection.digest}"
         if not inspection.asks:
             subject += f" {self.files.stored.consents.withdrawn_at}"
@@ -175,23 +175,25 @@ class OrderRunner:
 
     def _advance(self) -> End:
         try:
-            if self._is_withdrawn():
-                execute_withdrawal(self._files, self._order)
-            else:
+            if self._take_order():
                 self._begin()
+            else:
+                execute_withdrawal(self._files, self._order)
         except DecisionPending:
             return End.AWAITS_A_PERSON
         except DecisionDeclined as declined:
             self._decline(declined)
         except _RETRYABLE as error:
-            self._files.tell(state=OrderState.QUEUED, trouble=Trouble.of(error))
+            self._files.update_status(
+                state=OrderState.QUEUED, trouble=Trouble.of(error)
+            )
             return End.TRY_AGAIN
         except OSError as error:
             if not is_full(error):
                 raise
             folder = Path(error.filename).parent if error.filename else None
             full = Trouble.of(no_room(folder, "Labels or a report were to be written."))
-            self._files.tell(state=OrderState.QUEUED, trouble=full)
+            self._files.update_status(state=OrderState.QUEUED, trouble=full)
             return End.TRY_AGAIN
         except CoterieError as error:
             self._end(OrderState.FAILED, Trouble.of(error))
@@ -201,7 +203,7 @@ class OrderRunner:
         """Write that the process was stopped; the order continues with the next one."""
         with self._files.store.transaction(), suppress(StaleOrder):
             if not self._files.status().is_over:
-                self._files.tell(state=OrderState.QUEUED)
+                self._files.update_status(state=OrderState.QUEUED)
         return End.STOPPED
 
     def record_failure(self, location: str) -> End:
@@ -212,30 +214,30 @@ class OrderRunner:
             remedy="Run it at a terminal (coterie party run) and report what it says.",
         )
         try:
-            with suppress(CoterieError, OSError):  # its files may be what is broken
+            with suppress(CoterieError, OSError):  # its stored status may be damaged
                 self._end(OrderState.FAILED, trouble)
         except StaleOrder:
             return End.STOPPED
         return End.OVER
 
-    def _is_withdrawn(self) -> bool:
-        """Take the order, and write that it runs, unless it is withdrawn.
+    def _take_order(self) -> bool:
+        """Take the order and mark it as running; return False if it is withdrawn.
 
         It may have been placed again since this process started.
         """
         with self._files.store.transaction():
             self._order = self._files.take()
             if self._order.withdrawn is not None:
-                return True
+                return False
             started_at = self._files.status().started_at or now()
-            self._files.tell(
+            self._files.update_status(
                 state=OrderState.RUNNING,
                 started_at=started_at,
                 awaited=(),
                 trouble=None,
                 question=None,
             )
-        return False
+        return True
 
     @property
     def _own_home(self) -> Home:
@@ -246,11 +248,10 @@ class OrderRunner:
         )
 
     def _write_progress(self, status: SessionStatus) -> None:
-        """Update the order's status from the session's."""
         is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
         n_done, n_max = updates_done(status)
         moved = status.progress.get("moved") or [None]
-        self._files.tell(
+        self._files.update_status(
             title=status.title,
             protocol=status.protocol,
             stage=status.stage if status.round else status.state.value,
@@ -269,14 +270,16 @@ class OrderRunner:
         )
 
     def _write_outage(self, outage: str) -> None:
-        """Write since when the analyst cannot be reached or is full; empty: it answers."""
+        """Store since when the analyst has not answered; an empty text ends the outage."""
         since = self._files.status().outage_since or now()
-        self._files.tell(outage_since=since if outage else None)
+        self._files.update_status(outage_since=since if outage else None)
 
     def _begin(self) -> None:
         home, policy = self._own_home, self._order.apply_to(read_policy(self._home))
         offer = home.offer(self._order.invitation, policy)
-        self._files.tell(title=offer.terms.title, protocol=offer.terms.protocol.name)
+        self._files.update_status(
+            title=offer.terms.title, protocol=offer.terms.protocol.name
+        )
         table = self._table()
         policy = home.accept(self._order.invitation, policy, offer)
         try:
@@ -294,7 +297,7 @@ class OrderRunner:
         if self._order.table_digest != digest_of(table.path):
             raise GuardRefused(
                 f"{Path(table.path).name!r} has changed since the order was placed. "
-                "Place the order again if it is this table that is meant."
+                "Place the order again if you mean this table."
             )
         return table
 
@@ -318,7 +321,7 @@ class OrderRunner:
         self._end(OrderState.COMPLETED, None)
 
     def _decline(self, declined: DecisionDeclined) -> None:
-        """End after a no; the others read it while the slot is free."""
+        """End the order after a no, which the others read if the slot is free."""
         reason = declined.answer.reason
         detail = "You said no" + (f": {reason}" if reason else "") + "."
         self._end(
@@ -333,7 +336,7 @@ class OrderRunner:
             self._own_home.decline(self._order.invitation, reason)
 
     def _end(self, state: OrderState, trouble: Trouble | None) -> None:
-        self._files.tell(
+        self._files.update_status(
             state=state,
             trouble=trouble,
             ended_at=now(),

@@ -33,15 +33,15 @@ from party_sdk.party.party_session import PartySession
 from party_sdk.tables import Dialect, ReadOptions
 from party_sdk.tables.mapping import parse_mapping
 
-_PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
+_PATIENCE: Final = 10.0  # seconds, because a person waits for the withdrawal
 
 
 class OrderedTable(BaseModel, frozen=True):
     """A table and how to read it, as the options of ``party run``.
 
-    path: of a file, absolute.
-    id_column, columns: as ``--id-column`` and ``--columns``; no columns stand for all
-        but the ids.
+    path: the absolute path of a file.
+    id_column, columns: as ``--id-column`` and ``--columns``; without columns all but the
+        ids are used.
     csv: as ``--csv``: texts such as ``delimiter=;``.
     mapping: the text of the file of ``--mapping``; ``repr`` does not show it, since its
         levels are cells. By default the stored mapping is used.
@@ -56,8 +56,8 @@ class OrderedTable(BaseModel, frozen=True):
     def to_spec(self) -> TableSpec:
         """Return the table, to be opened.
 
-        Raises InvalidParameters if ``csv`` is wrong.
-        Raises InvalidData if the mapping is.
+        Raises InvalidParameters if ``csv`` is invalid.
+        Raises InvalidData if the mapping is invalid.
         """
         mapping = None
         if self.mapping is not None:
@@ -188,7 +188,7 @@ class OrderStatus(BaseModel, frozen=True):
 
     @property
     def began_at(self) -> datetime | None:
-        """Return when it began since it was last placed; None before."""
+        """Return when it began after it was last placed; None if it has not begun."""
         if self.started_at is None or self.state is OrderState.QUEUED:
             return None
         return max(self.started_at, self.placed_at)
@@ -239,8 +239,8 @@ class StaleOrder(Exception):
 class PartyOrder:
     """The stored order of one party.
 
-    A process takes an order before it acts on it. From then on it cannot change the status
-    once the order was withdrawn or placed again.
+    A process takes an order before it acts on it. If the order is then withdrawn or placed
+    again, the process cannot change its status any more.
     """
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
@@ -302,7 +302,7 @@ class PartyOrder:
         self.order()
         return OrderStatus.model_validate_json(self._get("status"))
 
-    def tell(self, **changes: Any) -> OrderStatus:
+    def update_status(self, **changes: Any) -> OrderStatus:
         """Update the status and return it; nothing is written if nothing changes.
 
         Raises StaleOrder if the order has changed since it was taken.
@@ -365,8 +365,8 @@ class PartyOrder:
                 (self.stored.id, decision.model_dump_json()),
             )
             self.save_question(None)
-            # the order's own process executes a no, and tells the others
-            return self.tell(state=OrderState.QUEUED, question=None)
+            # the order's own process ends after a no, and notifies the others
+            return self.update_status(state=OrderState.QUEUED, question=None)
 
     def withdraw(self, reason: str = "") -> OrderStatus:
         """End an order for good: decline a free slot, or leave a taken one.
@@ -384,7 +384,7 @@ class PartyOrder:
             order = self.order().model_copy(update={"withdrawn": reason})
             self.save_order(order)
             self.save_question(None)
-            self.tell(question=None)
+            self.update_status(question=None)
             order = self.take()
         if self.stored.is_free:
             execute_withdrawal(self, order)
@@ -415,8 +415,8 @@ def order_versions(home: Path) -> dict[tuple[str, str], int]:
 def place_order(home: Path, order: Order) -> OrderStatus:
     """Store an order for the supervisor to run; return its status.
 
-    A failed, declined or waiting order is placed again; refusals are asked again. A
-    party that left before its slot was taken rejoins.
+    A failed, declined or waiting order may be placed again; questions that were answered
+    with no are asked again. A party that left before its slot was taken rejoins.
 
     Raises InvalidParameters if the invitation is invalid, or the table's file is missing.
     Raises GuardRefused if there is an order with another invitation.
@@ -443,7 +443,9 @@ def place_order(home: Path, order: Order) -> OrderStatus:
         files.save_question(None)
         placed_at = now()
         fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
-        return files.tell(state=OrderState.QUEUED, placed_at=placed_at, **fresh)
+        return files.update_status(
+            state=OrderState.QUEUED, placed_at=placed_at, **fresh
+        )
 
 
 def check_same_invitation(files: PartyOrder, invitation: Invitation) -> None:
@@ -455,7 +457,7 @@ def check_same_invitation(files: PartyOrder, invitation: Invitation) -> None:
 
 
 def execute_withdrawal(files: PartyOrder, order: Order) -> None:
-    """Stop the party for good, and tell the others."""
+    """Stop the party for good, and notify the others."""
     reason = order.withdrawn or ""
     detail = f"You withdrew this order{f': {reason}' if reason else ''}."
     trouble = Trouble(
@@ -464,10 +466,10 @@ def execute_withdrawal(files: PartyOrder, order: Order) -> None:
     try:
         home = Home(path=files.home, patience=_PATIENCE)
         home.withdraw(order.invitation, reason)
-    finally:  # a process killed before this is followed by another withdrawal
+    finally:  # if the process is killed earlier, the next one withdraws again
         with files.store.transaction(), suppress(StaleOrder):  # placed again meanwhile
             if files.status().state is not OrderState.COMPLETED:
-                files.tell(
+                files.update_status(
                     state=OrderState.DECLINED,
                     question=None,
                     ended_at=now(),

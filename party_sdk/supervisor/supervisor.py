@@ -34,7 +34,7 @@ Key = tuple[str, str]
 
 
 @dataclass
-class _Work:
+class _RunningOrder:
     """An order and its process.
 
     version: of the order when it was last read.
@@ -74,7 +74,7 @@ class Supervisor:
     """A thread that runs the orders of a home, each as a process of its own.
 
     say: called with each line of the log, which holds no secret, row or value.
-    pause: seconds between looks at the orders.
+    pause: seconds between two checks of the orders.
 
     trouble: why orders do not run at the moment.
     """
@@ -83,7 +83,7 @@ class Supervisor:
         self._home, self._say, self._pause = home, say, pause
         self._stop = Event()
         self._thread = Thread(target=self._run, name="supervisor", daemon=True)
-        self._works: dict[Key, _Work] = {}
+        self._orders: dict[Key, _RunningOrder] = {}
         self.trouble: Trouble | None = None
 
     def start(self) -> None:
@@ -102,10 +102,10 @@ class Supervisor:
                 environment = dict(os.environ)
                 self.trouble = None
                 while not self._stop.is_set():
-                    for work in list(self._works.values()):
+                    for work in list(self._orders.values()):
                         self._reap(work)
                     self._read()
-                    for work in self._works.values():
+                    for work in self._orders.values():
                         if work.is_ready:
                             self._start(work, environment)
                     self._stop.wait(self._pause)
@@ -119,25 +119,25 @@ class Supervisor:
                 self._stop_all()
 
     def _read(self) -> None:
-        """Read the orders that changed since the last look, and drop forgotten ones."""
+        """Read the orders that changed since the last check, and drop deleted ones."""
         versions = order_versions(self._home)
-        for key in self._works.keys() - versions.keys():
-            if self._works[key].process is None:
-                del self._works[key]
+        for key in self._orders.keys() - versions.keys():
+            if self._orders[key].process is None:
+                del self._orders[key]
         for key, version in versions.items():
-            work = self._works.get(key)
+            work = self._orders.get(key)
             if work is not None and work.version == version:
                 continue
             files = PartyOrder(self._home, *key)
             status, order = files.status(), files.order()
-            work = self._works.setdefault(key, _Work(files, status, order))
+            work = self._orders.setdefault(key, _RunningOrder(files, status, order))
             if work.status.state is not status.state:
                 self._say(f"{' '.join(key)}: {status.state.value}")
             work.status, work.order, work.version = status, order, version
             if order.withdrawn is not None and work.process:
                 work.process.terminate()
 
-    def _start(self, work: _Work, environment: dict[str, str]) -> None:
+    def _start(self, work: _RunningOrder, environment: dict[str, str]) -> None:
         files = work.files
         words = [str(self._home.absolute()), files.session, files.slot]
         work.process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
@@ -148,7 +148,7 @@ class Supervisor:
             start_new_session=True,  # Ctrl-C goes to the supervisor, which stops them
         )
 
-    def _reap(self, work: _Work) -> None:
+    def _reap(self, work: _RunningOrder) -> None:
         if work.process is None or work.process.poll() is None:
             return
         code = work.process.returncode
@@ -180,21 +180,21 @@ class Supervisor:
                 ),
             )
 
-    def _set_status(self, work: _Work, **changes: object) -> None:
+    def _set_status(self, work: _RunningOrder, **changes: object) -> None:
         try:
-            work.files.tell(**changes)
+            work.files.update_status(**changes)
         except (CoterieError, OSError):
             self._say(f"{work.name}: its status cannot be written")
 
     def _stop_all(self) -> None:
-        at_work = [(w, w.process) for w in self._works.values() if w.process]
-        for _, process in at_work:
+        running = [(w, w.process) for w in self._orders.values() if w.process]
+        for _, process in running:
             process.terminate()
         until = time.monotonic() + _GRACE_SECONDS
-        for work, process in at_work:
+        for work, process in running:
             try:
                 process.wait(max(0.0, until - time.monotonic()))
-            except subprocess.TimeoutExpired:  # in a long kernel: nothing is lost
+            except subprocess.TimeoutExpired:  # a long computation, which is repeated
                 process.kill()
                 process.wait()
             _close(process)

@@ -90,7 +90,7 @@ def test_a_coordinator_notices_changed_terms_at_once(
         return honest(self, session, {**body, "guards": {"minimum_rows": 1}})
 
     monkeypatch.setattr(HttpAnalyst, "put_session", weaker)
-    with pytest.raises(AgreementMismatch, match="other terms than were asked for"):
+    with pytest.raises(AgreementMismatch, match="other terms than requested"):
         coordinator.create_session("wards", Dummy(), PARTS.layout)
 
 
@@ -164,7 +164,7 @@ def test_a_home_keeps_one_session_of_an_id(
     here = {"home": home, "analyst": api.connect()}
     with (
         Coordinator("http://127.0.0.1", api.key(), **here) as other,
-        pytest.raises(SessionExists, match="keeps the secret of a session 'same'"),
+        pytest.raises(SessionExists, match="has a session 'same' already"),
     ):
         other.create_session("b", Dummy(), PARTS.layout, session_id="same")
     assert StoredSession.load(home, "same") == before

@@ -69,7 +69,7 @@ def test_the_sheet_is_accepted_again_without_a_terminal(
     accept = accepting(online, invitation)
     online("party", "run", invitation, *accept)
     online("party", "status", session, "r1c1", "--withdraw")
-    assert "You took your consent back" in online(*run, expect=3).stderr
+    assert "You withdrew your consent" in online(*run, expect=3).stderr
     assert "12 labels" in online(*run, *accept[:2]).stdout
 
 
@@ -93,7 +93,9 @@ def test_a_party_that_left_sends_nothing_more(
     assert "The others read that you stopped for good (left)." in left.stderr
     shown = online("session", "show", session).stdout
     assert "r1c1: 12 rows, stopped for good: left" in shown
-    assert "Slot 'r1c1' stopped for good (left): its people take part no more." in shown
+    assert (
+        "Slot 'r1c1' stopped for good (left): its people no longer take part." in shown
+    )
     for command in (("run", invitation), ("run", session, "r1c1")):
         refused = online("party", *command, *data, expect=3)
         assert "You left this session." in refused.stderr

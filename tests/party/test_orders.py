@@ -190,7 +190,7 @@ def test_of_two_that_tell_at_once_neither_is_lost(
 ) -> None:
     slow, other = PartyOrder(home, "s", SLOT), PartyOrder(home, "s", SLOT)
     slow.save_order(Order(invitation=""))
-    slow.tell(title="Wards")
+    slow.update_status(title="Wards")
     status, has_read, others_turn = slow.status, Event(), Event()
 
     def read_slowly() -> OrderStatus:
@@ -201,9 +201,9 @@ def test_of_two_that_tell_at_once_neither_is_lost(
 
     monkeypatch.setattr(slow, "status", read_slowly)
     with ThreadPoolExecutor() as threads:
-        telling = threads.submit(slow.tell, round=1)
+        telling = threads.submit(slow.update_status, round=1)
         assert has_read.wait(10)
-        other.tell(state=OrderState.DECLINED)
+        other.update_status(state=OrderState.DECLINED)
         others_turn.set()
         telling.result()
     found = other.status()

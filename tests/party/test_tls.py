@@ -99,7 +99,7 @@ def test_an_expired_certificate_is_reported_with_its_day(
         monkeypatch.setenv("COTERIE_CA_FILE", str(ended))
         [found] = [each for each in check_analyst(url) if not each.good]
     if trusts_it:
-        assert "ended on 2021-01-01 00:00 UTC" in refused.value.detail
+        assert "expired on 2021-01-01 00:00 UTC" in refused.value.detail
         assert "administrator" in refused.value.remedy
         assert (found.text, found.remedy) == (
             refused.value.detail,

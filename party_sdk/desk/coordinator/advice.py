@@ -34,13 +34,10 @@ _N_QUESTIONS: Final = 3
 def get_advice(request: Request) -> Response:
     """Show the questions and, once they are answered, the methods that fit."""
     form = query_of(request)
-    if not form.get("parties"):
-        return render_page(
-            request, Screen("desk/advice.html.j2", answered=False, **_questions(form))
-        )
     wrong, notice, advice = {}, None, {"answered": False}
     try:
-        advice = _build_advice(_read(form), desk_of(request).root)
+        if form.get("parties"):
+            advice = _build_advice(_read(form), desk_of(request).root)
     except InvalidParameters as error:
         if error.field in {"parties", _ROWS}:
             wrong[error.field] = error.message
@@ -104,7 +101,7 @@ def _row(fit: Fit, situation: Situation, root: str) -> dict[str, Any]:
     }
 
 
-def _questions(form: Form, wrong: Mapping[str, str] | None = None) -> dict[str, Any]:
+def _questions(form: Form, wrong: Mapping[str, str]) -> dict[str, Any]:
     """Return the first three questions, and a folded group of the others."""
     rows = Question("About how many rows do all parties have together?", {}, "")
     fields = [
@@ -116,7 +113,7 @@ def _questions(form: Form, wrong: Mapping[str, str] | None = None) -> dict[str, 
             required=name != _ROWS,
             usual=question.default or "",
             value=form.get(name) or question.default or "",
-            wrong=(wrong or {}).get(name, ""),
+            wrong=wrong.get(name, ""),
         )
         for name, question in {**QUESTIONS, _ROWS: rows}.items()
     ]

@@ -28,7 +28,7 @@ from party_sdk.home.clock import now
 
 SESSIONS: Final = "/sessions"
 ABOVE: Final = f"{SESSIONS}/-"
-"""Pages that belong to no session: no session has this name."""
+"""The path of pages that belong to no session; no session may have the id ``-``."""
 ANALYST: Final = f"{ABOVE}/analyst"
 _SECONDS: Final = 10
 
@@ -36,7 +36,7 @@ Handler = Callable[[Request, Coordinator], Response]
 
 
 def pass_coordinator(handle: Handler) -> Callable[[Request], Response]:
-    """Call a page with a coordinator; without address and key, redirect to their form."""
+    """Call a page with a coordinator; without a key, redirect to the form for it."""
 
     @wraps(handle)
     def handle_request(request: Request) -> Response:
@@ -45,7 +45,7 @@ def pass_coordinator(handle: Handler) -> Callable[[Request], Response]:
         if not key:
             return redirect_to(request, ANALYST)
         try:
-            with _coordinator_at(desk, url, key) as coordinator:
+            with _open_coordinator(desk, url, key) as coordinator:
                 return handle(request, coordinator)
         except Unauthenticated as error:
             wrong = f"{error.problem.title}: {error.detail}"
@@ -54,12 +54,12 @@ def pass_coordinator(handle: Handler) -> Callable[[Request], Response]:
     return handle_request
 
 
-def _coordinator_at(desk: Desk, url: str, key: str) -> Coordinator:
+def _open_coordinator(desk: Desk, url: str, key: str) -> Coordinator:
     return Coordinator(url, key, home=desk.home, analyst=desk.connect(url))
 
 
 def session_in(request: Request, coordinator: Coordinator) -> CoordinatedSession:
-    """Return the session that an address names; :class:`NotFound` if there is none."""
+    """Return the session that an address names; :class:`NotFound` for an invalid id."""
     return find_session(request.path_params["session"], coordinator)
 
 
@@ -109,7 +109,7 @@ def get_analyst(
         url=FormField(
             name="url",
             label="Address of the analyst",
-            hint="As its administrator told it, e.g. https://analyst.example.",
+            hint="As its administrator gave it, e.g. https://analyst.example.",
             required=True,
             value=connection.url if url is None else url,
             wrong=wrong_url,
@@ -127,9 +127,9 @@ def post_analyst(request: Request) -> Response:
     desk, form = desk_of(request), form_of(request)
     url, key = form.get("url").strip().rstrip("/"), form.get("key").strip()
     if not key.isascii() or not key:
-        return get_analyst(request, url, wrong_key="Give the key.")
+        return get_analyst(request, url, wrong_key="Enter the key.")
     try:
-        coordinator = _coordinator_at(desk, url, key)
+        coordinator = _open_coordinator(desk, url, key)
     except CoterieError as error:
         return get_analyst(request, url, wrong_url=error.detail)
     try:

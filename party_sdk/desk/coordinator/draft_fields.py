@@ -47,7 +47,7 @@ _MORE_SLOTS: Final = 3
 _MORE_ROWS: Final = 4
 _MAX_COLUMN_GROUPS: Final = 50
 _SEVERAL: Final = (
-    "Several, such as 2..8 or 2, 3, 5, make a run of each, of which one is chosen."
+    "Several, such as 2..8 or 2, 3, 5, get a run each, and one run is chosen."
 )
 PROPOSE: Final = "keys"
 """The action that proposes match keys for a table."""
@@ -81,7 +81,9 @@ def _purpose_screen(draft: Draft) -> dict[str, Any]:
     words = list(_request_fields(draft, "words"))
     protocol = catalogue.protocol(draft.protocol)
     fields = [
-        _describe_clusters(field) for field in _parameters(draft) if not _links(field)
+        _describe_clusters(field)
+        for field in _parameters(draft)
+        if not _is_linking(field)
     ]
     required = [field for field in fields if field.required]
     groups = _groups([field for field in fields if not field.required])
@@ -106,7 +108,7 @@ def _parties_screen(draft: Draft) -> dict[str, Any]:
         )
         slots += [SlotLine(name=f"r{row}c1", row=str(row)) for row in numbers]
     split = _split(slots)
-    links = [field for field in _parameters(draft) if _links(field)]
+    links = [field for field in _parameters(draft) if _is_linking(field)]
     keys = next((field for field in links if field.name == MATCH_KEYS), None)
     limits = tuple(_request_fields(draft, "limits"))
     more = [FieldGroup(title="Deadlines, and fewest rows", fields=limits)]
@@ -138,7 +140,7 @@ def _parameters(draft: Draft) -> tuple[FormField, ...]:
     return fields_of(schema, draft.parameters, wrong, prefix=PARAM)
 
 
-def _links(field: FormField) -> bool:
+def _is_linking(field: FormField) -> bool:
     return field.name.startswith(LINKING)
 
 
@@ -224,7 +226,7 @@ def _initial_slots(draft: Draft) -> list[SlotLine]:
             partitioning: Any = draft.get("partitioning")
             layout = layout_of(partitioning, parties)
         except InvalidParameters:
-            pass  # a changed address
+            pass  # somebody edited the address
     return [SlotLine.of(slot) for slot in layout.slots]
 
 
@@ -253,7 +255,7 @@ def _columns(draft: Draft) -> Iterator[ColumnGroup]:
             fields=tuple(_table_fields(draft, number, table)),
             elsewhere=FieldGroup(
                 title="A file elsewhere, or a dictionary that you have",
-                fields=tuple(_elsewhere(draft, number)),
+                fields=tuple(_other_file_fields(draft, number)),
             ),
             variables=(*rows, *_blank_rows(draft, number, table)),
             listed=table.key,
@@ -293,7 +295,7 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
         yield FormField(
             name=f"ids.{number}",
             label="Columns that name rows",
-            hint="They are left out. Several with commas between.",
+            hint="They are left out. Separate several by commas.",
             value=", ".join(table.ids),
         )
         yield FormField(
@@ -307,10 +309,10 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
         )
 
 
-def _elsewhere(draft: Draft, number: int) -> Iterator[FormField]:
+def _other_file_fields(draft: Draft, number: int) -> Iterator[FormField]:
     for name, label, hint in (
         ("elsewhere", "The path of a table", "Variables are drafted from it."),
-        ("dictionary", "The path of a dictionary", "Its file (JSON), as it stands."),
+        ("dictionary", "The path of a dictionary", "A JSON file, used unchanged."),
     ):
         yield FormField(
             name=f"{name}.{number}",
@@ -324,7 +326,7 @@ def _elsewhere(draft: Draft, number: int) -> Iterator[FormField]:
 def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
     """Return the match keys of a draft, or proposed ones, tried on the draft's table.
 
-    field: of the parameter.
+    field: the form field of the parameter.
     """
     keys: Sequence[str] = draft.match_keys
     lines: tuple[KeyPreview, ...] = ()
@@ -342,15 +344,15 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
         table=FormField(
             name=_PEOPLE,
             label="A table of your own with names and dates of birth",
-            hint="Keys are proposed from its columns, and tried on its rows. Nothing of "
-            "it goes into the terms but the keys.",
+            hint="Keys are proposed from its columns and tried on its rows. Only the keys "
+            "go into the terms.",
             value=draft.get(_PEOPLE),
             wrong=wrong,
         ),
         keys=field.model_copy(
             update={
                 "kind": "long",
-                "hint": f"One a line; the first counts first. {field.hint}",
+                "hint": f"One per line, in order of precedence. {field.hint}",
                 "limits": "",
                 "usual": "",
                 "value": "\n".join(keys),

@@ -51,7 +51,7 @@ SPLITS: Final = {
 }
 """How the data are split between the parties."""
 LINKING: Final = f"{PARAM}alignment."
-"""Parameters that link rows, which stand on the screen of the parties."""
+"""The parameters that link rows; they are on the screen of the parties."""
 DAY: Final = 86_400
 SCREENS: Final = ("What it is for", "Who takes part", "Variables")
 """The screens of the form; a review of the terms follows."""
@@ -96,8 +96,8 @@ class DraftRequest:
 class Draft:
     """A form, and its errors by field.
 
-    tables: folder at which relative paths start.
-    repeated: the terms of the session that is repeated, or None.
+    tables: the folder at which relative paths start.
+    repeated: the terms of the session that the form repeats, or None.
     """
 
     form: Form
@@ -156,7 +156,7 @@ class Draft:
         return [self._position(line, number) for number, line in enumerate(filled, 1)]
 
     def _position(self, line: SlotLine, number: int) -> SlotLine:
-        """Return a line at the position of the split, or at its own."""
+        """Return a line at the position that the split implies, or unchanged."""
         along = {"patients": (number, 1), "variables": (1, number)}.get(
             self.get("split")
         )
@@ -170,14 +170,14 @@ class Draft:
 
     @contextmanager
     def errors_at(self, field_name: str) -> Iterator[None]:
-        """Note an error at the field that it names, or at this one."""
+        """Add an error to the field that it names, or to this one."""
         try:
             yield
         except CoterieError as error:
-            self.note(error, field_name)
+            self.add_error(error, field_name)
 
-    def note(self, error: CoterieError, field_name: str) -> None:
-        """Note an error at the field that it names, or at ``field_name``."""
+    def add_error(self, error: CoterieError, field_name: str) -> None:
+        """Add an error to the field that it names, or to ``field_name``."""
         form_field = self._field(error.field) if error.field else ""
         sentence = error.message
         text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
@@ -226,7 +226,7 @@ class Draft:
         return DraftRequest(**parts, sections=sections, left_out=left_out)
 
     def _value(self, field: RequestField) -> Any:
-        """Return the value of a field, or None after noting an error."""
+        """Return the value of a field, or None after adding an error."""
         name = field.form_name
         text = self.get(name)
         if name == "delete_days":  # without a limit, sessions would stay forever
@@ -238,7 +238,7 @@ class Draft:
                 return _parse_days(text, field)
             return parse_number(text, name)
         except InvalidParameters as error:
-            self.note(error, name)
+            self.add_error(error, name)
             return None
 
     def _params(self, choice: dict[str, Any]) -> tuple[Params, Evaluation | None]:
@@ -291,7 +291,7 @@ class Draft:
             if number not in schemas:
                 self.wrong.setdefault(
                     f"table.{number}",
-                    "The other columns have a dictionary: say one for these too.",
+                    "Other column groups have a dictionary: name one here too.",
                 )
         return [schemas[number] for number in groups if number in schemas]
 
@@ -333,7 +333,7 @@ class Draft:
 def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
     """Return the form of a new session that repeats an earlier one.
 
-    names: of trusted institutions, by key.
+    names: the names of trusted institutions, by key.
     """
     fields = {"from": [terms.session], "protocol": [terms.protocol.name]}
     values = earlier_values(terms, terms.protocol.name)
@@ -386,7 +386,7 @@ def _parse_days(text: str, field: RequestField) -> int:
 
 @cache
 def _form_fields() -> dict[str, str]:
-    """Return the form's field for each name in errors; a section stands for its first."""
+    """Return the form's field for each name in errors; for a section, its first field."""
     fields = {"slots": "slots"}
     for request_field in request_fields():
         for name in (

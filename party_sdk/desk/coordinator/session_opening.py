@@ -84,7 +84,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
             **identity,
         )
     except InvalidParameters as error:
-        draft.note(error, "")
+        draft.add_error(error, "")
         wrong = draft.wrong_screen(number) or number
         return _form_page(request, coordinator, draft, wrong)
     hidden_fields = (
@@ -165,7 +165,7 @@ def invitations_page(
     invitations: Mapping[str, str],
     folder: Path | None,
 ) -> Response:
-    """Show invitations once, or the files that hold them."""
+    """Write the invitations into a folder, or show them once."""
     terms = opened.terms
     if folder is not None:
         write_letters(folder, terms, invitations)
@@ -231,9 +231,9 @@ def _folder_field(request: Request, wrong: str) -> FormField:
     return FormField(
         name="folder",
         label="A folder for the invitations",
-        hint="Each goes into a file that you alone can read, with a letter to its party. "
-        f"Relative paths start at {desk_of(request).tables}. Without one they are shown, "
-        "once.",
+        hint="Each goes into a file that only you can read, with a letter to its party. "
+        f"Relative paths start at {desk_of(request).tables}. Without a folder they are "
+        "shown once.",
         value=form_of(request).get("folder").strip(),
         wrong=wrong,
     )

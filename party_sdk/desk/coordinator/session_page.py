@@ -25,7 +25,7 @@ from party_sdk.desk.coordinator.context import (
     pass_coordinator,
     session_in,
 )
-from party_sdk.desk.responses import bad, file, form_of, redirect_to, render_page
+from party_sdk.desk.responses import banner_of, file, form_of, redirect_to, render_page
 from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
 
@@ -92,7 +92,7 @@ def _change_session(
         number = parse_number(form_of(request).get(name), name) if name else 0
         change(opened, number)
     except CoterieError as error:
-        return session_page(request, coordinator, bad(error))
+        return session_page(request, coordinator, banner_of(error))
     return redirect_to(request, f"{SESSIONS}/{opened.id}")
 
 
@@ -108,8 +108,8 @@ def session_page(
         away = Refusal(
             title="The analyst cannot be reached",
             detail=error.detail,
-            remedy="It is asked again by itself, every few seconds. Nothing is lost: the "
-            "session is where it was, and waits until its deadline.",
+            remedy="This page tries again every few seconds. Nothing is lost: the session "
+            "waits until its deadline.",
         )
         return render_page(request, away, seconds=_AWAY_SECONDS)
     seconds = 0 if status.is_over else _SECONDS
@@ -122,7 +122,7 @@ def build_session_desk(
 ) -> Screen:
     """Return the page of a session, from its checked audit and its status."""
     log = opened.audit()
-    entries = log.entries()  # once: of a long session it is most of the work
+    entries = log.entries()  # once, because for a long session this is slow
     trusted = coordinator.trusted_institutions
     report = session_report(opened, status, log, entries, trusted)
     lines = report.audit[-_MOST_LINES:]

@@ -102,7 +102,7 @@ class AddressedParty:
 
     @property
     def has_result(self) -> bool:
-        """Return whether there is a result, or the remains of a forgotten session."""
+        """Return whether there is a result, or what a forgotten session left."""
         stored = self.stored
         return stored.forgotten() is not None or (
             stored.exists and stored.result is not None
@@ -143,8 +143,8 @@ class AddressedParty:
         """Return whether several numbers of clusters are compared."""
         return self.has_accepted and self.accepted_terms().evaluation is not None
 
-    def last_time(self) -> AddressedParty | None:
-        """Return this home's latest party whose table had the same variables."""
+    def find_earlier_party(self) -> AddressedParty | None:
+        """Return the latest other party of this home whose table had these variables."""
         variables = _variables(self.terms(), self.slot)
         parties = [
             AddressedParty(self.desk, files)
@@ -182,4 +182,4 @@ def party_in(request: Request) -> AddressedParty:
         party = AddressedParty(desk, PartyOrder(desk.home, *names))
         if party.files.exists or party.has_accepted or party.has_result:
             return party
-    raise NotReady("There is nothing under this address.")
+    raise NotReady("No party of this home has this address.")

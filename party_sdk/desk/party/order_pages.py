@@ -16,13 +16,20 @@ from coterie_pages.models import Banner, Screen
 from coterie_pages.pages import assessment, page
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
 from party_sdk.desk.party.table_choice import limit_in
-from party_sdk.desk.responses import Form, bad, file, form_of, redirect_to, render_page
+from party_sdk.desk.responses import (
+    Form,
+    banner_of,
+    file,
+    form_of,
+    redirect_to,
+    render_page,
+)
 from party_sdk.home.clock import now
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.roster import Roster
 from party_sdk.supervisor import QuestionKind, place_order
 
-_SECONDS: Final = 1  # after which an order that continues is shown anew: it is near
+_SECONDS: Final = 1  # between refreshes, which cost little on the same machine
 _LONGEST: Final = 200
 
 
@@ -67,7 +74,7 @@ def order_page(
 def change_order(
     change: Callable[[AddressedParty, Form], object],
 ) -> Callable[[Request], Response]:
-    """Redirect to the party after a change of its order; an error stands on its page."""
+    """Redirect to the party after a change of its order; show an error on its page."""
 
     @wraps(change)
     def handle(request: Request) -> Response:
@@ -75,7 +82,7 @@ def change_order(
         try:
             change(party, form_of(request))
         except CoterieError as error:
-            return order_page(request, party, bad(error))
+            return order_page(request, party, banner_of(error))
         return redirect_to(request, party.address)
 
     return handle
@@ -106,7 +113,7 @@ def post_again(party: AddressedParty, _: Form) -> None:
 @change_order
 def post_decline(party: AddressedParty, form: Form) -> None:
     """End the order, with a reason that the others read if the slot is free."""
-    # after an error the order is withdrawn too: it says why the others do not know it
+    # even if this raises because the others were not notified, the order is withdrawn
     party.files.withdraw(form.get("reason").strip())
 
 
@@ -141,7 +148,7 @@ def post_terms(request: Request) -> Response:
         policy = read_policy(party.desk.home)
         policy = home.accept(invitation, policy, sheet=form.get("sheet"))
         with home.join(invitation, policy):
-            pass  # the party is stored now
+            pass  # joining stores the party
     except CoterieError as error:
-        return get_terms(request, bad(error))
+        return get_terms(request, banner_of(error))
     return redirect_to(request, party.address)

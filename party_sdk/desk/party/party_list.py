@@ -22,7 +22,7 @@ from coterie_pages.models import Banner, Screen
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import (
     Desk,
-    bad,
+    banner_of,
     desk_of,
     file,
     form_of,
@@ -43,7 +43,7 @@ from party_sdk.supervisor import (
 )
 from party_sdk.supervisor.orders import check_same_invitation
 
-_SECONDS: Final = 2  # after which what waits and what runs is shown anew
+_SECONDS: Final = 2  # between refreshes while a party waits or runs
 _FINAL_STATES: Final = frozenset({*OVER, "forgotten", "left"})
 _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
@@ -56,7 +56,7 @@ def post_invitation(request: Request) -> Response:
         invitation = Invitation.parse(text)
         _place_invitation(desk, invitation)
     except (GuardRefused, InvalidParameters, NotReady) as error:
-        return show_parties(request, bad(error))
+        return show_parties(request, banner_of(error))
     return redirect_to(request, f"/parties/{invitation.session}/{invitation.slot}")
 
 
@@ -96,13 +96,13 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
         remedy="" if trouble is None else trouble.remedy,
         now=now(),
     )
-    goes_on = any(row.group != "ended" for row in rows)
-    # what somebody types stays: a page with a form is shown anew only where it moves
+    is_active = any(row.group != "ended" for row in rows)
+    # a refresh replaces only what has changed, so typed text stays
     return render_page(
         request,
         model,
         notice=notice,
-        seconds=_SECONDS if goes_on else 0,
+        seconds=_SECONDS if is_active else 0,
         waits=any(row.group == "asks" for row in rows),
     )
 
@@ -159,10 +159,10 @@ def _describe_status(status: OrderStatus, files: PartyOrder) -> str:
     if question is not None:
         return question.sentence
     if status.outage_since is not None:
-        return "The analyst cannot be reached; it is asked again."
+        return "The analyst cannot be reached; it is tried again."
     if status.awaited:
         return f"Waiting for {', '.join(status.awaited)}."
-    return "Labels are there." if status.state is OrderState.COMPLETED else ""
+    return "The labels are ready." if status.state is OrderState.COMPLETED else ""
 
 
 def post_card(request: Request) -> Response:
@@ -180,7 +180,7 @@ def post_card(request: Request) -> Response:
             )
         desk.own_home.trusted_institutions.trust(card)
     except CoterieError as error:
-        return show_parties(request, bad(error))
+        return show_parties(request, banner_of(error))
     return redirect_to(request, "/")
 
 
@@ -190,7 +190,7 @@ def post_name(request: Request) -> Response:
     try:
         OwnIdentity(desk_of(request).home).make(name)
     except CoterieError as error:
-        return show_parties(request, bad(error))
+        return show_parties(request, banner_of(error))
     return redirect_to(request, "/")
 
 

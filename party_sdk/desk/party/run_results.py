@@ -25,7 +25,7 @@ from party_sdk.desk.party.table_choice import (
     describe_table,
 )
 from party_sdk.desk.responses import (
-    bad,
+    banner_of,
     file,
     form_of,
     query_of,
@@ -40,7 +40,7 @@ from party_sdk.tables.linkage import write_unlinked
 
 FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
 _FORGOTTEN = "The labels were deleted: no rows can be drawn."
-_NO_TABLE = "The command line ran it: its report draws them (party report --data)."
+_NO_TABLE = "The command line ran this party: use coterie party report --data."
 _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 
 
@@ -78,7 +78,7 @@ def post_names(request: Request) -> Response:
     try:
         name_clusters(party.home, party.stored, names)
     except CoterieError as error:
-        return report_page(request, party, bad(error))
+        return report_page(request, party, banner_of(error))
     return redirect_to(request, f"{party.address}/report")
 
 
@@ -166,7 +166,7 @@ def get_runs(request: Request) -> Response:
     try:
         runs = preview_runs(party.home, party.stored, table)
     except CoterieError as error:
-        return order_page(request, party, bad(error))
+        return order_page(request, party, banner_of(error))
     page = Screen("desk/own-runs.html.j2", party=party, runs=runs)
     return render_page(request, page)
 
@@ -186,8 +186,8 @@ def post_new_rows(request: Request) -> Response:
     if isinstance(labelled, Response):
         return labelled
     if labelled.summary is None:
-        error = NotReady("Nothing is kept here that new rows are compared with.")
-        return _choice_page(request, party, table_form, bad(error))
+        error = NotReady("No trained rows are stored here for a comparison.")
+        return _choice_page(request, party, table_form, banner_of(error))
     model = Screen(
         "desk/labelled-rows.html.j2",
         party=party,
@@ -204,7 +204,7 @@ def post_file(request: Request) -> Response:
     table_form, ending = TableForm.of(form, party.desk.tables), form.get("ending")
     if ending not in _ENDINGS:
         error = InvalidParameters("no such kind of file.", field="ending")
-        return _choice_page(request, party, table_form, bad(error))
+        return _choice_page(request, party, table_form, banner_of(error))
     labelled = _label(request, party, table_form)
     if isinstance(labelled, Response):
         return labelled
@@ -241,7 +241,7 @@ def _label(
         table = replace(table_form, columns=None).to_ordered_table().to_spec()
         return party.home.label(party.session, party.slot, table, agree=agree)
     except CoterieError as error:
-        notice = None if doubts else bad(error)
+        notice = None if doubts else banner_of(error)
         return _choice_page(request, party, table_form, notice, doubt="".join(doubts))
 
 

@@ -29,7 +29,7 @@ from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
 from party_sdk.desk.responses import (
     Form,
-    bad,
+    banner_of,
     desk_of,
     form_of,
     query_of,
@@ -44,10 +44,10 @@ from party_sdk.desk.tables.mapping_page import (
 )
 from party_sdk.desk.tables.named_file import (
     csv_of,
+    describe_format,
     file_choice,
     path_of,
     split_words,
-    written_as,
 )
 from party_sdk.home.policy import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
@@ -66,7 +66,7 @@ _USUAL_QUOTA: Final = "Most ids that another party may bring for each of your ro
 class TableForm:
     """The fields of a form about a table.
 
-    columns: ticked ones; None, for all, if the form did not ask.
+    columns: the ticked columns; None, which stands for all, if the form did not ask.
     checked: whether to check the table against the terms.
     notify: addresses for notifications, as typed.
     limits: the party's own decisions, as typed; None if the form did not ask.
@@ -103,7 +103,7 @@ class TableForm:
         )
 
     @classmethod
-    def as_in(cls, party: AddressedParty) -> TableForm:
+    def of_party(cls, party: AddressedParty) -> TableForm:
         """Return the table of an earlier session, with the same options and mapping."""
         order = party.order
         if order is None or (table := order.table) is None:
@@ -147,8 +147,8 @@ def get_table(request: Request) -> Response:
     party = party_in(request)
     form = query_of(request)
     table_form = TableForm.of(form, desk_of(request).tables)
-    if form.get("again") and (previous := party.last_time()):
-        table_form = TableForm.as_in(previous)
+    if form.get("again") and (previous := party.find_earlier_party()):
+        table_form = TableForm.of_party(previous)
     return table_page(request, party, table_form)
 
 
@@ -180,7 +180,7 @@ def post_order(request: Request) -> Response:
         }
         place_order(party.desk.home, order.model_copy(update=update))
     except CoterieError as error:
-        return table_page(request, party, table_form, bad(error))
+        return table_page(request, party, table_form, banner_of(error))
     return redirect_to(request, party.address)
 
 
@@ -193,7 +193,7 @@ def table_page(
     """Show the files, and how the chosen one is read."""
     reading, trouble = describe_reading(party, table_form, _read)
     order = party.order
-    previous = None if table_form.path or notice else party.last_time()
+    previous = None if table_form.path or notice else party.find_earlier_party()
     model = TableScreen(
         "desk/table.html.j2",
         place="table",
@@ -219,11 +219,11 @@ def describe_reading(
     trouble = None
     if table_form.path:
         try:
-            reading |= written_as(table_form.path, table_form.csv) | read(
+            reading |= describe_format(table_form.path, table_form.csv) | read(
                 party, table_form
             )
         except CoterieError as error:
-            trouble = bad(error)
+            trouble = banner_of(error)
     usual: dict[str, Any] = dict.fromkeys(("is_mapped", "mends", "described"), False)
     usual |= {"party": party, "clustered": (), "linking": ()}
     return usual | reading, trouble
@@ -262,7 +262,7 @@ def choices_of(party: AddressedParty, table_form: TableForm) -> FieldGroup:
         needs = describe_quota(match_keys_at(terms, party.slot), admitted)
         fields.append(_ask_number(IDS_PER_ROW, _USUAL_QUOTA, typed, needs))
     return FieldGroup(
-        title="Limits that hold for this session alone",
+        title="Limits for this session only",
         note="Leave them as they are unless a message names one of them.",
         fields=tuple(fields),
     )
@@ -275,7 +275,7 @@ def _ask_number(
         name=name,
         label=name,
         kind="number",
-        hint=f"{sentence} Leave it empty for what your policy says.",
+        hint=f"{sentence} Leave it empty to use your policy's value.",
         value=typed.get(name, ""),
         wrong=wrong,
     )
@@ -286,7 +286,7 @@ def read_limits(typed: Mapping[str, str]) -> tuple[dict[str, Any], float | None]
 
     None stands for the policy's number of ids.
 
-    Raises InvalidParameters if the share is no number from 0 to 1, or the ids no number.
+    Raises InvalidParameters if a text is not a number, or the share is not from 0 to 1.
     """
     choices: dict[str, Any] = {name: True for name in _TICKS if name in typed}
     if SUMS_LIMIT in typed:
@@ -337,22 +337,23 @@ def describe_table(
     table_form: TableForm,
     described: Sequence[str] | None,
     check: Callable[[], CheckReport],
-    look: Callable[[], CheckReport] | None = None,
+    examine: Callable[[], CheckReport] | None = None,
     linking: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Describe how a table is read.
 
-    described: the clustered columns, if the terms settle them.
-    check: checks the table, once its columns are chosen.
-    look: examines it before; by default without terms.
+    described: the clustered columns, if the terms name them.
+    check: checks the table against the terms, once its columns are chosen.
+    examine: examines the table before that; by default without terms.
     linking: the columns of the match keys.
     """
     names = column_names(Path(table.path), table.options)
-    report = check() if table_form.checked else (look or table.examine)()
+    report = check() if table_form.checked else (examine or table.examine)()
     if not report.columns:
-        read = table.examine()
+        plain = table.examine()
         parts = ("rows", "not_read", "dialect", "columns")
-        report = report.model_copy(update={part: getattr(read, part) for part in parts})
+        update = {part: getattr(plain, part) for part in parts}
+        report = report.model_copy(update=update)
     clustered = described or table_form.columns
     if clustered is None:
         clustered = [name for name in names if name not in linking]
@@ -367,7 +368,7 @@ def describe_table(
         "report": report,
         "described": described is not None,
         "checked": table_form.checked,
-        # warnings that no problem repeats
+        # without the warnings that a problem repeats
         "warnings": tuple(
             warning
             for warning in report.warnings
@@ -390,9 +391,9 @@ def post_mapping(request: Request) -> Response:
     party, form = party_in(request), form_of(request)
     table_form = TableForm.of(form, party.desk.tables)
     try:
-        content, trouble = mend(form, _mapping_place(party))
+        content, trouble = mend(form, _mapping_context(party))
     except CoterieError as error:
-        return table_page(request, party, table_form, bad(error))
+        return table_page(request, party, table_form, banner_of(error))
     model = Screen(
         "desk/mapping.html.j2",
         dictionary="",
@@ -404,7 +405,7 @@ def post_mapping(request: Request) -> Response:
     return render_page(request, model, notice=trouble)
 
 
-def _mapping_place(party: AddressedParty) -> MappingContext:
+def _mapping_context(party: AddressedParty) -> MappingContext:
     terms = party.terms()
     schema = agreed_in(terms, party.slot).dictionary
     if schema is None:
@@ -431,7 +432,7 @@ def post_rehearsal(request: Request) -> Response:
         choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
         rehearsal = rehearse(terms, party.slot, data, choices)
     except CoterieError as error:
-        return table_page(request, party, table_form, bad(error))
+        return table_page(request, party, table_form, banner_of(error))
     page = Screen(
         "desk/rehearsal.html.j2",
         party=party,

@@ -17,7 +17,7 @@ from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.desk_models import CellLine, RowsPreview, VariableSource
 from coterie_pages.models import Banner
 from party_sdk.admission.table_files import TableSpec
-from party_sdk.desk.responses import Form, bad
+from party_sdk.desk.responses import Form, banner_of
 from party_sdk.desk.tables.named_file import csv_of, path_of, split_words
 from party_sdk.tables import (
     CheckReport,
@@ -51,11 +51,11 @@ _NUMBERS: Final = frozenset({"number", "integer"})
 class MappingContext:
     """The context in which a table is mended.
 
-    address: of the page, below the root.
+    address: the address of the page, below the root.
     schema: the dictionary that the table has to fit.
     check: checks a table.
     current: the mapping in force, or None.
-    folder: where relative paths start.
+    folder: the folder at which relative paths start.
     """
 
     address: str
@@ -93,7 +93,7 @@ def mend(form: Form, context: MappingContext) -> tuple[dict[str, Any], Banner | 
         try:
             mapping = read_mapping_form(form, mapping)
         except InvalidData as error:
-            trouble = bad(error)
+            trouble = banner_of(error)
     spec = TableSpec(
         path=path, options=ReadOptions(id_column=ids, dialect=dialect, mapping=mapping)
     )
@@ -143,13 +143,13 @@ def field_of(mapping: TableMapping) -> str:
     return mapping.model_dump_json(exclude_defaults=True, by_alias=True)
 
 
-def _base_of(form: Form, page: MappingContext) -> TableMapping | None:
-    """Return the mapping with which a form begins: its own, a file's, or the current."""
+def _base_of(form: Form, context: MappingContext) -> TableMapping | None:
+    """Return the mapping that a form changes: its own, a file's, or the current one."""
     if text := form.get("mapping"):
         return mapping_of(text)
-    if file := path_of(form, page.folder, "file"):
+    if file := path_of(form, context.folder, "file"):
         return read_mapping(Path(file))
-    return page.current
+    return context.current
 
 
 def _prepared_rows(table: TableSpec, schema: Schema) -> RowsPreview:
@@ -200,7 +200,7 @@ def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSourc
             )
             for cell in cells[:_MAX_CELLS]
         )
-        has_two = is_drafted and bool(column.two_readings) and not plain.says_signs
+        is_ambiguous = is_drafted and bool(column.two_readings) and not plain.says_signs
         limits = any(cell.is_limit for cell in cells)
         candidates = column.candidates[:_MAX_CANDIDATES]
         if source and source not in candidates:
@@ -217,13 +217,13 @@ def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSourc
             options=_options_of(column),
             asks=not source
             or (limits and plain.limits is None)
-            or has_two
+            or is_ambiguous
             or not all(cell.chosen for cell in lines),
         )
 
 
 def _conversions_for(column: ColumnProposal) -> list[str]:
-    """Return the conversions into a variable's unit, those for its name first."""
+    """Return the conversions into a variable's unit, starting with those for its name."""
     if column.type not in _NUMBERS:
         return []
     text = f"{column.name} {column.title}"
@@ -254,7 +254,7 @@ def _options_of(column: ColumnProposal) -> dict[str, str]:
 def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
     """Return a mapping with the changes of a form.
 
-    Raises InvalidData if it contradicts itself; the sentence names no cell.
+    Raises InvalidData if the form contradicts itself; the sentence names no cell.
     """
     columns: dict[str, Any] = {}
     for number, name in enumerate(form.get_all("field")):
@@ -267,7 +267,7 @@ def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
             fields["source"] = source
         if fields:
             columns[name] = fields
-    names = set(form.get_all("field"))  # a column of ids is none of them
+    names = set(form.get_all("field"))  # without columns of ids
     columns |= {
         name: fields for name, fields in base.columns.items() if name not in names
     }
@@ -322,7 +322,7 @@ def _read_number(text: str, part: str) -> float | None:
     try:
         return float(text.replace(",", "."))
     except ValueError:
-        raise InvalidData(f"The {part} of a unit is a number.") from None
+        raise InvalidData(f"The {part} of a unit has to be a number.") from None
 
 
 def _read_lines(text: str) -> Sequence[int]:

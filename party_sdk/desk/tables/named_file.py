@@ -65,12 +65,12 @@ def csv_of(form: Form) -> str:
 def split_words(csv: str) -> list[str]:
     """Return the words of a field.
 
-    Raises InvalidData if a quote stays open.
+    Raises InvalidData if a quotation mark is not closed.
     """
     try:
         return shlex.split(csv)
     except ValueError:
-        raise InvalidData("A quote stays open.") from None
+        raise InvalidData("A quotation mark is not closed.") from None
 
 
 def word_of(csv: str, name: str) -> str:
@@ -81,7 +81,7 @@ def word_of(csv: str, name: str) -> str:
     return next(values, "")
 
 
-def written_as(path: str, csv: str) -> dict[str, Any]:
+def describe_format(path: str, csv: str) -> dict[str, Any]:
     """Return the sheets of a file, with the chosen sheet and header row."""
     return {
         "sheets": sheet_names(Path(path)),

@@ -17,7 +17,7 @@ from coterie_pages.models import Banner, Screen
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.responses import (
     Form,
-    bad,
+    banner_of,
     desk_of,
     file,
     form_of,
@@ -33,10 +33,10 @@ from party_sdk.desk.tables.mapping_page import (
 )
 from party_sdk.desk.tables.named_file import (
     csv_of,
+    describe_format,
     file_choice,
     path_of,
     split_words,
-    written_as,
 )
 from party_sdk.results.label_files import write_labels
 from party_sdk.tables import CheckReport, Dialect, ReadOptions, column_names, first_rows
@@ -61,9 +61,9 @@ def post_mapping(request: Request) -> Response:
                 "Name the dictionary: the file that the coordinator sent."
             )
         schema = read_draft(Path(path)).schema()
-        content, trouble = mend(form, _find_place(schema, folder))
+        content, trouble = mend(form, _mapping_context(schema, folder))
     except CoterieError as error:
-        return tables_page(request, form, bad(error))
+        return tables_page(request, form, banner_of(error))
     fields = {"dictionary": path, "party": None, "notify": "", "choices": None}
     page = Screen("desk/mapping.html.j2", **fields, **content)
     return render_page(request, page, notice=trouble)
@@ -83,7 +83,7 @@ def post_trial(request: Request) -> Response:
     try:
         path, trial = _try(request, form)
     except CoterieError as error:
-        return tables_page(request, form, bad(error))
+        return tables_page(request, form, banner_of(error))
     model = Screen(
         "desk/trial.html.j2",
         trial.report,
@@ -102,7 +102,7 @@ def post_trial_labels(request: Request) -> Response:
     try:
         table_path, trial = _try(request, form)
     except CoterieError as error:
-        return tables_page(request, form, bad(error))
+        return tables_page(request, form, banner_of(error))
     name = f"{Path(table_path).stem}-labels.csv"
     source, labels = trial.source, trial.session.whole.labels
     with TemporaryDirectory() as folder:
@@ -120,11 +120,11 @@ def _try(request: Request, form: Form) -> tuple[str, Trial]:
     return path, try_table(Path(path), options)
 
 
-def _find_place(schema: Schema, folder: Path) -> MappingContext:
+def _mapping_context(schema: Schema, folder: Path) -> MappingContext:
     def check(spec: TableSpec) -> CheckReport:
         table = replace(spec, options=replace(spec.options, schema=schema.used))
         report = table.examine()
-        # which preparation meets gaps and words is agreed in a session
+        # only a session's preparation decides on gaps and words
         warnings = [w for w in report.warnings if not w.startswith("Refused as long")]
         return report.model_copy(update={"warnings": tuple(warnings)})
 
@@ -143,7 +143,7 @@ def tables_page(
         if path:
             content |= _read(path, csv, form)
     except CoterieError as error:
-        notice = notice or bad(error)
+        notice = notice or banner_of(error)
     content = file_choice(folder, "", "") | content
     usual = {"is_named": False, "first": RowsPreview()}
     dictionary = form.get("dictionary").strip()
@@ -158,7 +158,7 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
 
     Ranges and rows are shown once the id column is named.
     """
-    content = written_as(path, csv)
+    content = describe_format(path, csv)
     if len(content["sheets"]) > 1 and not content["sheet"]:
         return content
     dialect = Dialect.parse(split_words(csv))

@@ -124,7 +124,7 @@ def test_another_sheet_than_the_one_that_is_shown_is_not_accepted(
     place = PLACE.format(session)
     for sheet in ("", "0" * 64):
         response = browser.follow(browser.post(f"{place}/terms", {"sheet": sheet}))
-        assert "Another sheet was accepted" in texts(response)
+        assert "The accepted sheet is not the one" in texts(response)
     assert not PartySession(browser.desk.home, session, "r1c1").exists
     assert browser.get(place).headers["location"].endswith("/terms")
 
@@ -159,7 +159,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
         asked = files.question()
         assert asked is not None
         shown = browser.get(place)
-        assert "all else that the sheet lists" in texts(shown)
+        assert "everything else that the sheet lists" in texts(shown)
         assert "Waiting for you" in texts(browser.get("/"))
         said = browser.post(f"{place}/answer", {"question": asked.id})
         assert "Say yes or no" in texts(said)

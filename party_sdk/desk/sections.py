@@ -12,7 +12,7 @@ from starlette.routing import Route
 from party_sdk.desk.coordinator import advice, context, session_opening, session_page
 from party_sdk.desk.party import order_pages, party_list, run_results, table_choice
 from party_sdk.desk.party.addressed_party import PARTY_PATH, party_in
-from party_sdk.desk.responses import Room, redirect_to
+from party_sdk.desk.responses import NavSection, redirect_to
 from party_sdk.desk.tables import own_tables
 
 _SESSION: Final = f"{context.SESSIONS}/{{session}}"
@@ -34,8 +34,8 @@ def _post(path: str, handle: Callable[[Request], Response]) -> Route:
     return Route(path, handle, methods=["POST"])
 
 
-ROOMS: Final = (
-    Room(
+SECTIONS: Final = (
+    NavSection(
         path="/",
         text="Taking part",
         routes=(
@@ -69,7 +69,7 @@ ROOMS: Final = (
             _post(f"{PARTY_PATH}/new-rows/labels", run_results.post_file),
         ),
     ),
-    Room(
+    NavSection(
         path=own_tables.TABLES,
         text="Your tables",
         routes=(
@@ -80,7 +80,7 @@ ROOMS: Final = (
             _post(f"{own_tables.TRIAL}/labels", own_tables.post_trial_labels),
         ),
     ),
-    Room(
+    NavSection(
         path=context.SESSIONS,
         text="Coordinating",
         routes=(
