@@ -126,9 +126,8 @@ def test_a_party_is_asked_when_over_half_its_rows_are_rebuilt() -> None:
         :, parts.columns[0]
     ]
     variances = np.linalg.svd(own - own.mean(axis=0), compute_uv=False) ** 2
-    assert (
-        f", {variances[-1] / variances.sum():.1%} of the variance of your rows" in less
-    )
+    lost = variances[-1] / variances.sum()
+    assert f", {lost:.1%} of the variance of your rows" in less
     shares = [
         float(said) for said in re.findall(r"([0-9.]+)% of your rows", sentence + less)
     ]

@@ -271,9 +271,8 @@ def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
 def test_a_share_is_told_in_steps_of_a_twentieth(
     n_common: int, n_smallest: int, told: str
 ) -> None:
-    assert (
-        share_of_smallest(n_common, n_smallest, 10) == f"{told} of the smallest table"
-    )
+    share = share_of_smallest(n_common, n_smallest, 10)
+    assert share == f"{told} of the smallest table"
 
 
 def test_of_a_table_of_few_ids_no_share_is_told() -> None:

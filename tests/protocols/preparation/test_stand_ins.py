@@ -1,11 +1,11 @@
 """Cells that stand for no value name nobody; frequent names, towns and days still do."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from support.product import ROOT
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import MatrixSource
@@ -35,9 +35,8 @@ def test_words_for_no_value_are_no_ids(word: str) -> None:
 
 
 def test_the_page_and_the_party_in_typescript_have_the_same_words() -> None:
-    root = Path(__file__).parents[3]
-    client = root / "clients/typescript/src/alignment/stand-ins.ts"
-    for page, sign in ((root / "spec/alignment.md", "`"), (client, r"[|\"]")):
+    client = ROOT / "clients/typescript/src/alignment/stand-ins.ts"
+    for page, sign in ((ROOT / "spec/alignment.md", "`"), (client, r"[|\"]")):
         assert not _WORDS - set(re.split(sign, page.read_text())), page.name
 
 

@@ -4,11 +4,10 @@ import json
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
+from support.product import ROOT
 
-ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import importlib, json, pkgutil, sys
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 import httpx
 import pytest
 from support.analyst_process import Analyst
-from support.protocol_wheels import install, write_metadata, write_project
+from support.protocol_wheels import ROOT, install, write_metadata, write_project
 
-ROOT = Path(__file__).parents[3]
 LABELS = [i % 3 for i in range(12)]
 PYTHON = """
 import json
