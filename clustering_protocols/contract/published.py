@@ -18,7 +18,7 @@ from typing import Annotated, Final, TypeVar
 import numpy as np
 from pydantic import Field
 
-from clustering_protocols.contract.party import Outcome
+from clustering_protocols.contract.party import Outcome, Placement
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 
@@ -56,6 +56,15 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
         labels=_scatter(outcome.labels, rows, n_rows, OUTSIDE),
         memberships=_scatter_optional(outcome.memberships, rows, n_rows),
         coordinates=_scatter_optional(outcome.coordinates, rows, n_rows),
+    )
+
+
+def put_back_placement(placement: Placement, rows: IntArray, n_rows: int) -> Placement:
+    """Return a placement in the order of all ``n_rows`` new rows; see :func:`put_back`."""
+    return Placement(
+        labels=_scatter(placement.labels, rows, n_rows, OUTSIDE),
+        distances=_scatter_optional(placement.distances, rows, n_rows),
+        memberships=_scatter_optional(placement.memberships, rows, n_rows),
     )
 
 

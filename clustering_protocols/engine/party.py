@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-import numpy as np
 from typing_extensions import Buffer
 
 from clustering_protocols.common.errors import (
@@ -29,11 +28,11 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.published import (
-    OUTSIDE,
     Assignment,
     Selection,
     add_participation_note,
     put_back,
+    put_back_placement,
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.analyst import check_answer
@@ -397,13 +396,7 @@ def wrap_predict(
         if rows is None:
             return predict(prepare_rows(plan, data, memory))
         placement = predict(prepare_rows(plan, keep_rows(data, rows), memory))
-        labels = np.full(data.n_rows, OUTSIDE, dtype=np.int64)
-        labels[rows] = placement.labels
-        if placement.distances is None:
-            return Placement(labels=labels)
-        distances = np.full((data.n_rows, placement.distances.shape[1]), np.nan)
-        distances[rows] = placement.distances
-        return Placement(labels=labels, distances=distances)
+        return put_back_placement(placement, rows, data.n_rows)
 
     return replace(outcome, predict=place_fields)
 

@@ -22,6 +22,8 @@ from clustering_protocols.protocols.mixture import (
 )
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
 
@@ -186,15 +188,17 @@ def test_a_component_of_few_rows_keeps_its_place() -> None:
     assert (np.linalg.eigvalsh(outcome.covariances) > 0).all()
 
 
-def test_new_rows_get_memberships() -> None:
-    X, _ = elongated()
-    session = played(Mixture(n_clusters=3), X)
+def test_new_rows_get_memberships_beside_rows_with_gaps() -> None:
+    names, drop = ["x1", "x0"], Preparation(missing="drop")
+    terms = {"dictionary": [numbers(names, -50, 50)], "preparation": [drop]}
+    session = played(Mixture(n_clusters=3), elongated()[0], **terms)
     outcome = session.run.outcomes["r1c1"]
     assert outcome.predict is not None
-    own = session.X[: len(outcome.labels)]
-    placed = outcome.predict(MatrixSource(own, ["a", "b"]))
-    np.testing.assert_array_equal(placed.labels, outcome.labels)
-    assert placed.memberships == pytest.approx(outcome.memberships, abs=1e-12)
+    own = np.vstack([session.X[: len(outcome.labels)], [np.nan, 0.0]])
+    placed = outcome.predict(MatrixSource(own, names, gaps=True))
+    np.testing.assert_array_equal(placed.labels, [*outcome.labels, -1])
+    expected = np.vstack([outcome.memberships, [[np.nan] * 3]])
+    np.testing.assert_allclose(placed.memberships, expected, atol=1e-12)
 
 
 def test_so_few_rows_that_no_update_fits_are_refused() -> None:
