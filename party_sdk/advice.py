@@ -24,10 +24,10 @@ from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot, read_terms
 
 USUAL_COLUMNS: Final = 10
-"""Columns of all parties together, unless the caller says otherwise."""
+"""Default number of columns of all parties together."""
 
 _N_CLUSTERS: Final = 3
-"""Clusters that a proposed method begins with."""
+"""Number of clusters in a proposed command."""
 
 _USUAL_UPDATES: Final = 10
 """Updates that most runs take; see docs/evidence/fidelity.csv."""
@@ -173,8 +173,8 @@ def advise(situation: Situation) -> Advice:
 
     Raises InvalidParameters if no layout has that many parties.
     """
-    fits, _ = _fitting(situation)
-    wider, unsuitable = _fitting(replace(situation, distances=True))
+    fits, _ = _find_fits(situation)
+    wider, unsuitable = _find_fits(replace(situation, distances=True))
     names = {fit.name for fit in fits}
     return Advice(
         fits=fits,
@@ -183,7 +183,7 @@ def advise(situation: Situation) -> Advice:
     )
 
 
-def _fitting(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
+def _find_fits(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     layout = layout_of(situation.partitioning, situation.parties)
     fits: list[Fit] = []
     unsuitable: dict[str, str] = {}
@@ -326,7 +326,7 @@ def check_sizes(
     )
     heights = _spread(rows, layout.n_row_groups)
     widths = widths_of(layout, columns)
-    build_member: Any = Member.model_construct  # nobody signs a plan
+    build_member: Any = Member.model_construct  # a plan has no keys and signatures
     roster = tuple(
         build_member(
             slot=slot.name,
@@ -346,7 +346,7 @@ def check_sizes(
 
 
 def widths_of(layout: Layout, columns: int) -> list[int]:
-    """Return the columns of each group; the usual number is rounded up in every group."""
+    """Return the columns of each group; the default number is rounded up in every group."""
     groups = layout.n_column_groups
     if columns == USUAL_COLUMNS:
         return [-(-columns // groups)] * groups
@@ -379,7 +379,7 @@ def size_warnings(
         warnings.append(f"The analyst takes up to {memory / 1e9:,.1f} GB of memory.")
     own_rows = rows // len(layout.slots)
     if evaluation is not None:
-        return warnings + _numbers_that_fit(params, layout, own_rows, evaluation)
+        return warnings + _update_warnings(params, layout, own_rows, evaluation)
     updates = sizes.updates_that_fit([params], layout, own_rows)
     max_iter = getattr(params, "max_iter", 0)
     if updates is not None and updates < max_iter:
@@ -390,10 +390,10 @@ def size_warnings(
     return warnings
 
 
-def _numbers_that_fit(
+def _update_warnings(
     params: Params, layout: Layout, own_rows: int, evaluation: Evaluation
 ) -> list[str]:
-    """Warn if some numbers of clusters have no room for the updates that a run takes."""
+    """Warn if sums_limit allows too few updates for some numbers of clusters."""
     runs = runs_of(params, evaluation)
     sizes = catalogue.protocol_of(params).sizes()
     fitting = []

@@ -11,7 +11,7 @@ def command() -> None:
     """Run `coterie`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # consoles of Windows lack letters: a question mark, never a traceback
+            # Windows consoles lack letters: print a question mark, do not raise
             stream.reconfigure(errors="replace")
     run_to_the_end(main)
 

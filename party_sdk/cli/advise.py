@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from party_sdk.advice import Advice, Fit, Situation
 
 _WIDTH = 88
-_MAX_COMMANDS = 3  # so many are printed; --json has all
+_MAX_COMMANDS = 3  # printed; --json has all
 _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
 
 
@@ -35,7 +35,7 @@ def advise(
     distances: Annotated[
         Literal["no", "yes"] | None,
         option(
-            "Whether the analyst may work out how rows lie to each other; no by default."
+            "Whether the analyst may work out distances between rows; no by default."
         ),
     ] = None,
     data: Annotated[

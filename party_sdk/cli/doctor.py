@@ -1,4 +1,4 @@
-"""`coterie doctor`: checks of this machine and of the way to an analyst."""
+"""`coterie doctor`: checks of this machine and of its connection to an analyst."""
 
 from collections.abc import Iterator
 from itertools import chain

@@ -23,9 +23,7 @@ def new(
     *,
     replace: Annotated[
         bool,
-        option(
-            "Make another identity in place of the one that is there, which is lost."
-        ),
+        option("Create another identity in place of the existing one, which is lost."),
     ] = False,
     home: HomeOptions,
 ) -> Output:

@@ -38,7 +38,7 @@ FOLDER: Final = click.Path(path_type=Path, file_okay=False)
 
 
 def _not_empty(context: Context, parameter: click.Parameter, value: str) -> str:
-    if not value.strip():  # as of a variable that is not set
+    if not value.strip():  # for example from an unset shell variable
         raise click.UsageError(f"{parameter.human_readable_name} is empty.", context)
     return value
 
@@ -92,7 +92,7 @@ def read_address(
     return value
 
 
-def _follow_home(_: Context, __: click.Parameter, home: Path | None) -> Path | None:
+def _use_home(_: Context, __: click.Parameter, home: Path | None) -> Path | None:
     use_home(home)
     return home
 
@@ -144,7 +144,7 @@ key_option = click.option(
 _HOME: Final[Mapping[str, Any]] = {
     "type": FOLDER,
     "envvar": "COTERIE_HOME",
-    "callback": _follow_home,
+    "callback": _use_home,
     "help": "Folder of secrets and memory. [COTERIE_HOME; ~/.coterie]",
 }
 home_option = click.option("--home", **_HOME)
@@ -153,8 +153,8 @@ HomeFolder: TypeAlias = Annotated[Path | None, option("", **_HOME)]
 Entropy: TypeAlias = Annotated[
     bytes | None,
     option(
-        "File of 64 hex digits to draw from instead of the operating system: repeats a "
-        "run, for tests alone.",
+        "File of 64 hex digits that replace the operating system's random numbers, to "
+        "repeat a run: for tests only.",
         "--entropy-file",
         type=FILE,
         callback=_read_entropy,
@@ -172,8 +172,8 @@ Param: TypeAlias = Annotated[
 Rows: TypeAlias = Annotated[
     int | None,
     option(
-        "About how many rows all parties have together: says what will be large. "
-        "Nothing of it stands in the terms.",
+        "About how many rows all parties have together, to warn of large sizes. It is "
+        "not part of the terms.",
         low=1,
     ),
 ]
@@ -194,12 +194,12 @@ def _values_option(text: str, flag: str) -> Declared:
 Choices: TypeAlias = Annotated[
     Mapping[str, Any],
     _values_option(
-        "What this party decides alone, e.g. rebuild_limit=0.05 for dc.", "--choice"
+        "A decision of this party alone, e.g. rebuild_limit=0.05 for dc.", "--choice"
     ),
 ]
 NewMapping: TypeAlias = Annotated[
     bool,
-    option("The mapping is another one than this session is kept with, and it counts."),
+    option("Use this mapping, although the session was run with another one."),
 ]
 Force: TypeAlias = Annotated[bool, option("Overwrite existing files.")]
 Labels: TypeAlias = Annotated[
@@ -216,8 +216,8 @@ Missing: TypeAlias = Annotated[
 Preparations: TypeAlias = Annotated[
     tuple[Path, ...],
     option(
-        "With --schema: what becomes of each variable (JSON): missing values, weights, "
-        "logarithms; of a session once for each column group.",
+        "With --schema: how each variable is prepared (JSON): missing values, weights, "
+        "logarithms; for a session once for each column group.",
         "--preparation",
         type=FILE,
     ),
@@ -232,7 +232,7 @@ class HomeOptions:
 
     @property
     def folder(self) -> Path:
-        """Return its folder."""
+        """Return the folder of the home."""
         return self.home or default_home()
 
     @property
@@ -282,7 +282,7 @@ class ReadingOptions:
     dialect: Annotated[
         tuple[str, ...],
         option(
-            "How a text file is written, instead of finding it out: delimiter=; "
+            "How a text file is written, instead of detecting it: delimiter=; "
             "decimal=, encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; again "
             "for several.",
             "--csv",
@@ -303,13 +303,13 @@ class ReadingOptions:
     mapping: Annotated[
         Path | None,
         option(
-            "A file that says how the table becomes what the dictionary describes: "
-            "names, levels, units. 'table --propose' writes its draft there."
+            "A file that translates the table into the dictionary's terms: names, "
+            "levels, units. 'table --propose' writes its draft there."
         ),
     ] = None
 
     def read_options(self, *, mapped: bool = True) -> "ReadOptions":
-        """Return how the table is read; files of dictionary and mapping are read now."""
+        """Return the read options, after reading the dictionary and mapping files."""
         from party_sdk.tables import Dialect, ReadOptions
         from party_sdk.tables.mapping import read_mapping
         from party_sdk.tables.variables import read_schema
@@ -374,7 +374,7 @@ class TableOptions(ReadingOptions):
     def require(
         self, outputs: Sequence[Path | None] = (), *, force: bool = False
     ) -> "TableSpec":
-        """Return the same; wrong usage if no table is named."""
+        """Return the table as :meth:`spec` does; a usage error if none is named."""
         table = self.spec(outputs, force=force)
         if table is None:
             raise click.UsageError("Missing option '--data'.")
@@ -382,7 +382,7 @@ class TableOptions(ReadingOptions):
 
 
 def _name_ids() -> Callable[[Sequence[str], str | None], str | None]:
-    """Return a function that finds out the id column, asking at most once."""
+    """Return a function that determines the id column, and asks at most once."""
     answers: list[str | None] = []
 
     def answer(columns: Sequence[str], column: str | None) -> str | None:
@@ -393,7 +393,7 @@ def _name_ids() -> Callable[[Sequence[str], str | None], str | None]:
                     f"No id column is named (--id-column). Columns: {choices}", err=True
                 )
                 column = click.prompt(
-                    "Which one names the rows? none: their numbers do",
+                    "Which one holds the ids of rows? none: rows are numbered",
                     default="none",
                     type=click.Choice(["none", *columns]),
                     show_choices=False,

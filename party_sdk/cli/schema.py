@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from party_sdk.tables.variables import DictionaryDraft
 
 _EVERY: Final = "*"
-"""Stands for --levels alone."""
+"""The value of --levels without an argument."""
 
 
 @click.group()
@@ -67,13 +67,11 @@ def infer(
     --describe. The levels of a text column are written if you confirm it, or with
     --levels. They come from your rows, and anyone who reads the dictionary reads them.
     """
-    from party_sdk.tables.drafts import infer as drafted
+    from party_sdk.tables.drafts import infer as draft_dictionary
 
     prepare_files([out, csv_out], file, force=force)
-    every = _EVERY in levels
-    draft = drafted(
-        str(file), reading.read_options(), (lambda *_: True) if every else _ask
-    )
+    confirm = (lambda *_: True) if _EVERY in levels else _ask
+    draft = draft_dictionary(str(file), reading.read_options(), confirm)
     draft = draft.change(_changes(describe, leave_out, levels))
     for variable in draft.variables:
         why = draft.reasons.get(variable.name, "")

@@ -51,7 +51,8 @@ def table(
     terms: Annotated[
         Path | None,
         option(
-            "With --propose: the terms of a session, whose dictionary counts.", type=OUT
+            "With --propose: the terms of a session, whose dictionary is used.",
+            type=OUT,
         ),
     ] = None,
     slot: Annotated[str | None, option("Your slot, if --terms has several.")] = None,
@@ -73,8 +74,9 @@ def table(
     With --propose: draft a mapping, and say what in it is certain, a guess or open.
     Ends with 5 if something is open.
 
-    With --link: propose match keys for 'session create', of the columns that name people.
-    Of each key you read how many rows have a value, and how many of these share none.
+    With --link: propose match keys for 'session create', from the columns that identify
+    people. For each key you read how many rows have a value, and how many of these values
+    are unique.
     """
     options = reading.read_options(mapped=not propose)
     if propose:
@@ -227,16 +229,16 @@ def _lines_of(proposal: "Proposal", certainty: Any) -> Iterator[str]:
         if column.source is None:
             if certainty == "open":
                 candidates = ", ".join(map(repr, column.candidates[:3]))
-                yield f"  {column.name}: no column is near (perhaps {candidates})"
+                yield f"  {column.name}: no column is similar (perhaps {candidates})"
             continue
         if column.certainty == certainty:
             yield f"  {column.name} from {column.source!r}: {column.why}"
         if column.convert and certainty == "guess":
             yield f"  {column.name}: unit by its name, {column.convert}"
         if column.thousands and certainty == "guess":
-            yield f"  {column.name}: {column.thousands!r} parts thousands"
+            yield f"  {column.name}: {column.thousands!r} separates thousands"
         if column.minus and certainty == "guess":
-            yield f"  {column.name}: other minus signs stand before negative numbers"
+            yield f"  {column.name}: negative numbers have other minus signs"
         if column.two_readings and certainty == "open":
             yield f"  {column.name}: {describe_readings(column.two_readings)}"
         if column.dates and certainty == "guess":
@@ -255,7 +257,7 @@ def _describe(column: "ColumnProposal", cell: "LevelProposal") -> str:
         choices = 'limits = "half", "value" or "missing"?'
         return f"{cell.text!r} ({rows}) is a limit: {choices}"
     if cell.is_missing:
-        return f"{cell.text!r} ({rows}) is no value"
+        return f"{cell.text!r} ({rows}) means a missing value"
     if cell.level is not None:
         return f"{cell.text!r} ({rows}) is {cell.level!r}"
     levels = f" of {', '.join(map(repr, column.levels[:8]))}" if column.levels else ""

@@ -82,4 +82,4 @@ def ui(
         say=lambda line: say(line, err=True),
     )
     if served:
-        say("The desk is closed. What was under way continues when it runs.", err=True)
+        say("The desk is closed. Its orders continue when it runs again.", err=True)

@@ -64,4 +64,4 @@ def _lines(result: Mapping[str, object]) -> Iterator[str]:
     if not result.get("compared", True):
         yield "  no audit of this session is among the files: no receipt was compared"
     if result.get("receipts"):
-        yield f"  {result['receipts']} receipts stand in the audit"
+        yield f"  {result['receipts']} receipts are in the audit"

@@ -38,9 +38,9 @@ _LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
 
 
 def labels_new_rows(estimator: Any) -> bool:
-    """Return whether new rows get labels; before fitting, whether they may.
+    """Return whether a fitted estimator can label new rows; before, whether it may.
 
-    Raises GuardRefused with what would: scikit-learn shows it as the cause.
+    Raises GuardRefused with what is needed for it, which scikit-learn shows as the cause.
     """
     if estimator.__sklearn_is_fitted__():
         result: Result = estimator.session_.results[0]
@@ -74,9 +74,9 @@ class FederatedClusterer(_ScikitClusterer):
     Attributes
     ----------
     algorithms : tuple of str
-        What protocols call the method; see
+        Names of the method in protocols; see
         :class:`~clustering_protocols.common.suitability.Method`.
-    usual_protocol, usual_layout : what None stands for
+    usual_protocol, usual_layout : used if ``protocol`` or ``layout`` is None
     """
 
     algorithms: ClassVar[tuple[str, ...]]
@@ -104,12 +104,12 @@ class FederatedClusterer(_ScikitClusterer):
         Parameters
         ----------
         X : list of tables, or one table
-            One table for each party; or one that is dealt out as ``layout`` says. A
-            table is a matrix, a table of pandas, polars or pyarrow, or a path. Lists of
-            numbers are the rows of one table.
+            One table for each party; or one table, which ``layout`` splits. A table is a
+            matrix, a table of pandas, polars or pyarrow, or a path. Lists of numbers are
+            the rows of one table.
         y : ignored
         **more : none
-            Rows of a session count alike: ``sample_weight`` is refused in a sentence.
+            All rows have the same weight: ``sample_weight`` is refused.
 
         Returns
         -------
@@ -118,8 +118,7 @@ class FederatedClusterer(_ScikitClusterer):
         Raises
         ------
         CannotCluster
-            A ValueError: the sentence says what a session of these parties would end
-            with.
+            A ValueError with the error that would end a session of these parties.
         """
         del y
         X = read_rows(X)
@@ -139,7 +138,7 @@ class FederatedClusterer(_ScikitClusterer):
                 allow=self.allow,
                 seed=self._seed(),
             )
-        self._keep(session)
+        self._set_attributes(session)
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **more: Any) -> Any:
@@ -148,14 +147,14 @@ class FederatedClusterer(_ScikitClusterer):
 
     @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def predict(self, X: Any) -> Any:
-        """Label new rows with the model that the session gives its parties.
+        """Label new rows with the model that the session releases to its parties.
 
-        ``llf`` over split rows does, and ``dc`` with ``params={"predictor": True}``.
+        ``llf`` over split rows releases one, ``dc`` with ``params={"predictor": True}``.
 
         Parameters
         ----------
         X : table, or list of tables
-            With all columns of the session: found by name, of a matrix in their order.
+            With all columns of the session, in any order; a matrix in the session's order.
 
         Returns
         -------
@@ -164,11 +163,11 @@ class FederatedClusterer(_ScikitClusterer):
         Raises
         ------
         AttributeError
-            If nobody could; its cause says what a session needs for it.
+            If the session releases no model; the cause says what it needs for one.
         CannotCluster
             If the columns are not those of the session.
         """
-        return self._of_tables(X, lambda rows: rows.labels)
+        return self._predict_tables(X, lambda rows: rows.labels)
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: sparse tables are accepted."""
@@ -177,13 +176,13 @@ class FederatedClusterer(_ScikitClusterer):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether :meth:`fit` has come to its end."""
+        """Return whether :meth:`fit` has finished."""
         return hasattr(self, "session_")
 
-    # What a session is made of
+    # Parameters of the session
 
     def build_params(self) -> tuple[Params, Evaluation | None]:
-        """Return the session's parameters, and its runs where there are several."""
+        """Return the session's parameters, and its runs if there are several."""
         protocol = self.protocol or self.usual_protocol
         definition = catalogue.protocol(protocol)
         methods = [
@@ -191,7 +190,7 @@ class FederatedClusterer(_ScikitClusterer):
         ]
         if not methods:
             raise InvalidParameters(
-                f"{protocol!r} has no such method; those that have are "
+                f"{protocol!r} does not have this method; protocols with it are "
                 f"{', '.join(sorted(self._protocols()))}.",
                 field="protocol",
             )
@@ -237,7 +236,7 @@ class FederatedClusterer(_ScikitClusterer):
         return {name: value for name, value in values.items() if value is not None}
 
     def _numbers(self) -> Any:
-        """Return the number of clusters, or several, without numpy's types."""
+        """Return ``n_clusters`` without numpy's types."""
         value: Any = self.n_clusters
         is_plain = isinstance(value, range | str) or np.ndim(value) == 0
         if is_plain and not isinstance(value, np.generic):
@@ -252,9 +251,9 @@ class FederatedClusterer(_ScikitClusterer):
             if any(method.name in cls.algorithms for method in definition.methods)
         }
 
-    # What comes of it
+    # Results
 
-    def _keep(self, session: SimulatedSession) -> None:
+    def _set_attributes(self, session: SimulatedSession) -> None:
         whole = session.whole
         self.session_ = session
         self.labels_ = session.labels
@@ -274,8 +273,8 @@ class FederatedClusterer(_ScikitClusterer):
         self.inertia_ = None if figures is None else figures.inertia
         self.n_iter_ = None if figures is None else figures.n_iter
 
-    def _of_tables(self, X: Any, part: Callable[[NewRows], Any]) -> Any:
-        """Return a part of the prediction, for each table or for the one."""
+    def _predict_tables(self, X: Any, part: Callable[[NewRows], Any]) -> Any:
+        """Return a part of the prediction for one table, or for each of a list."""
         check_is_fitted(self)
         X = read_rows(X)
         if isinstance(X, list | tuple):
@@ -336,9 +335,9 @@ class CentreDistances(FederatedClusterer):
         Raises
         ------
         CannotCluster
-            As of :meth:`predict`.
+            As for :meth:`predict`.
         """
-        return self._of_tables(X, lambda rows: rows.centre_distances)
+        return self._predict_tables(X, lambda rows: rows.centre_distances)
 
     @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
@@ -355,12 +354,14 @@ def _check_mapping(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def centres(whole: Whole, weights: FloatArray) -> FloatArray:
-    """Return the weighted means of all rows, (k, m); NaN where nothing has a weight.
+    """Return the weighted means of all rows, (k, m).
+
+    NaN for a cluster without weight, and for columns of levels.
 
     Parameters
     ----------
     weights : float64 array of shape (n, k)
-        How much each row counts for each cluster.
+        The weight of each row in each cluster.
     """
     is_value = ~np.isnan(whole.X)
     sums = weights.T @ np.where(is_value, whole.X, 0.0)
@@ -372,12 +373,12 @@ def centres(whole: Whole, weights: FloatArray) -> FloatArray:
 
 
 class CannotCluster(ValueError):
-    """Parameters, layout or tables that no session comes to an end with.
+    """Parameters, layout or tables with which no session can finish.
 
     Attributes
     ----------
     problem : Problem
-        What a real session would end with.
+        The problem that would end a real session.
     """
 
     def __init__(self, detail: str, problem: Problem) -> None:
@@ -399,7 +400,7 @@ def as_value_errors(before: str = "") -> Iterator[None]:
         yield
     except (InvalidParameters, InvalidData) as error:
         raise CannotCluster(before + error.detail, error.problem) from None
-    except CoterieError as error:  # what other details are about is in the title
+    except CoterieError as error:  # other details need their title to be understood
         detail = f"{before}{error.problem.title}. {error.detail}"
         raise CannotCluster(detail, error.problem) from None
 
@@ -434,14 +435,14 @@ def check_matrix(table: Any) -> None:
             "is required."
         )
     if table.shape[0] == 1:
-        raise InvalidData("n_samples = 1, and a session is of two rows at least.")
+        raise InvalidData("n_samples = 1, and a session needs at least two rows.")
 
 
 def read_rows(tables: Any) -> Any:
     """Return nested lists or object arrays of numbers as a matrix.
 
-    Other errors are returned unchanged. Raises TypeError for objects that are no
-    numbers.
+    Other tables are returned unchanged. Raises TypeError for an object array whose
+    objects are not numbers.
     """
     if isinstance(tables, list) and tables:
         if not all(isinstance(row, list) and row for row in tables):
@@ -449,7 +450,7 @@ def read_rows(tables: Any) -> Any:
         is_row = all(isinstance(value, int | float) for row in tables for value in row)
         is_even = len({len(row) for row in tables}) == 1
         return np.asarray(tables, dtype=np.float64) if is_row and is_even else tables
-    # what says itself which array it is, and is no data frame
+    # objects that convert themselves to an array, except data frames
     is_array = hasattr(tables, "__array__") and not isinstance(tables, np.ndarray)
     if is_array and nw.from_native(tables, pass_through=True) is tables:
         tables = np.asarray(tables)

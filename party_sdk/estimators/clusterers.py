@@ -31,29 +31,30 @@ class FederatedKMeans(CentreDistances):
     Parameters
     ----------
     n_clusters : int, range or sequence of int
-        Each of several is a run of the session; ``choose`` selects the run whose labels
-        count.
+        With several numbers the session has a run for each, and ``choose`` selects the
+        run that gives the labels.
     protocol : {'dc', 'llf', 'omnifc', 'pqmds'}, optional
-        Or any other protocol that has k-means; 'dc' by default, and of estimators of
-        other kinds the first that they name.
+        Or any other protocol that has k-means; 'dc' by default. Each of the other
+        estimators has the first protocol that it names as default.
     layout : 'rows', 'columns', (int, int) or Layout, optional
-        Who holds what; see :func:`~party_sdk.lab.simulated_session.simulate`.
+        The parties and what they hold; see
+        :func:`~party_sdk.lab.simulated_session.simulate`.
     n_init, max_iter : int, optional
         The protocol's own by default.
     params : mapping, optional
         Any other parameter of the protocol, such as ``{"scaling": "none"}``. By default
-        features count alike: they are scaled by their pooled spreads.
+        features are divided by their pooled standard deviations.
     choose : str, optional
-        Of several ``n_clusters`` the figure whose best run counts, e.g.
-        'davies_bouldin'; the simplified silhouette by default, where the protocol
-        computes it.
+        With several ``n_clusters``, the figure by which the best run is selected, e.g.
+        'davies_bouldin'; by default the simplified silhouette, if the protocol computes
+        it.
     id_column : str or sequence of str, optional
         The id columns of every table.
     dictionary : Schema or sequence of Schema, optional
         The meaning of the columns of each column group.
     preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
-        Missing values and categories: one rule, or what is said of each column
-        group.
+        How missing values and categories are treated: one rule, or the preparation of
+        each column group.
     choices : mapping, optional
         The decisions of every party, e.g. ``{"allow_other_units": True}``.
     allow : sequence of str
@@ -64,18 +65,18 @@ class FederatedKMeans(CentreDistances):
     Attributes
     ----------
     labels_ : list of int64 arrays, or int64 array of shape (n_samples,)
-        Of a list of tables: for each of them, in its order. Of one table that was dealt
-        out: in its order. -1 for rows that did not take part.
+        For a list of tables an array for each, for one table one array, in the order of
+        their rows. -1 for rows that did not take part.
     cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
         The means of all tables' rows in each cluster, in the units of the tables. Only
         some protocols disclose them to parties of a real session.
     n_clusters_ : int
-        Of the run that counts.
+        Of the selected run.
     quality_ : dict of arrays
-        The figures of each run, a column each, as ``pandas.DataFrame`` takes them.
+        The figures of each run, as columns for ``pandas.DataFrame``.
     inertia_ : float or None
-        Of the run that counts, to six digits, in the units in which rows were compared;
-        None where the protocol does not compute it.
+        Of the selected run, to six digits, in the units in which rows were compared;
+        None if the protocol does not compute it.
     n_iter_ : int or None
     fidelity_ : float or None
         The adjusted Rand index between these labels and those of the same clustering of
@@ -87,17 +88,17 @@ class FederatedKMeans(CentreDistances):
         The objective, divided by that of the pooled method with ten starts: 1 is as
         good as a pooled analysis, more is worse.
     objective_ratio_same_rules_ : float or None
-        The same over the pooled method that obeys the session's rules: clusters of few
-        rows that stay, dimensions that are left out.
+        The same, over the pooled method under the session's rules: small clusters keep
+        their place, dimensions may be left out.
     site_agreement_ : float or None
         How closely the clusters follow the row groups: 1 exactly, about 0 not at all;
         None if all tables hold the same rows.
     n_features_in_ : int
         Columns of all column groups together.
     feature_names_in_ : array of str of shape (n_features_in_,)
-        Where the tables have names.
+        Only if the tables have names.
     session_ : SimulatedSession
-        All that came of it: the result of each party, rounds, bytes.
+        The complete outcome: the result of each party, rounds, bytes.
 
     Examples
     --------
@@ -114,7 +115,7 @@ class FederatedKMeans(CentreDistances):
     def score(self, X: Any, y: Any = None, **more: Any) -> float:
         """Return the negative sum of squared distances of new rows to their centres.
 
-        As ``KMeans.score`` of scikit-learn, in the units in which the session compared
+        Like ``KMeans.score`` of scikit-learn, in the units in which the session compared
         rows. Rows without a label are left out.
 
         Parameters
@@ -132,17 +133,17 @@ class FederatedKMeans(CentreDistances):
         Raises
         ------
         CannotCluster
-            As of :meth:`predict`.
+            As for :meth:`predict`.
         """
         del y
         with as_value_errors():
             check_no_more(more)
-        distances = self._of_tables(X, lambda rows: rows.distances)
+        distances = self._predict_tables(X, lambda rows: rows.distances)
         tables = distances if isinstance(distances, list) else [distances]
         return -float(sum(np.nansum(np.square(values)) for values in tables))
 
-    def _keep(self, session: SimulatedSession) -> None:
-        super()._keep(session)
+    def _set_attributes(self, session: SimulatedSession) -> None:
+        super()._set_attributes(session)
         labels = session.whole.labels
         weights = labels[:, None] == np.arange(session.n_clusters or 0)
         self.cluster_centers_ = centres(session.whole, weights.astype(np.float64))
@@ -167,7 +168,7 @@ class FederatedFuzzyCMeans(CentreDistances):
         As ``labels_``; how much each row belongs to each cluster.
     cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
         The means of all rows, weighted by their memberships to the power of the
-        fuzzifier that the session took (``session_.params``).
+        fuzzifier that the session used (``session_.params``).
     """
 
     algorithms = ("fuzzy_cmeans",)
@@ -179,8 +180,8 @@ class FederatedFuzzyCMeans(CentreDistances):
         names = {"fuzzifier", "fuzziness"} & model.model_fields.keys()
         return {**super()._args(model), **dict.fromkeys(names, self.fuzzifier)}
 
-    def _keep(self, session: SimulatedSession) -> None:
-        super()._keep(session)
+    def _set_attributes(self, session: SimulatedSession) -> None:
+        super()._set_attributes(session)
         whole = session.whole
         self.memberships_ = memberships_of(session)
         if whole.memberships is not None:
@@ -200,7 +201,7 @@ class FederatedGaussianMixture(FederatedClusterer):
     ----------
     protocol : {'mixture'}
     covariance_type : {'full', 'tied', 'diag', 'spherical'}
-        As of ``GaussianMixture``.
+        As in ``GaussianMixture`` of scikit-learn.
 
     Attributes
     ----------
@@ -211,7 +212,7 @@ class FederatedGaussianMixture(FederatedClusterer):
         In the units of the columns that were clustered, as ``covariances_``.
     covariances_ : float64 array of shape (n_clusters, n_columns, n_columns)
     aic_, bic_, icl_ : float
-        Of the run that counts, to six digits.
+        Of the selected run, to six digits.
     """
 
     algorithms: ClassVar = ("gaussian_mixture",)
@@ -223,8 +224,8 @@ class FederatedGaussianMixture(FederatedClusterer):
         names = {"covariance_type"} & model.model_fields.keys()
         return {**super()._args(model), **dict.fromkeys(names, self.covariance_type)}
 
-    def _keep(self, session: SimulatedSession) -> None:
-        super()._keep(session)
+    def _set_attributes(self, session: SimulatedSession) -> None:
+        super()._set_attributes(session)
         result = session.results[0]
         self.memberships_ = memberships_of(session)
         self.weights_ = np.array(result.report["weights"])
@@ -237,9 +238,8 @@ class FederatedLatentClass(FederatedGaussianMixture):
     """Latent classes over the tables of several parties, simulated in this process.
 
     Parameters and attributes are those of :class:`FederatedGaussianMixture`. Variables are
-    the levels that ``dictionary`` declares; numbers beside them are taken along, with
-    ``covariance_type``. ``means_`` has the share of each level, by 1/√2, in a column of
-    its own.
+    the levels that ``dictionary`` declares; numbers among them are clustered, too, with
+    ``covariance_type``. ``means_`` has a column for each level: its share, times 1/√2.
 
     Parameters
     ----------
@@ -250,9 +250,9 @@ class FederatedLatentClass(FederatedGaussianMixture):
     algorithms: ClassVar = ("latent_class",)
 
     def build_params(self) -> tuple[Params, Evaluation | None]:
-        """Return the session's parameters, and its runs where there are several.
+        """Return the session's parameters, and its runs if there are several.
 
-        Raises InvalidParameters without a dictionary of levels, and a preparation.
+        Raises InvalidParameters without a dictionary of levels and a preparation.
         """
         if self.dictionary is None or self.preparation is None:
             raise InvalidParameters(
@@ -284,10 +284,10 @@ class FederatedCoClustering(FederatedClusterer):
     attributes are those of :class:`FederatedKMeans` without ``cluster_centers_``; no
     dictionary is known, and the default layout is 'columns'.
 
-    A table needs three columns, one for each of three parties. Of two parties each could
-    take its own share off every total, and totals are of single objects: no terms allow
-    two. A simulation refuses what a session would, so the checks of scikit-learn that
-    have two columns fail.
+    A table needs three columns, one for each of three parties. With two parties each could
+    subtract its own share from every total, and totals are of single objects: so terms with
+    two parties are refused. A simulation refuses the same, so the checks of scikit-learn
+    with two columns fail.
 
     Parameters
     ----------
@@ -313,8 +313,8 @@ class FederatedCoClustering(FederatedClusterer):
         tags.input_tags.positive_only = True
         return tags
 
-    def _keep(self, session: SimulatedSession) -> None:
-        super()._keep(session)
+    def _set_attributes(self, session: SimulatedSession) -> None:
+        super()._set_attributes(session)
         whole = session.whole
         self.memberships_ = memberships_of(session)
         parts = [result.item_memberships for result in session.results]
@@ -329,7 +329,7 @@ class FederatedCoClustering(FederatedClusterer):
 def memberships_of(
     session: SimulatedSession,
 ) -> FloatArray | Sequence[FloatArray | None] | None:
-    """Return memberships as ``labels_`` are: for each table, or for one."""
+    """Return memberships in the form of ``labels_``: for each table, or for one."""
     if isinstance(session.labels, list):
         return [result.memberships for result in session.results]
     return session.whole.memberships

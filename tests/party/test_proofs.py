@@ -264,7 +264,7 @@ def test_anybody_can_check_both_files_without_analyst_or_party(
     alone = coterie("verify", paths["ledger"])
     assert "no receipt was compared" in alone.stdout
     words = ("verify", *paths.values(), "--agreement", agreement)
-    assert "5 receipts stand in the audit" in coterie(*words).stdout
+    assert "5 receipts are in the audit" in coterie(*words).stdout
     found = json.loads(coterie(*words, "--json").stdout)
     assert [each["log"] for each in found] == ["audit", "ledger"]
     text = paths["ledger"].read_text()

@@ -34,11 +34,11 @@ def baselines(
         k = result.get("chosen")
         key = (case.file, case.layout, k)
         if k is not None and key not in by_layout and np.isfinite(case.table.X).all():
-            by_layout[key] = list(_of_case(case, k, seed))
+            by_layout[key] = list(_run_baselines(case, k, seed))
     return [baseline for group in by_layout.values() for baseline in group]
 
 
-def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
+def _run_baselines(case: Case, k: int, seed: int) -> Iterator[Document]:
     X, classes = case.table.X, case.table.classes
     spread = X.std(axis=0)
     Z = (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
@@ -48,10 +48,10 @@ def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
     def measure(
         name: str, labellings: Sequence[Labelling], ratio: float | None
     ) -> Document:
-        of_pooled = [
+        pooled_scores = [
             scores.adjusted_rand(best.labels[r], labels) for r, labels in labellings
         ]
-        of_truth = [
+        truth_scores = [
             scores.adjusted_rand(classes[r], labels)
             for r, labels in labellings
             if classes is not None
@@ -61,13 +61,13 @@ def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
             "layout": case.layout,
             "n_clusters": k,
             "name": name,
-            "fidelity": float(np.mean(of_pooled)),
+            "fidelity": float(np.mean(pooled_scores)),
             "objective_ratio": ratio,
-            "truth": float(np.mean(of_truth)) if of_truth else None,
+            "truth": float(np.mean(truth_scores)) if truth_scores else None,
         }
 
-    everybody = np.arange(len(Z))
-    yield measure("pooled k-means", [(everybody, best.labels)], 1.0)
+    all_rows = np.arange(len(Z))
+    yield measure("pooled k-means", [(all_rows, best.labels)], 1.0)
     cells = [(parts.rows[s.row], parts.columns[s.column]) for s in parts.layout.slots]
     if min(len(rows) for rows, _ in cells) < k:
         return
@@ -80,11 +80,11 @@ def _of_case(case: Case, k: int, seed: int) -> Iterator[Document]:
         V = average([Z[rows] for rows, _ in cells], k, np.random.default_rng(seed))
         labels = cdist(Z, V).argmin(axis=1)
         ratio = pooled_objectives.inertia(Z, labels) / max(best.inertia, 1e-300)
-        yield measure("federated average", [(everybody, labels)], ratio)
+        yield measure("federated average", [(all_rows, labels)], ratio)
 
 
 Labelling = tuple[IntArray, IntArray]
-"""Numbers of rows, and their labels."""
+"""Indices of rows, and their labels."""
 
 
 def average(

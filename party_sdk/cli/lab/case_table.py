@@ -14,7 +14,7 @@ _LEFT_OUT_FIGURES: Final = AUXILIARY | {"clusters_with_rows", "n_iter", "converg
 THE_FIGURES: Final = (
     "fidelity: agreement (adjusted Rand index) with pooled clustering from the same "
     "start, what not pooling cost; pooled agreement: with the best of ten pooled starts; "
-    "objective ratio: over that of these, 1 is as good"
+    "objective ratio: to the objective of these, 1 is as good"
 )
 
 
@@ -92,16 +92,16 @@ def _name(case: Document) -> str:
 
 
 def notes(cases: Sequence[Document], left_out: Sequence[Document]) -> Iterator[str]:
-    """Yield notes on the table, a line each.
+    """Yield notes on the table, one per line.
 
     left_out: cases that were left out, with their reasons.
     """
     finished = [case for case in cases if "lanes" in case]
     rules = dict.fromkeys(case["chosen_by"] for case in finished if case["chosen_by"])
     if any(case["objective_ratio"] is not None for case in finished):
-        yield f"{THE_FIGURES}; same rules: over pooled clustering that obeys the session's"
+        yield f"{THE_FIGURES}; same rules: to pooled clustering under the session's rules"
     if rules:
-        yield f"* the run that counts: the best by {' or '.join(rules)}"
+        yield f"* selected: the best by {' or '.join(rules)}"
     for case in finished:
         if case["no_clusters"]:
             yield no_clusters(f"in {_name(case)} ")

@@ -44,11 +44,11 @@ from party_sdk.tables import (
 from party_sdk.tables.drafts import draft_options
 
 _MIN_COLUMNS: Final = 2
-"""Columns that each party has by default: some methods refuse a party with one."""
+"""Fewest columns of a party in a default layout: some methods refuse a single one."""
 
 _MAX_NAMES: Final = 10
 Document = dict[str, Any]
-"""JSON values; see docs/choosing.md for those of a case."""
+"""JSON values; docs/choosing.md describes those of a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +57,7 @@ class Case:
 
     file: the name of its table.
     risks: the codes of the session's risks, with a sentence each.
-    of_runs: risks that several runs bring.
+    of_runs: codes of the risks that several runs add.
     """
 
     file: str
@@ -86,18 +86,14 @@ class Case:
         return [getattr(run, "n_clusters", None) for run in runs]
 
     def play(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
-        """Play the session, over the table dealt out by the seed.
+        """Play the session over the table, split by the seed.
 
         manifest: as for :func:`~party_sdk.lab.simulated_session.simulate`.
         """
         table, layout = self.table, regular(self.lattice)
-        dealt_parties = deal(table.X, table.columns, table.agreed_fields, layout, seed)
+        split = deal(table.X, table.columns, table.agreed_fields, layout, seed)
         return play(
-            dealt_parties,
-            self.params,
-            seed,
-            evaluation=self.evaluation,
-            manifest=manifest,
+            split, self.params, seed, evaluation=self.evaluation, manifest=manifest
         )
 
     def run(self, seed: int) -> Document:
@@ -125,7 +121,7 @@ class Case:
             "lanes": [_describe_run(run) for run in session.runs],
             "chosen": session.runs[session.chosen].n_clusters,
             "chosen_by": evaluation and evaluation.rule(session.results[0].figures),
-            # whether the gap statistic says one cluster
+            # whether the gap statistic finds only one cluster
             "no_clusters": says_one([r.figures for r in session.runs if r.figures]),
             "warnings": list(session.warnings),
             "fidelity": session.fidelity,
@@ -166,7 +162,7 @@ def usual_lattices(n_columns: int) -> list[Lattice]:
     return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
 
 
-# Before anything runs
+# Planning
 
 
 def plan(
@@ -228,7 +224,7 @@ def _values_by_protocol(
     names = protocols or [name for name, entry in catalogued.items() if entry.methods]
     texts: dict[str, list[str]] = {name: [] for name in names}
     for name in names:
-        catalogue.protocol(name)  # raises an error that names the known ones
+        catalogue.protocol(name)  # raises for an unknown name
     for text in params:
         prefix, dot, parameter = text.partition(".")
         if not dot or "=" in prefix or prefix not in catalogued:
@@ -254,16 +250,16 @@ def case_of(
     choose: str | None,
     seed: int,
 ) -> Case:
-    """Return a case; :class:`InvalidParameters` says why it does not fit.
+    """Return a case, or raise InvalidParameters with the reason why it does not fit.
 
-    values: parameters, over the protocol's `in_simulations`.
+    values: parameters, which replace the protocol's `in_simulations`.
     """
     protocol_entry = catalogue.protocol(protocol)
     counts = protocol_entry.methods and all(
         method.data == "counts" for method in protocol_entry.methods
     )
     if counts and np.nanmin(table.X) < 0:
-        raise InvalidParameters("It is for counts; the table has numbers below 0.")
+        raise InvalidParameters("It needs counts; the table has numbers below 0.")
     all_values, evaluation = read_runs(
         {**protocol_entry.in_simulations, **values}, choose
     )
@@ -301,10 +297,9 @@ def case_of(
 class TrialTable:
     """A table on which methods are tried.
 
-    source: all of it.
-    X: float64 (n, m); the rows that are tried: all, or some of them; with a dictionary
-        of fields.
-    classes: int64 (n,).
+    source: the whole table.
+    X: float64 (n, m); the rows to try, which are all or a sample.
+    classes: int64 (n,); the true classes of these rows, if they are known.
     """
 
     options: ReadOptions
@@ -334,11 +329,11 @@ def describe(
     missing: Rule | None,
     truth: str | None,
 ) -> ReadOptions:
-    """Complete the options of reading a table by a dictionary and a preparation.
+    """Complete the options for reading a table with a dictionary and a preparation.
 
     A dictionary is drafted if none is named and some columns are not numbers.
 
-    Raises InvalidData if cells are empty, and nothing says how to fill them.
+    Raises InvalidData if cells are empty, and no rule for missing values is named.
     """
     report, plain = examine(data, _exclude_truth(data, options, truth))
     is_plain = plain is not None and not (plain.unfit or missing)
@@ -357,7 +352,7 @@ def describe(
     if gaps and not (preparation_files or missing):
         raise InvalidData(
             f"{data.name}: cells are empty in {', '.join(map(repr, gaps[:_MAX_NAMES]))}.",
-            remedy="Say what becomes of them: --missing mean or drop, or median where the "
+            remedy="Choose a rule for them: --missing mean or drop, or median if the "
             "dictionary has bounds.",
         )
     return replace(options, preparation=prepared[0] if prepared else None)
@@ -371,7 +366,7 @@ def read(
     row_limit: int | None = None,
     seed: int = 0,
 ) -> TrialTable:
-    """Read a table; of one with more rows than the limit, a sample by the seed."""
+    """Read a table; with more rows than the limit, draw a sample by the seed."""
     classes: IntArray | None = None
     if truth is not None:
         encoded = np.unique(read_column(data, truth, options), return_inverse=True)

@@ -90,11 +90,10 @@ def compare(
 
     Nothing is sent from this machine. Each case is one session with all roles in this
     process, as 'coterie simulate' plays it: a protocol, a layout, all numbers of
-    clusters. What
-    does not fit is named with its reason. Fidelity is that of the run that counts,
-    against the same clustering on the pooled table: 1 means that nothing was lost.
-    Beneath stands what k-means gives without a session: on pooled rows, to each party
-    alone, and by averaging what parties find.
+    clusters. What does not fit is named with its reason. Fidelity is that of the selected
+    run, against the same clustering on the pooled table: 1 means that nothing was lost.
+    Below are the results of k-means without a session: on pooled rows, for each party
+    alone, and by averaging the centroids of the parties.
     """
     from party_sdk.cli.lab import baselines
     from party_sdk.cli.lab.case_table import lines, notes
@@ -153,7 +152,7 @@ def compare(
 
 @contextmanager
 def _show_progress(cases: list["Case"], *, as_json: bool) -> Iterator[Iterable["Case"]]:
-    """Pass the cases on, with a progress bar in a terminal or a line for each."""
+    """Yield the cases, with a progress bar in a terminal or else a line for each."""
     if as_json:
         yield cases
         return

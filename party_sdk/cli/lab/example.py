@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 N_PEOPLE = 500
-COMMON = 0.9  # of the people, some not linked: above the share that parties expect
+COMMON = 0.9  # even with missed links above the share that parties expect
 
 
 @click.command()
@@ -27,9 +27,8 @@ def example(folder: Path) -> None:
     into rows/north.csv and rows/south.csv. It is split by columns into
     columns/clinic.csv and columns/laboratory.csv.
 
-    The folder people has two tables of invented people without a common id. Rows are the
-    same people by people/truth.csv. Recall and precision of the match keys that
-    'table --link' proposes are printed.
+    The folder people has two tables of invented people without a common id;
+    people/truth.csv lists which rows are the same people.
     """
     import numpy as np
     import pyarrow as pa

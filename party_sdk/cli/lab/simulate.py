@@ -67,12 +67,12 @@ def simulate(
     """Play all roles of a PROTOCOL over one table, to try a method.
 
     Rows and columns are shuffled by the seed and divided among row groups × column
-    groups. The default is three row groups, or three column groups where the protocol
-    takes no others. Fidelity is the adjusted Rand index between the labels and those of
+    groups. The default is three row groups, or three column groups if the protocol takes
+    no row groups. Fidelity is the adjusted Rand index between the labels and those of
     the same clustering on the pooled table: 1 means that nothing was lost. The objective
     ratio compares with the pooled method with ten starts: 1 is as good. With several
     numbers of clusters (--param n_clusters=2..8), the quality measures of all runs are
-    shown, and the run that counts. 'coterie compare' tries several methods and splits.
+    shown, and the selected run. 'coterie compare' tries several methods and splits.
     """
     import numpy as np
 
@@ -101,7 +101,7 @@ def simulate(
         **case.describe(session),
         "description": description and description.model_dump(mode="json"),
         "cluster_sizes": np.bincount(own_labels[own_labels >= 0]).tolist(),
-        "noise_rows": int(np.count_nonzero(own_labels < 0)),  # of no cluster
+        "noise_rows": int(np.count_nonzero(own_labels < 0)),
         "roles": {
             role: {"seconds": round(cost.seconds, 6), "sent_bytes": cost.sent_bytes}
             for role, cost in session.costs.items()

@@ -28,8 +28,8 @@ def try_table(
 ) -> None:
     """Cluster FILE as if three institutions held its rows; wine without a FILE.
 
-    Nothing is sent. A file of text, Excel, Parquet, SPSS, SAS or Stata. The dictionary is
-    drafted, empty cells are filled, and the method and the number of clusters are
+    Nothing is sent. FILE is a text, Excel, Parquet, SPSS, SAS or Stata file. The dictionary
+    is drafted, empty cells are filled, and the method and the number of clusters are
     suggested. The last line shows how to open a real session.
     """
     from coterie_pages import pages

@@ -225,10 +225,10 @@ def _joined_lines(
         say(
             f"{word}: each other party of your row group may bring at most "
             f"{quota:g} for each of your rows (ids_per_row); how many each brings is "
-            "shown before yours leave, blinded"
+            "shown before yours are sent, blinded"
         )
     terms, slot, typed = member.terms, member.invitation.slot, invitation_text()
-    # a file is named again; for an invitation itself, a secret, the session is named
+    # print the name of an invitation's file, but not an invitation, which is a secret
     is_file = typed.startswith("@") or typed.endswith(".invitation")
     run = ["coterie", "party", "run", *([typed] if is_file else [terms.session, slot])]
     more = quota_options(match_keys_at(terms, slot), quota)

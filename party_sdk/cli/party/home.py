@@ -85,7 +85,6 @@ def status(
 
 
 def _show(home: "Home", stored: "PartySession") -> Output:
-
     roster, consent = home.roster(stored.session, stored.slot), stored.consents.current
     requests = stored.load_identity().told if stored.exists else ()
     document: dict[str, Any] = {} if roster is None else roster_document(roster)
@@ -196,6 +195,6 @@ def forget(
     own_home = home.open()
     stored = own_home.stored(session, slot)
     if not stored.exists and PartyOrder(own_home.path, session, slot).exists:
-        stored.forget(everything=True)  # an order that never joined: nothing has left
+        stored.forget(everything=True)  # an order that never joined: nothing was sent
         return
     own_home.forget(session, slot, everything=erase_all)

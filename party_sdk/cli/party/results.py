@@ -85,7 +85,7 @@ def report(
     new_names: Annotated[
         Mapping[int, str],
         option(
-            "What you call a cluster in reports and files: 3=SIDD; 3= takes it back.",
+            "Your name for a cluster in reports and files: 3=SIDD; 3= removes it.",
             "--name",
             multiple=True,
             default=(),
@@ -159,7 +159,7 @@ def _write(
         write_page(home.report(stored, rows), path)
 
 
-# Each number of clusters over the own rows, before the choice
+# The party's rows under each number of clusters, before the choice
 
 
 def _show_runs(

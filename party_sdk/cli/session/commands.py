@@ -194,8 +194,8 @@ def choose(
 ) -> Output:
     """Choose the run whose labels parties get.
 
-    Of a session that was created with --choose later. It cannot be chosen again: at a
-    terminal you are asked once more.
+    Only for a session that was created with --choose later. The choice is final: at a
+    terminal you are asked to confirm it.
     """
     if not yes and sys.stdin.isatty():
         for line in status_lines(coordinator.session(session).status()):
@@ -328,14 +328,9 @@ def list_sessions(
 ) -> Output:
     """List the sessions of this key, most recently changed first.
 
-    With the key of an administrator: of all owners.
+    With the key of an administrator, list those of all owners.
     """
-    sessions = coordinator.sessions(
-        limit,
-        state=state or "",
-        owner=owner,
-        since=since,
-    )
+    sessions = coordinator.sessions(limit, state=state or "", owner=owner, since=since)
     if not sessions:
         is_filtered = any((state, owner, since))
         message = (

@@ -70,8 +70,8 @@ def create(
     from_session: Annotated[
         str | None,
         option(
-            "An earlier session of this home: its terms hold where no option says "
-            "otherwise. Keys of slots that stay hold too.",
+            "An earlier session of this home: its terms, and the keys of slots that stay, "
+            "are the defaults of all options.",
             "--from",
             metavar="SESSION",
         ),
@@ -123,9 +123,9 @@ def create(
     expected: Annotated[
         tuple[str, ...],
         option(
-            "Who alone may sit at a slot: the file of a card, or the name of an "
-            "institution that you know. Slots without one are open to anyone who holds "
-            "their invitation.",
+            "The only institution that may take a slot: the file of its card, or its name "
+            "if you know it. Slots without one are open to anyone who holds their "
+            "invitation.",
             "--expect",
             metavar="SLOT=CARD",
         ),
@@ -228,7 +228,7 @@ def create(
     document: dict[str, Any] = {"id": created.id, "risks": risks}
     if letters is None:
         document["invitations"] = invitations
-    if as_json:  # the invitations are there by now
+    if as_json:
         if outcomes := _register(created, notify):
             document["notify"] = outcomes
         return Output(document)

@@ -76,7 +76,7 @@ def print_output(output: Output, *, as_json: bool) -> None:
     """Print the output of a command, and exit with its code."""
     if as_json:
         document = output.document() if callable(output.document) else output.document
-        if hasattr(document, "model_dump_json"):  # pydantic is imported by models alone
+        if hasattr(document, "model_dump_json"):  # a model, without importing pydantic
             document = document.model_dump_json()
         say(document if isinstance(document, str) else json.dumps(document))
     else:
@@ -164,7 +164,7 @@ class ExplainedGroup(click.Group):
                 library = (error.name or "").partition(".")[0]
                 if library not in _TABLE_LIBRARIES:
                     raise
-                failure = InvalidParameters(  # an analyst lacks it
+                failure = InvalidParameters(  # missing where only an analyst is installed
                     f"This command reads tables by {library}. Install it: pip install "
                     "coterie."
                 )
@@ -214,7 +214,7 @@ def show_notes(notes: Mapping[str, Any]) -> None:
 
 
 def roster_lines(roster: Roster) -> Iterator[str]:
-    """Yield the members, and the number that they compare."""
+    """Yield the members, and the safety number that they compare."""
     for seat in roster.seats:
         name = seat.name or "gives no name"
         remark = "" if seat.known else " (you do not know this key)"
@@ -224,13 +224,13 @@ def roster_lines(roster: Roster) -> Iterator[str]:
 
 
 def roster_document(roster: Roster) -> dict[str, Any]:
-    """Return the error as a JSON value."""
+    """Return the members and the safety number as a JSON value."""
     members = [asdict(seat) for seat in roster.seats]
     return {"members": members, "safety_number": roster.safety_number}
 
 
 def report_lines(values: Mapping[str, Any], separator: str = ": ") -> Iterator[str]:
-    """Yield a protocol's report of a result, a line each."""
+    """Yield a protocol's report of a result, one value per line."""
     for name, value in values.items():
         if name != "n_coinciding":
             yield f"{name}{separator}{value}"

@@ -22,7 +22,7 @@ _MAX_FIELDS: Final = 12
 
 
 def no_clusters(where: str = "") -> str:
-    """Return the warning that the gap statistic finds one cluster."""
+    """Return the warning that the gap statistic finds only one cluster."""
     return (
         f"no clusters: {where}the gap statistic says that all rows are one cluster; what "
         "was found are parts of it"
@@ -86,7 +86,7 @@ def profile_lines(profiles: Sequence[Profile]) -> Iterator[str]:
         ]
         yield from (f"  {line}" for line in align_columns(rows))
         if n_left := len(described_rows) - len(pairs):
-            yield f"  and {n_left} more fields that set clusters less apart"
+            yield f"  and {n_left} more fields that differ less between clusters"
 
 
 def _survival_lines(profile: Profile) -> Iterator[str]:

@@ -219,7 +219,7 @@ def test_an_option_that_does_not_fit_writes_nothing(
     [
         ("", "needs a column 'name'"),
         ("unit,type\nmg/l,number\n", "needs a column 'name'"),
-        ("name,name\na,b\n", "each once"),
+        ("name,name\na,b\n", "no column twice"),
         ("name,rolle\na,cluster\n", "has a column 'rolle'.*Did you mean 'role'"),
         ("name,role\n,\n", "has no variables"),
         ('name,role\n"a,cluster\n', "no CSV file"),
