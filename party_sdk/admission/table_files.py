@@ -87,17 +87,17 @@ class TableSpec:
         from party_sdk.tables import Finding, examine
         from party_sdk.tables.linkage import preview_keys
 
-        report, read = examine(self.path, self._build_options(agreed_in(terms, slot)))
-        findings = () if read is None else tuple(read.unfit.shown)
-        if read is not None and not findings:
+        report, data = examine(self.path, self._build_options(agreed_in(terms, slot)))
+        findings = () if data is None else tuple(data.unfit.shown)
+        if data is not None and not findings:
             try:
-                arrived = arrival_of(terms, slot, read).data
+                arrived = arrival_of(terms, slot, data).data
                 # by the terms only, since the policy is not known here
                 Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
             except (GuardRefused, InvalidData) as refused:
                 findings = (Finding(what=refused.detail),)
-        warnings = () if read is None else row_warnings(terms, slot, read)
-        keys = [] if read is None else key_values_of(terms, slot, read)
+        warnings = () if data is None else row_warnings(terms, slot, data)
+        keys = [] if data is None else key_values_of(terms, slot, data)
         return report.model_copy(
             update={
                 "problems": (*report.problems, *findings),
@@ -115,8 +115,8 @@ class TableSpec:
         options = self._build_options(terms_fields)
         # new rows are not linked
         options = replace(options, columns=columns or None, match_columns=())
-        report, read = examine(self.path, options)
-        findings = () if read is None else tuple(read.unfit.shown)
+        report, data = examine(self.path, options)
+        findings = () if data is None else tuple(data.unfit.shown)
         return report.model_copy(update={"problems": (*report.problems, *findings)})
 
     def _build_options(self, terms_fields: SlotFields | None) -> ReadOptions:

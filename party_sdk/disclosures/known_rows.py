@@ -116,15 +116,15 @@ def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
 
     Returns uint32 (F, n), 0 for a missing value, and uint64 (F,).
     """
-    own = original_of(data)
-    names = np.array([_salt(key, "columns", name) for name in own.columns])
+    original = original_of(data)
+    names = np.array([_salt(key, "columns", name) for name in original.columns])
     salt, salts = _salt(key, "cells", "0"), np.array([_salt(key, "cells", "1")])
     rows = np.arange(len(names))
     if len(names) > MOST_COLUMNS:
         rows, salts = (names % MOST_COLUMNS).astype(np.int64), salts + names
         names = np.arange(MOST_COLUMNS, dtype=np.uint64)
-    words_by_column, begin = np.zeros((len(names), own.n_rows), np.uint32), 0
-    for batch in own.batches():
+    words_by_column, begin = np.zeros((len(names), original.n_rows), np.uint32), 0
+    for batch in original.batches():
         # adding 0.0 turns -0.0 into 0.0
         words = (np.asarray(batch, dtype=np.float64) + 0.0).view(np.uint64)
         words = mix(mix(words ^ salt) + salts)
@@ -233,7 +233,7 @@ class KnownTable(NamedTuple):
             if 2 * np.count_nonzero(positions >= 0) >= fewer:
                 return positions
         if len(self.cells.T) == len(table.cells.T):
-            equal = [own[:_SAMPLE] for own in table.cells if self.has_column(own)]
+            equal = [c[:_SAMPLE] for c in table.cells if self.has_column(c)]
             if sum(map(_entropy_bits, equal)) >= _BITS:
                 return np.arange(fewer)
         positions = _align(*self._keys(table))
@@ -242,24 +242,25 @@ class KnownTable(NamedTuple):
 
     def has_column(self, column: CellWords) -> bool:
         """Return whether a column (n,) is one of this table."""
-        return any(np.array_equal(column, own) for own in self.cells)
+        return any(np.array_equal(column, cells) for cells in self.cells)
 
     def _keys(self, table: KnownTable) -> tuple[WordArray, WordArray]:
         """Return a word for each row of this and of another table, by common columns."""
-        mine, theirs = ([*map(_sample, own.cells)] for own in (self, table))
+        samples, other_samples = ([*map(_sample, t.cells)] for t in (self, table))
         fewest = min(len(self.rows), len(table.rows), _SAMPLE) / 8
-        common = np.array([[_n_common(one, two) for two in theirs] for one in mine])
+        common = np.array([[_n_common(a, b) for b in other_samples] for a in samples])
         pairs = [
             (int(n.argmax()), j) for j, n in enumerate(common.T) if max(n) > fewest
         ]
         if not pairs:  # no runs in common if rows have another order: compare by names
             equal = self.names[:, None] == table.names
             pairs = [(int(i), int(j)) for i, j in zip(*np.nonzero(equal), strict=True)]
-        one = np.zeros(self.cells.shape[1], np.uint64)
-        two = np.zeros(table.cells.shape[1], np.uint64)
+        words = np.zeros(self.cells.shape[1], np.uint64)
+        other_words = np.zeros(table.cells.shape[1], np.uint64)
         for i, j in pairs:
-            one, two = mix(one + self.cells[i]), mix(two + table.cells[j])
-        return one, two
+            words = mix(words + self.cells[i])
+            other_words = mix(other_words + table.cells[j])
+        return words, other_words
 
 
 class KnownRows:
@@ -275,23 +276,23 @@ class KnownRows:
         rows = (
             ids if len(ids) else np.frombuffer(secrets.token_bytes(8 * n_rows), "<u8")
         )
-        now = KnownTable(rows.copy(), ids, cells, names)
+        seen = KnownTable(rows.copy(), ids, cells, names)
         with self._store.locked():
             is_known, is_new = np.zeros(n_rows, bool), np.ones(len(cells), bool)
             are_ids_stored = not len(ids)
             for table in self._newest_first():
                 if is_known.all() and are_ids_stored and not is_new.any():
                     break
-                positions = table.find(now)
+                positions = table.find(seen)
                 is_match = (positions >= 0) & ~is_known
-                now.rows[is_match] = table.rows[positions[is_match]]
+                seen.rows[is_match] = table.rows[positions[is_match]]
                 is_known |= is_match
-                if np.array_equal(now.rows, table.rows):
+                if np.array_equal(seen.rows, table.rows):
                     is_new &= [not table.has_column(column) for column in cells]
                     are_ids_stored |= np.array_equal(ids, table.ids)
             if not (is_known.all() and are_ids_stored) or is_new.any():
-                self._save(now._replace(cells=cells[is_new], names=names[is_new]))
-        return now.rows
+                self._save(seen._replace(cells=cells[is_new], names=names[is_new]))
+        return seen.rows
 
     def _newest_first(self) -> Iterator[KnownTable]:
         """Yield all tables, newest first, with all columns of the same rows together."""
@@ -302,11 +303,11 @@ class KnownRows:
                 arrays["cells"] = arrays["cells"].view(np.uint32)
                 self._tables[name] = KnownTable(**arrays)
             table = self._tables[name]
-            before = merged.pop(digest := _digest(table.rows, table.ids), None)
-            if before is not None:
-                columns = np.vstack([before.cells, table.cells])
-                both = np.concatenate([before.names, table.names])
-                table = table._replace(cells=columns, names=both)
+            earlier = merged.pop(digest := _digest(table.rows, table.ids), None)
+            if earlier is not None:
+                columns = np.vstack([earlier.cells, table.cells])
+                names = np.concatenate([earlier.names, table.names])
+                table = table._replace(cells=columns, names=names)
             merged[digest] = table
         yield from reversed(merged.values())
 
@@ -370,8 +371,8 @@ def _sample(column: CellWords) -> dict[int, WordArray]:
 
 def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
     """Return the number of unique runs that two columns share; 0 if there are too few."""
-    both = a.keys() & b.keys()
-    return max((len(_intersect(a[n], b[n])[0]) for n in both), default=0)
+    lengths = a.keys() & b.keys()
+    return max((len(_intersect(a[n], b[n])[0]) for n in lengths), default=0)
 
 
 def _align(words: WordArray, other_words: WordArray) -> IntArray:
@@ -380,19 +381,19 @@ def _align(words: WordArray, other_words: WordArray) -> IntArray:
     Rows are matched by runs that are unique in both, then equal rows in their order.
     """
     positions = np.full(len(other_words), -1)
-    every = np.uint64(2**64 - 1)
-    runs = {length: (values, rows) for length, values, rows in _find_runs(words, every)}
-    for length, values, rows in _find_runs(other_words, every):
+    limit = np.uint64(2**64 - 1)
+    runs = {length: (values, rows) for length, values, rows in _find_runs(words, limit)}
+    for length, values, rows in _find_runs(other_words, limit):
         if length in runs:
             i, j = _intersect(runs[length][0], values)
             for step in range(length):
                 positions[rows[j] + step] = runs[length][1][i] + step
     if not (positions >= 0).any():
         return positions
-    free = np.setdiff1d(np.arange(len(words)), positions)
-    new = np.flatnonzero(positions < 0)
-    equal = positions_of(_numbered(other_words[new]), _numbered(words[free]))
-    positions[new[equal >= 0]] = free[equal[equal >= 0]]
+    unused = np.setdiff1d(np.arange(len(words)), positions)
+    unmatched = np.flatnonzero(positions < 0)
+    equal = positions_of(_numbered(other_words[unmatched]), _numbered(words[unused]))
+    positions[unmatched[equal >= 0]] = unused[equal[equal >= 0]]
     return positions
 
 

@@ -83,13 +83,13 @@ def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> No
     Raises GuardRefused if the address showed another key before.
     """
     store = store_of(home)
-    before = store.row("SELECT key FROM analysts WHERE url = ?", url)
-    if before and before[0] == key:
+    stored = store.row("SELECT key FROM analysts WHERE url = ?", url)
+    if stored and stored[0] == key:
         return
-    if before and not is_new:
+    if stored and not is_new:
         raise GuardRefused(
             f"The analyst at {url} shows the key {fingerprint(key)}; before it was "
-            f"{fingerprint(before[0])}. Ask its administrator; if the key is correct: "
+            f"{fingerprint(stored[0])}. Ask its administrator; if the key is correct: "
             "--new-analyst."
         )
     with store.transaction() as database:

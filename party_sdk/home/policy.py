@@ -157,12 +157,12 @@ class Policy:
         params = check_terms(terms)
         if not params.selects_rows:
             return
-        n_keys, own = len(params.linked_by), agreed.member(slot).n_rows
+        n_keys, n_rows = len(params.linked_by), agreed.member(slot).n_rows
         for name in terms.layout.row_group(terms.layout.slot(slot).row):
             n_values = agreed.member(name).n_rows * max(n_keys, 1)
             kind = "values of match keys" if n_keys else "ids"
-            statement = f"{name!r} may bring {n_values} {kind} for your {own} rows"
-            excess = _explain_excess(statement, n_values / own, self.ids_per_row)
+            statement = f"{name!r} may bring {n_values} {kind} for your {n_rows} rows"
+            excess = _explain_excess(statement, n_values / n_rows, self.ids_per_row)
             if name != slot and excess:
                 raise GuardRefused(excess)
 

@@ -106,27 +106,27 @@ def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> 
 
     terms: the digest of the terms for which they were accepted.
     """
-    fresh_codes = set(codes)
-    if fresh_codes <= read_policy(home).accepted_risks:
+    accepted = set(codes)
+    if accepted <= read_policy(home).accepted_risks:
         return
     store = store_of(home)
     with store.transaction(durable=False):
-        _append_consents(store, fresh_codes, terms, moment)
+        _append_consents(store, accepted, terms, moment)
 
 
 def _append_consents(
     store: HomeStore, codes: set[str], terms: str, moment: datetime
 ) -> None:
     path = policy_file(store.home)
-    before = path.read_bytes() if path.exists() else b""
-    fresh = sorted(codes - _policy(before, path).accepted_risks)
+    content = path.read_bytes() if path.exists() else b""
+    new_codes = sorted(codes - _policy(content, path).accepted_risks)
     when = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     tables = "".join(
         f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
-        for code in fresh
+        for code in new_codes
     )
-    gap = b"" if before.endswith(b"\n") or not before else b"\n"
-    content = before + gap + tables.encode()
+    gap = b"" if content.endswith(b"\n") or not content else b"\n"
+    content += gap + tables.encode()
     _policy(content, path)  # raises if it could not be read again
     store.publish(path.name, content)
 

@@ -37,9 +37,7 @@ def run_to_the_end(command: Callable[[], Any]) -> None:
     functions as long as twenty rounds. Threads are joined and exit handlers run as usual;
     after an exception the process exits normally.
     """
-    gc.set_threshold(
-        50_000, 20, 50
-    )  # collect less often, since imports leave no cycles
+    gc.set_threshold(50_000, 20, 50)  # collect rarely: imports leave no cycles
     last = _LastStep()
     atexit.register(last)  # the first to be registered is the last to be called
     try:

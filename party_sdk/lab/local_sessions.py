@@ -84,8 +84,8 @@ class LocalSession:
             then cancelled.
         """
         options = ReadOptions(id_column=id_column, columns=columns)
-        own = self._tables_by_slot(tables)
-        with ThreadPoolExecutor(len(own)) as pool:
+        by_slot = self._tables_by_slot(tables)
+        with ThreadPoolExecutor(len(by_slot)) as pool:
             try:
                 # the pool would lose a thread whose start is interrupted
                 with _delay_interrupt():
@@ -96,7 +96,7 @@ class LocalSession:
                             TableSpec(path=table, options=options),
                             Outputs(),
                         )
-                        for slot, table in own.items()
+                        for slot, table in by_slot.items()
                     }
                 wait(running.values(), return_when=FIRST_EXCEPTION)
             finally:
@@ -118,16 +118,16 @@ class LocalSession:
                 f"The session has {len(names)} parties, and there are {len(tables)} "
                 "tables."
             )
-        own = (
+        by_slot = (
             tables
             if isinstance(tables, Mapping)
             else dict(zip(names, tables, strict=True))
         )
-        if set(own) != set(names):
+        if set(by_slot) != set(names):
             raise InvalidParameters(
                 f"Pass a table for each of {', '.join(names)}, and for nobody else."
             )
-        return {name: own[name] for name in names}
+        return {name: by_slot[name] for name in names}
 
 
 @contextmanager
@@ -136,11 +136,11 @@ def _delay_interrupt() -> Iterator[None]:
         yield  # only the main thread is interrupted
         return
     received: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    handler = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
         if received:
             signal.raise_signal(signal.SIGINT)
 
@@ -219,16 +219,16 @@ def local_session(
             preparation=prepared,
             **sections,
         )
-        usual = Policy(accepted_risks=frozenset(session.terms.risks), least_known=0)
+        if policy is None:
+            risks = frozenset(session.terms.risks)
+            policy = Policy(accepted_risks=risks, least_known=0)
         invitations = session.invite()
         homes = {
             slot: Home(path=folder / "parties" / slot, entropy=keys[slot])
             for slot in layout.names
         }
         parties = {
-            slot: stack.enter_context(
-                home.join(invitations[slot], policy or usual, choices)
-            )
+            slot: stack.enter_context(home.join(invitations[slot], policy, choices))
             for slot, home in homes.items()
         }
         yield LocalSession(session, homes, parties)

@@ -101,8 +101,8 @@ def read_layout(spec: Layout | Lattice) -> Layout:
     pair: Any = spec  # callers may pass anything
     if isinstance(pair, tuple | list) and len(pair) == 2:
         # numpy's numbers are integral, too
-        whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
-        if all(whole) and min(pair) > 0:
+        are_whole = (isinstance(n, Integral) and not isinstance(n, bool) for n in pair)
+        if all(are_whole) and min(pair) > 0:
             return regular((int(pair[0]), int(pair[1])))
     raise InvalidParameters(f"{_FORMS}, not {spec!r}.")
 
@@ -226,9 +226,9 @@ def bring_tables(
     Raises InvalidParameters if tables, layout and dictionaries do not fit each other.
     """
     dictionary = fields.dictionary
-    read = partial(_open_source, id_column=id_column, allow=allow)
+    open_source = partial(_open_source, id_column=id_column, allow=allow)
     if layout_spec is None and dictionary is None:
-        opened = [read(*entry) for entry in enumerate(tables, 1)]
+        opened = [open_source(*entry) for entry in enumerate(tables, 1)]
         layout = infer_layout(opened)
     else:
         by_dictionary: LayoutSpec = "rows" if len(dictionary or ()) == 1 else "columns"
@@ -237,7 +237,7 @@ def bring_tables(
         )
         fields.check(layout)
         opened = [
-            read(number, table, *fields.for_group(slot.column))
+            open_source(number, table, *fields.for_group(slot.column))
             for number, (table, slot) in enumerate(
                 zip(tables, layout.slots, strict=True), 1
             )
@@ -247,11 +247,12 @@ def bring_tables(
         _check_indexes(dict(zip(layout.names, tables, strict=True)), layout)
     for number, (table, slot) in enumerate(zip(tables, layout.slots, strict=True), 1):
         first = data[layout.column_group(slot.column)[0]].columns
-        own = data[slot.name]
-        if isinstance(own, Table) and (
-            list(own.columns) != list(first) and sorted(own.columns) == sorted(first)
+        source = data[slot.name]
+        if isinstance(source, Table) and (
+            list(source.columns) != list(first)
+            and sorted(source.columns) == sorted(first)
         ):
-            data[slot.name] = read(
+            data[slot.name] = open_source(
                 number, table, *fields.for_group(slot.column), columns=list(first)
             )
     names = [data[group[0]].columns for group in layout.column_groups]

@@ -25,14 +25,14 @@ class Asker:
         """Return whether somebody can be asked."""
         return True
 
-    def note(self, notes: Mapping[str, Any]) -> None:
+    def show_notes(self, notes: Mapping[str, Any]) -> None:
         """Show a protocol's notes before an answer is sent."""
 
     def accept(self, sheet: TermsSheet) -> None:
         """Ask for consent to a whole sheet; raise RiskNotAccepted after a no."""
         raise RiskNotAccepted(f"Nobody accepted the sheet {sheet.consent}.")
 
-    def meet(self, roster: Roster, *, is_known: bool) -> bool:
+    def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
         """Show the members; return whether all of them read the same safety number.
 
         is_known: whether enough members are known that nobody has to be asked.

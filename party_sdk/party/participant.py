@@ -315,7 +315,7 @@ class Party:
         self._identity = self.stored.load_identity()
         for address, reason in problems.items():
             if self._verifier.asker is not None:
-                self._verifier.asker.note({f"{address} is not told": reason})
+                self._verifier.asker.show_notes({f"{address} is not notified": reason})
         party = self._engine(self._agreement(analyst, watch, status.state))
         if (use := self._intersection) is not None:
             history = self.stored.history
@@ -373,7 +373,7 @@ class Party:
     ) -> bytes:
         """Wait until all have joined; return the checked agreement."""
         if (agreement := self.stored.agreement) is not None:
-            self._verifier.compare(agreement)
+            self._verifier.verify_number(agreement)
             return agreement
         while state is SessionState.RECRUITING:
             engine.prepare_party(self.terms)
@@ -389,7 +389,7 @@ class Party:
             self._identity.member,
         )
         self._policy.check_roster(agreement, self.invitation.slot)
-        self._verifier.meet(agreement, self.invitation.slot, self._policy)
+        self._verifier.verify(agreement, self.invitation.slot, self._policy)
         self.stored.save(Document.AGREEMENT, agreement)
         return agreement
 

@@ -72,7 +72,7 @@ class NotificationRequest(BaseModel):
         if self.waits:
             return f"{self.address} waits until this party runs with its data."
         if self.problem:
-            return f"{self.address} is not told: {self.problem}"
+            return f"{self.address} is not notified: {self.problem}"
         return f"{self.id}  named when joining"
 
 

@@ -109,15 +109,15 @@ class PeerVerifier:
 
     def check_seat(self, terms: Terms, slot: str) -> None:
         """Refuse a slot for which the terms expect another institution."""
-        own = self.institution.key
-        expected = terms.identities.slots.get(slot, own)
-        if own != expected:
+        key = self.institution.key
+        expected = terms.identities.slots.get(slot, key)
+        if key != expected:
             raise GuardRefused(
                 f"The terms expect the key {fingerprint(expected)} at slot {slot!r}; "
-                f"yours is {fingerprint(own)}."
+                f"yours is {fingerprint(key)}."
             )
 
-    def meet(self, agreement: bytes, slot: str, policy: Policy) -> None:
+    def verify(self, agreement: bytes, slot: str, policy: Policy) -> None:
         """Refuse a checked agreement with too few known members.
 
         A member is known by its card, or because it said what safety number it sees.
@@ -141,13 +141,13 @@ class PeerVerifier:
             policy.check_members(agreement, slot, known_keys)
         except GuardRefused as error:
             refusal = error
-        is_compared = self.asker is not None and self.asker.meet(
+        is_compared = self.asker is not None and self.asker.confirm_members(
             roster, is_known=refusal is None
         )
         if refusal is not None and not is_compared:
             raise refusal
 
-    def compare(self, agreement: bytes) -> None:
+    def verify_number(self, agreement: bytes) -> None:
         """Check an agreement that was accepted before against the others' safety number."""
         if self.number is not None:
             Roster.of(agreement, TrustedInstitutions(self.home)).check_number(

@@ -184,7 +184,7 @@ class Responder:
         if is_withdrawn and not is_present:
             raise GuardRefused(f"{WITHDRAWN} Continue at a terminal, or with --accept.")
         if asker is not None and answer.notes:
-            asker.note(answer.notes)
+            asker.show_notes(answer.notes)
         if answer.question or is_withdrawn:
             if asker is None or not is_present:
                 raise GuardRefused(answer.question)

@@ -232,16 +232,16 @@ class Result:
         """Return sizes and figures as HTML for notebooks, without any row."""
         from coterie_pages import formatting as text
 
-        own, everybody = self.own_sizes.tolist(), self.cluster_sizes
+        own_sizes, all_sizes = self.own_sizes.tolist(), self.cluster_sizes
         sizes = [
             [
                 text.cluster_title(k),
                 text.number(n),
-                "" if everybody is None else text.number(int(everybody[k])),
+                "" if all_sizes is None else text.number(int(all_sizes[k])),
             ]
-            for k, n in enumerate(own)
+            for k, n in enumerate(own_sizes)
         ]
-        if n_unassigned := len(self.labels) - sum(own):
+        if n_unassigned := len(self.labels) - sum(own_sizes):
             sizes.append(["no cluster", text.number(n_unassigned), ""])
         runs = [
             RunLine(

@@ -125,7 +125,7 @@ class OrderAsker(Asker):
             self.files.update_status(state=OrderState.WAITING, question=number)
         raise DecisionPending
 
-    def meet(self, roster: Roster, *, is_known: bool) -> bool:
+    def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
         """Ask whether the others read the same safety number, unless they are known."""
         if is_known:
             return False

@@ -515,13 +515,13 @@ def _find_delimiter(lines: Sequence[str], quote: str) -> str:
             continue
         if not rows:
             continue
-        usual, count = Counter(map(len, rows)).most_common(1)[0]
-        if usual < 2:
+        width, count = Counter(map(len, rows)).most_common(1)[0]
+        if width < 2:
             continue
-        alike = count / len(rows)
+        share = count / len(rows)
         n_titles = count_titles(rows)
-        unnamed = abs(usual - len(rows[n_titles]))
-        scores[delimiter] = (alike >= 0.5, -unnamed, -n_titles, alike > 0.9, usual)
+        unnamed = abs(width - len(rows[n_titles]))
+        scores[delimiter] = (share >= 0.5, -unnamed, -n_titles, share > 0.9, width)
     return max(scores, key=lambda d: scores[d], default=",")
 
 
@@ -537,9 +537,9 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
     rows: the first rows of a table; empty texts are empty cells.
     """
     filled = [sum(bool(cell.strip()) for cell in cells) for cells in rows[:HEAD_ROWS]]
-    usual = median([count for count in filled if count] or [0])
+    median_count = median([count for count in filled if count] or [0])
     for index, count in enumerate(filled[: _MOST_TITLES + 1]):
-        if 2 * count > usual:
+        if 2 * count > median_count:
             has_value = any(is_date(cell) or has_number(cell) for cell in rows[index])
             return 0 if has_value else index
     return 0

@@ -159,9 +159,9 @@ def count_codes(column: Column, cells: pa.Array) -> Counter[str]:
     }
     if column.is_numeric or column.is_date:
         values, _ = numbers(replace(column, codes=frozenset({""})), cells)
-        read = _day if column.is_date else number_of
+        parse = _day if column.is_date else number_of
         is_code = {
-            code: mask | (values == read(code)) for code, mask in is_code.items()
+            code: mask | (values == parse(code)) for code, mask in is_code.items()
         }
     return Counter({code: int(mask.sum()) for code, mask in is_code.items()})
 

@@ -457,11 +457,11 @@ def _match_columns(
     fields: Sequence[Field], names: Sequence[str], titles: Mapping[str, str]
 ) -> dict[str, dict[str, _Match]]:
     """Compare each column with each field; in large tables only equal names."""
-    every, is_large = dict.fromkeys(names), len(names) * len(fields) > _MOST_PAIRS
+    is_large = len(names) * len(fields) > _MOST_PAIRS
     return {
         field.name: {
             name: _compare(field, name, titles.get(name, ""))
-            for name in ({field.name} & every.keys() if is_large else every)
+            for name in ({field.name}.intersection(names) if is_large else names)
         }
         for field in fields
     }
@@ -589,9 +589,9 @@ def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | No
     plain = [text for text in counts if split_limit(text) is None]
     wrong = [text for text in plain if _number_in(text, form) is None]
     for sign in _THOUSANDS:
-        read = [read_number(text, None, sign) for text in wrong]
-        is_usual = sum(number is not None for number in read) > len(read) / 2
-        if is_usual and sign != (form.decimal if form.decimal == "," else ""):
+        numbers = [read_number(text, None, sign) for text in wrong]
+        reads_most = sum(n is not None for n in numbers) > len(numbers) / 2
+        if reads_most and sign != (form.decimal if form.decimal == "," else ""):
             return sign
     return None
 
@@ -713,8 +713,8 @@ def _find_orders(cells: Sequence[str], order: str) -> tuple[DateOrder, ...]:
     """Return date orders that read most texts, unless the file's order reads all."""
     if not cells or all(read_date(text, (order,)) for text in cells):
         return ()
-    for usual in _YEAR_LAST:
-        orders: tuple[DateOrder, ...] = (usual, "year-first", "excel")
+    for year_last in _YEAR_LAST:
+        orders: tuple[DateOrder, ...] = (year_last, "year-first", "excel")
         if sum(read_date(text, orders) is not None for text in cells) > len(cells) / 2:
             return tuple(o for o in orders if any(read_date(t, (o,)) for t in cells))
     return ()

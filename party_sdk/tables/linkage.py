@@ -63,12 +63,14 @@ def person_columns(columns: Iterable[str]) -> dict[str, str]:
     the first column is used.
     """
     names = list(columns)
-    whole = {n: role for n in names if (role := _ROLE_BY_WORD.get(fold(n))) is not None}
-    columns_by_role = {role: name for name, role in reversed(whole.items())}
+    certain = {
+        n: _ROLE_BY_WORD[key] for n in names if (key := fold(n)) in _ROLE_BY_WORD
+    }
+    columns_by_role = {role: name for name, role in reversed(certain.items())}
     for name in names:
         words = fold_words(name)
         roles = {_ROLE_BY_WORD[word] for word in words if word in _ROLE_BY_WORD}
-        if name not in whole and len(roles) == 1:
+        if name not in certain and len(roles) == 1:
             columns_by_role.setdefault(roles.pop(), name)
     return columns_by_role
 

@@ -448,5 +448,5 @@ def _explain(error: ValidationError) -> str:
     hint = ""
     if finding["type"] == "extra_forbidden":
         hint = did_you_mean(path[-1], _KEYS).replace(" Did you mean", ": do you mean")
-    where = f"{'.'.join(path)}: " if path else ""
-    return f"{where}{in_words(finding)}{hint}".rstrip("?")
+    location = f"{'.'.join(path)}: " if path else ""
+    return f"{location}{in_words(finding)}{hint}".rstrip("?")

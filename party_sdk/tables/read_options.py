@@ -39,10 +39,12 @@ class Names:
         if len(self._positions) < len(self.all):
             counts = Counter(self.all)
             twice = sorted(name for name, count in counts.items() if count > 1)
-            where = [str(i + 1) for i, name in enumerate(self.all) if name in twice[:1]]
+            numbers = [
+                str(i) for i, name in enumerate(self.all, 1) if name in twice[:1]
+            ]
             raise InvalidData(
                 f"Two columns have the same name: {format_names(twice)}, columns "
-                f"{', '.join(where[:10])}."
+                f"{', '.join(numbers[:10])}."
             )
         pairs = zip(self.all, headers, strict=True)
         blank = [name for name, header in pairs if header.strip() != header]

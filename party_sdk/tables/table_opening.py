@@ -107,10 +107,10 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
 
 def open_as(table: Any, options: ReadOptions) -> Table:
     """Return a file or data frame; raise InvalidData if it needs another preparation."""
-    read = read_table(table, options)
-    if read.unfit:
-        raise read.report.refusal(read.unfit.shown, read.unfit.more)
-    return read
+    data = read_table(table, options)
+    if data.unfit:
+        raise data.report.refusal(data.unfit.shown, data.unfit.more)
+    return data
 
 
 def read_table(table: Any, options: ReadOptions) -> Table:
@@ -118,11 +118,11 @@ def read_table(table: Any, options: ReadOptions) -> Table:
 
     Raises InvalidData if it cannot be read.
     """
-    report, read = examine(table, options)
+    report, data = examine(table, options)
     report.raise_for_problems()
-    if read is None:  # a report without problems comes with a table
+    if data is None:  # a report without problems comes with a table
         raise ValueError("a table that could not be read has no problem")
-    return read
+    return data
 
 
 def examine(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:

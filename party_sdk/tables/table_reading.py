@@ -371,9 +371,9 @@ class TableReading:
         """Return the report, and the table unless there are problems."""
         findings, unfit = Findings(), Findings()
         self._source.add_findings(findings)
-        read, cells = self._source.read_locations(), tuple[CellProblem, ...]()
-        locations = read or self._source.locations
-        if read is not None or not findings:  # else the line numbers are uncertain
+        certain, cells = self._source.read_locations(), tuple[CellProblem, ...]()
+        locations = certain or self._source.locations
+        if certain is not None or not findings:
             problems = [(*cell, fault) for cell, fault in self._problems.items()]
             _add_by_line(findings, problems, locations)
             findings.more += self._n_more_problems

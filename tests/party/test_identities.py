@@ -162,7 +162,7 @@ def agreement(*named: str, names: dict[str, Institution] | None = None) -> bytes
 class Compared(Asker):
     """Says that all members have read the same safety number."""
 
-    def meet(self, *_: object, **__: object) -> bool:
+    def confirm_members(self, *_: object, **__: object) -> bool:
         return True
 
 
@@ -217,9 +217,9 @@ def test_a_known_name_with_another_key_is_always_refused(home: Path) -> None:
     TrustedInstitutions(home).trust(institution(B).card)
     verifier = PeerVerifier(home, number=safety_number(content))
     with pytest.raises(GuardRefused, match=f"'Hospital {B}' is known here"):
-        verifier.meet(content, A, ACCEPTING)
+        verifier.verify(content, A, ACCEPTING)
     TrustedInstitutions(home).forget(f"Hospital {B}")
-    verifier.meet(content, A, ACCEPTING)
+    verifier.verify(content, A, ACCEPTING)
 
 
 @pytest.mark.threat(34)
@@ -231,10 +231,10 @@ def test_parties_with_different_rosters_stop_on_comparison(home: Path) -> None:
     for asker in (Asker(), Compared()):
         verifier = PeerVerifier(home, number=told, asker=asker)
         with pytest.raises(KeyNotAuthentic, match="other members than them"):
-            verifier.meet(shown_to_a, A, ACCEPTING)
+            verifier.verify(shown_to_a, A, ACCEPTING)
         with pytest.raises(KeyNotAuthentic):
-            verifier.compare(shown_to_a)
-    verifier.compare(shown_to_b)
+            verifier.verify_number(shown_to_a)
+    verifier.verify_number(shown_to_b)
 
 
 def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
@@ -381,18 +381,18 @@ def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
     for confirmed, known in ((), 0), (named[:1], 1):
         verifier = PeerVerifier(home, number=number, confirmed_with=confirmed)
         with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
-            verifier.meet(ALL, A, usual)
+            verifier.verify(ALL, A, usual)
     for told in (number, number.replace(" ", "")):
-        PeerVerifier(home, number=told, confirmed_with=named).meet(ALL, A, usual)
+        PeerVerifier(home, number=told, confirmed_with=named).verify(ALL, A, usual)
     with pytest.raises(GuardRefused):
-        PeerVerifier(home, asker=Asker()).meet(ALL, A, usual)
-    PeerVerifier(home, asker=Compared()).meet(ALL, A, usual)
+        PeerVerifier(home, asker=Asker()).verify(ALL, A, usual)
+    PeerVerifier(home, asker=Compared()).verify(ALL, A, usual)
     TrustedInstitutions(home).trust(institution(B).card)
-    PeerVerifier(home, number=number, confirmed_with=named[1:]).meet(ALL, A, usual)
+    PeerVerifier(home, number=number, confirmed_with=named[1:]).verify(ALL, A, usual)
     with pytest.raises(GuardRefused, match="give the number too"):
-        PeerVerifier(home, confirmed_with=named).meet(ALL, A, usual)
+        PeerVerifier(home, confirmed_with=named).verify(ALL, A, usual)
     with pytest.raises(KeyNotAuthentic):
-        PeerVerifier(home, number="1", confirmed_with=named).meet(ALL, A, usual)
+        PeerVerifier(home, number="1", confirmed_with=named).verify(ALL, A, usual)
 
 
 @pytest.mark.parametrize("name", ["nobody", f"Hospital {A}", f"Hospital {B}"])
@@ -401,7 +401,7 @@ def test_who_read_the_number_is_one_other_member(home: Path, name: str) -> None:
     content = agreement(names={C: Institution(f"Hospital {B}", bytes(32))})
     verifier = PeerVerifier(home, number=safety_number(content), confirmed_with=[name])
     with pytest.raises(GuardRefused, match=r"are called|You know 0 of the 2"):
-        verifier.meet(content, A, Policy())
+        verifier.verify(content, A, Policy())
 
 
 # A second invitation, and after a party was shut out

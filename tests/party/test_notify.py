@@ -85,7 +85,7 @@ def test_run_registers_the_address_named_at_join(
             policy=ACCEPTING,
             home=home,
             analyst=api.connect(),
-            asker=Mock(is_present=False, note=notes.append),
+            asker=Mock(is_present=False, show_notes=notes.append),
         ) as party:
             party.run(ALONE.data[SLOT])
             party.run(ALONE.data[SLOT])
@@ -95,11 +95,11 @@ def test_run_registers_the_address_named_at_join(
             ]
             assert "ward.example" not in repr(party.stored.load_identity().told)
         told = [key for note in notes for key in note]
-        assert told == ["a@[127.0.0.1] is not told"]
+        assert told == ["a@[127.0.0.1] is not notified"]
         own = ("party", "status", session.id, SLOT, *here)
         listed = run(api, *own).stdout
         assert "named when joining" in listed
-        assert "a@[127.0.0.1] is not told" in listed
+        assert "a@[127.0.0.1] is not notified" in listed
         shown = json.loads(run(api, *own, "--json").stdout)
         left = [each for each in shown["notified"] if each["id"]]
         assert len(left) == 1, "left once, whatever is run again"
@@ -116,8 +116,8 @@ def test_a_rejected_address_does_not_stop_a_new_session(
         named = ("--notify", desk, "--notify", wrong)
         made = run(api, *asked, *named, "--invitations", str(tmp_path / "letters"))
         assert (tmp_path / "letters" / "r1c1.invitation").exists()
-        assert f"{desk} is told" in made.stderr
-        assert f"{wrong} is not told" in made.stderr
+        assert f"{desk} is notified" in made.stderr
+        assert f"{wrong} is not notified" in made.stderr
         document = json.loads(run(api, *asked, *named, "--json").stdout)
         assert "id" in document["notify"][0]
         assert "problem" in document["notify"][1]

@@ -563,7 +563,7 @@ def test_a_contribution_in_question_waits_for_agreement(
     table, policy = asking(running, home)
     notes: list[Any] = []
     with pytest.raises(GuardRefused, match="--choice rebuild_limit=1"):
-        table.run(policy=policy, asker=Mock(is_present=False, note=notes.append))
+        table.run(policy=policy, asker=Mock(is_present=False, show_notes=notes.append))
     assert "with 'all_but_one' it would be" in str(notes[-1])
     sent = len(table.between.sent("/contributions"))
     with pytest.raises(GuardRefused, match=r"'rebuild_limit' is 20\.0%"):

@@ -335,8 +335,8 @@ def describe(
 
     Raises InvalidData if cells are empty, and no rule for missing values is named.
     """
-    report, plain = examine(data, _exclude_truth(data, options, truth))
-    is_plain = plain is not None and not (plain.unfit or missing)
+    report, table = examine(data, _exclude_truth(data, options, truth))
+    is_plain = table is not None and not (table.unfit or missing)
     if options.schema is None and options.columns is None and not is_plain:
         options = draft_options(
             data, options, () if truth is None else (truth,)

@@ -153,8 +153,8 @@ def leave(
         parsed = Invitation.parse(session)
         if not own_home.stored(parsed.session, parsed.slot).has_joined:
             own_home.decline(session, reason)
-            read = reason or "you give no reason"
-            say(f"You declined. The coordinator reads: {read}.", err=True)
+            text = reason or "you give no reason"
+            say(f"You declined. The coordinator reads: {text}.", err=True)
             return
     stored = own_home.find_named(session, slot)
     had_joined = stored.has_joined

@@ -289,9 +289,9 @@ def _register(
         try:
             receiver = created.receivers.add(address)
         except CoterieError as error:
-            say(f"{address} is not told: {error}", err=True)
+            say(f"{address} is not notified: {error}", err=True)
             outcomes.append({"address": address, "problem": str(error)})
         else:
-            say(f"{address} is told, id {receiver.id}", err=True)
+            say(f"{address} is notified, id {receiver.id}", err=True)
             outcomes.append({"address": address, **receiver.model_dump()})
     return outcomes

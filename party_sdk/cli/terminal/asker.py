@@ -30,7 +30,7 @@ class TerminalAsker(Asker):
         """Return whether this is a terminal."""
         return sys.stdin.isatty()
 
-    def note(self, notes: Mapping[str, Any]) -> None:
+    def show_notes(self, notes: Mapping[str, Any]) -> None:
         """Show a protocol's notes before an answer is sent."""
         show_notes(notes)
 
@@ -53,7 +53,7 @@ class TerminalAsker(Asker):
         if not click.confirm(question, err=True):
             raise RiskNotAccepted("You did not accept the sheet.")
 
-    def meet(self, roster: Roster, *, is_known: bool) -> bool:
+    def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
         """Show the members; ask, at a terminal, if too few are known."""
         for line in roster_lines(roster):
             say(line, err=True)

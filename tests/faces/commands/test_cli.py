@@ -255,11 +255,11 @@ def test_an_unknown_party_is_asked_about_on_a_terminal(
     monkeypatch.setattr("click.confirm", lambda *_, **__: told)
     roster = Roster(seats=(), safety_number="1")
     asker = TerminalAsker()
-    assert asker.meet(roster, is_known=False) is False, "nobody is there"
+    assert asker.confirm_members(roster, is_known=False) is False, "nobody is there"
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr(asker_module, "sys", terminal)
-    assert asker.meet(roster, is_known=False) is told
-    assert asker.meet(roster, is_known=True) is False, "nothing is asked"
+    assert asker.confirm_members(roster, is_known=False) is told
+    assert asker.confirm_members(roster, is_known=True) is False, "nothing is asked"
 
 
 def blobs(terminal: Terminal) -> tuple[Path, list[str]]:
