@@ -24,7 +24,7 @@ from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.lab.made_people import Cells, make_register
+from party_sdk.lab.synthetic_people import Cells, make_register
 
 if TYPE_CHECKING:
     from benchmarks.vectors.forgery import Forger

@@ -56,7 +56,7 @@ class SlotFields(NamedTuple):
     match_columns: tuple[str, ...] = ()
 
 
-def agreed_in(terms: Terms, slot: str) -> SlotFields:
+def slot_fields_of(terms: Terms, slot: str) -> SlotFields:
     """Return the fields of a slot from the terms."""
     match_columns = match_columns_of(terms, slot)
     if terms.dictionary is None:

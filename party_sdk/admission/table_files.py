@@ -12,11 +12,11 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.terms.terms import Terms
 from party_sdk.admission.table_admission import (
     SlotFields,
-    agreed_in,
     arrival_of,
     check_admitted,
     key_values_of,
     row_warnings,
+    slot_fields_of,
 )
 from party_sdk.home.policy import Policy
 from party_sdk.tables.mapping import TableMapping
@@ -87,7 +87,9 @@ class TableSpec:
         from party_sdk.tables import Finding, examine
         from party_sdk.tables.linkage import preview_keys
 
-        report, data = examine(self.path, self._build_options(agreed_in(terms, slot)))
+        report, data = examine(
+            self.path, self._build_options(slot_fields_of(terms, slot))
+        )
         findings = () if data is None else tuple(data.unfit.shown)
         if data is not None and not findings:
             try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from party_sdk.results.output_files import keep_others, remember_outputs
+from party_sdk.results.output_files import record_outputs, refuse_overwriting
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
@@ -37,11 +37,11 @@ class Outputs:
 
     def check(self, session: PartySession) -> None:
         """Refuse to replace files that this session has not written."""
-        keep_others(self.paths, session, force=self.force)
+        refuse_overwriting(self.paths, session, force=self.force)
 
     def write(self, member: Party, result: Result, data: DataSource) -> None:
         """Write all files of a result."""
-        with remember_outputs(self.paths, member.stored):
+        with record_outputs(self.paths, member.stored):
             if self.labels is not None and not result.is_description:
                 uncertainty = self._uncertainty(member, result, data)
                 result.save(self.labels, uncertainty)

@@ -12,13 +12,13 @@ from click.core import ParameterSource
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.captions import CHOOSE, PREPARATION
-from party_sdk.cli.parameters import Declared, argument, of_caption, option
+from party_sdk.cli.parameters import ParameterSpec, argument, of_caption, option
 from party_sdk.cli.terminal.output import say, show_outage, show_silence
 from party_sdk.coordinator.option_parsing import read_values
 from party_sdk.home.addresses import address_advice
 from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
-from party_sdk.results.output_files import keep_others, try_outputs
+from party_sdk.results.output_files import check_outputs, refuse_overwriting
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
@@ -179,7 +179,7 @@ Rows: TypeAlias = Annotated[
 ]
 
 
-def _values_option(text: str, flag: str) -> Declared:
+def _values_option(text: str, flag: str) -> ParameterSpec:
     """Return an option of values by name, which may be repeated."""
     return option(
         text,
@@ -361,7 +361,7 @@ class TableOptions(ReadingOptions):
             return None
         from party_sdk.admission.table_files import TableSpec
 
-        try_outputs(outputs, self.data, force=force)
+        check_outputs(outputs, self.data, force=force)
         return TableSpec(
             path=str(self.data),
             options=self.read_options(),
@@ -446,8 +446,8 @@ def read_terms_file(path: Path, slot: str | None) -> tuple["Terms", str]:
 
 def prepare_files(paths: Sequence[Path | None], source: Path, *, force: bool) -> None:
     """Refuse files that cannot be written, or exist already."""
-    try_outputs(paths, source, force=force)
-    keep_others(paths, None, force=force)
+    check_outputs(paths, source, force=force)
+    refuse_overwriting(paths, None, force=force)
 
 
 # A party's own decisions, and notifications

@@ -32,7 +32,7 @@ _NO_DEFAULT: Final = inspect.Parameter.empty
 
 
 @dataclass(frozen=True)
-class Declared:
+class ParameterSpec:
     """Attributes of a parameter beside its type and default."""
 
     kind: type[click.Parameter]
@@ -41,18 +41,18 @@ class Declared:
 
 
 @dataclass(frozen=True)
-class Captioned:
+class CaptionOptions:
     """The options of groups of request fields, as one mapping by option."""
 
     groups: tuple[Group, ...]
 
 
-def argument(**attributes: Any) -> Declared:
+def argument(**attributes: Any) -> ParameterSpec:
     """Return an argument; ``attributes`` are those of :class:`click.Argument`."""
-    return Declared(click.Argument, "", attributes)
+    return ParameterSpec(click.Argument, "", attributes)
 
 
-def option(text: str, flag: str = "", **attributes: Any) -> Declared:
+def option(text: str, flag: str = "", **attributes: Any) -> ParameterSpec:
     """Return an option.
 
     text: its help.
@@ -60,10 +60,10 @@ def option(text: str, flag: str = "", **attributes: Any) -> Declared:
     attributes: those of :class:`click.Option`, and ``low`` and ``high``, the bounds of a
         number.
     """
-    return Declared(click.Option, flag, {"help": text, **attributes})
+    return ParameterSpec(click.Option, flag, {"help": text, **attributes})
 
 
-def of_caption(caption: Caption) -> Declared:
+def of_caption(caption: Caption) -> ParameterSpec:
     """Return the option of a request field."""
     choices = {}
     if caption.choices and caption.metavar is None:
@@ -126,7 +126,9 @@ def _declare(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
         for field in fields(hint):
             default = _NO_DEFAULT if field.default is MISSING else field.default
             yield _build(field.name, field.type, default)
-    elif get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Captioned):
+    elif get_origin(hint) is Annotated and isinstance(
+        get_args(hint)[1], CaptionOptions
+    ):
         for group in get_args(hint)[1].groups:
             for caption in find_captions(group):
                 yield _build("", Annotated[str | None, of_caption(caption)], None)
@@ -184,7 +186,7 @@ def _fill(
         return context.obj()
     if parameter.name == "as_json":
         return values["as_json"]
-    if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], Captioned):
+    if get_origin(hint) is Annotated and isinstance(get_args(hint)[1], CaptionOptions):
         return values
     return values[parameter.name]
 

@@ -38,7 +38,7 @@ def rehearse(
 
     Raises CoterieError: the refusal of the party or the protocol in a real session.
     """
-    played = _PlayedSession(terms, slot, data, choices or {})
+    played = _RecordedSession(terms, slot, data, choices or {})
     played.to_the_end()
     answers = [
         Inspection.of(
@@ -63,7 +63,7 @@ def rehearse(
     )
 
 
-class _PlayedSession(simulation.Session):
+class _RecordedSession(simulation.Session):
     """A session that records the answers of one party."""
 
     def __init__(

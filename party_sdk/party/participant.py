@@ -50,9 +50,9 @@ from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk.admission.table_admission import (
     SlotFields,
-    agreed_in,
     arrival_of,
     select_clustered,
+    slot_fields_of,
     units_of,
 )
 from party_sdk.admission.table_files import TableSpec
@@ -456,7 +456,7 @@ class Party:
     @property
     def slot_fields(self) -> SlotFields:
         """Return this slot's dictionary, preparation and match columns."""
-        return agreed_in(self.terms, self.invitation.slot)
+        return slot_fields_of(self.terms, self.invitation.slot)
 
     def select_clustered(
         self, data: DataSource, labels: IntArray

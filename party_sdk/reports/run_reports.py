@@ -31,7 +31,7 @@ from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.party.ledger import Ledger
 from party_sdk.party.participant import Party
 from party_sdk.party.roster import Roster
-from party_sdk.results.cautions import oddities, result_cautions
+from party_sdk.results.cautions import result_cautions, site_warnings
 from party_sdk.results.manifests import describe_session
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def result_details(terms: Terms, result: Result) -> Mapping[str, Any]:
         "sizes": sizes,
         "own_sizes": own,
         "odd": (
-            *(oddities(own, sizes) if sizes else ()),
+            *(site_warnings(own, sizes) if sizes else ()),
             *result_cautions(terms, result),
         ),
         "without": len(result.labels) - sum(own),

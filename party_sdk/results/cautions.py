@@ -70,7 +70,7 @@ def site_effects(counts: IntArray) -> Iterator[str]:
         )
 
 
-def oddities(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
+def site_warnings(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
     """Yield sentences on clusters that follow the sites, the most important first.
 
     own, sizes: own rows, and rows of all parties, in each cluster.

@@ -25,7 +25,7 @@ class WritingSession(Protocol):
         """Store the digest of each file, by its path."""
 
 
-def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
+def check_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
     """Refuse files that cannot be written, or that would replace an input.
 
     Raises InvalidParameters if a folder is missing or not writable, or the library for a
@@ -56,7 +56,7 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
             raise InvalidParameters(f"{path.name!r} may not be written here.") from None
 
 
-def keep_others(
+def refuse_overwriting(
     paths: Iterable[Path | None], session: WritingSession | None, *, force: bool
 ) -> None:
     """Refuse to replace existing files, except those that this session wrote."""
@@ -73,7 +73,7 @@ def keep_others(
 
 
 @contextmanager
-def remember_outputs(
+def record_outputs(
     paths: Iterable[Path | None], session: WritingSession
 ) -> Iterator[None]:
     """Record the files that a session writes within the block.

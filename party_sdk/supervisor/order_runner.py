@@ -45,7 +45,7 @@ from party_sdk.party.asker import Asker
 from party_sdk.party.notifications import missing_addresses
 from party_sdk.party.roster import Roster
 from party_sdk.party.stored_mappings import MappingChange
-from party_sdk.results.output_files import try_outputs
+from party_sdk.results.output_files import check_outputs
 from party_sdk.supervisor.orders import (
     Decision,
     End,
@@ -308,7 +308,7 @@ class OrderRunner:
             if path is not None:
                 with suppress(OSError):  # the check below reports it
                     path.parent.mkdir(parents=True, exist_ok=True)
-        try_outputs(outputs.paths, Path(table.path), force=outputs.force)
+        check_outputs(outputs.paths, Path(table.path), force=outputs.force)
         outputs.check(self._files.stored)
         with home.join(order.invitation, policy, order.choices) as member:
             # a withdrawal may have come before the party was stored

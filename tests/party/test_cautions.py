@@ -22,7 +22,7 @@ from party_sdk.advice import Situation, advise, check_sizes, size_warnings
 from party_sdk.coordinator.option_parsing import earlier_values
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
 from party_sdk.lab.simulated_session import SimulatedSession, simulate
-from party_sdk.results.cautions import oddities, site_agreement, site_effects
+from party_sdk.results.cautions import site_agreement, site_effects, site_warnings
 from party_sdk.tables import ReadOptions, examine
 
 ROWS = Layout.lattice(3)
@@ -241,7 +241,7 @@ def test_sites_that_measure_otherwise_are_the_first_warning(
     sizes = np.bincount(np.concatenate(here.labels), minlength=3)
     for labels in here.labels:
         own = np.bincount(labels, minlength=3)
-        first = next(oddities(own.tolist(), sizes.tolist()))
+        first = next(site_warnings(own.tolist(), sizes.tolist()))
         assert first.startswith("The clusters follow the institutions")
     alike = simulate(params, _shifted(0.0), "rows", choices=ANY_UNITS)
     assert alike.site_agreement is not None
@@ -279,7 +279,7 @@ def told(protocol: type[Params], third: np.ndarray) -> list[list[str]]:
     labels = [each[each >= 0] for each in session.labels]
     sizes = np.bincount(np.concatenate(labels), minlength=3).tolist()
     own = (np.bincount(each, minlength=3).tolist() for each in labels)
-    return [list(oddities(each, sizes)) for each in own]
+    return [list(site_warnings(each, sizes)) for each in own]
 
 
 @every_protocol
@@ -302,7 +302,7 @@ def test_chance_alone_is_told_of_never() -> None:
         k, share = int(rng.integers(2, 9)), rng.uniform(0.02, 0.98)
         labels, mine = rng.integers(0, k, 300), rng.random(300) < share
         own = np.bincount(labels[mine], minlength=k).tolist()
-        assert not list(oddities(own, np.bincount(labels, minlength=k).tolist()))
+        assert not list(site_warnings(own, np.bincount(labels, minlength=k).tolist()))
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_chance_alone_is_told_of_never() -> None:
 def test_who_has_all_rows_or_none_is_told_nothing(
     own: list[int], sizes: list[int]
 ) -> None:
-    assert not list(oddities(own, sizes))
+    assert not list(site_warnings(own, sizes))
 
 
 def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def _write_people(folder: Path) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from party_sdk.lab.made_people import make_hospitals
+    from party_sdk.lab.synthetic_people import make_hospitals
 
     north, south = hospitals = make_hospitals(N_PEOPLE, COMMON, seed=SEED)
     measured = (("glucose", "insulin", "weight"), ("pulse", "systolic", "diastolic"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from party_sdk.cli.options import FOLDER, OUT, Force, prepare_files
 from party_sdk.cli.parameters import argument, command, option
 from party_sdk.cli.terminal.output import say
-from party_sdk.results.output_files import keep_others, write_whole
+from party_sdk.results.output_files import refuse_overwriting, write_whole
 
 if TYPE_CHECKING:
     from party_sdk.lab.trial import Trial
@@ -79,7 +79,7 @@ def _write_wine(folder: Path, *, force: bool) -> Path:
     from sklearn.datasets import load_wine
 
     bunch, path = load_wine(), folder / "wine.csv"
-    keep_others([path], None, force=force)
+    refuse_overwriting([path], None, force=force)
     names = [name.replace("/", "_") for name in bunch.feature_names]
     rows = [",".join(("sample", *names))]
     rows += [

@@ -46,7 +46,7 @@ from party_sdk.cli.terminal.result_lines import (
     write_page,
 )
 from party_sdk.home.policy import describe_quota, match_keys_at, quota_options
-from party_sdk.results.output_files import keep_others
+from party_sdk.results.output_files import refuse_overwriting
 
 if TYPE_CHECKING:
     from clustering_protocols.engine.inspection import Rehearsal
@@ -92,7 +92,7 @@ def terms(
     """
     from coterie_pages import terminal_text
 
-    keep_others(out, None, force=force)
+    refuse_overwriting(out, None, force=force)
     own_home = home.open()
     sheet = own_home.sheet(own_home.offer(invitation))
     for path in out:
@@ -192,10 +192,10 @@ def run(
     if not own_home.stored(parsed.session, parsed.slot).exists:
         offer = own_home.offer(invitation, policy)
         if rows is not None:  # check the table before anything is asked
-            from party_sdk.admission.table_admission import agreed_in
+            from party_sdk.admission.table_admission import slot_fields_of
 
             quiet_rows = replace(rows, on_open=None)
-            quiet_rows.open(agreed_in(offer.terms, parsed.slot))
+            quiet_rows.open(slot_fields_of(offer.terms, parsed.slot))
     policy = own_home.accept(invitation, policy, offer, accept)
     with own_home.join(invitation, policy, choices) as member:
         if notify:
@@ -263,12 +263,12 @@ def check(
         report = rows.check_table(terms, slot)
         return check_output(report, fails=bool(report.problems))
     from clustering_protocols.terms.session_risks import SUMS_LIMIT
-    from party_sdk.admission.table_admission import agreed_in
+    from party_sdk.admission.table_admission import slot_fields_of
     from party_sdk.home.policy_files import read_policy
     from party_sdk.lab.rehearsal import rehearse as play
 
     limit = read_policy(own_home.path).sums_limit
-    data = rows.open(agreed_in(terms, slot))
+    data = rows.open(slot_fields_of(terms, slot))
     rehearsal = play(terms, slot, data, {SUMS_LIMIT: limit, **choices})
     show_notes(rehearsal.notes)
     return Output(rehearsal, rehearsal_lines(rehearsal, terms))

@@ -30,9 +30,9 @@ from party_sdk.cli.terminal.result_lines import (
     write_page,
 )
 from party_sdk.results.output_files import (
-    keep_others,
-    remember_outputs,
-    try_outputs,
+    check_outputs,
+    record_outputs,
+    refuse_overwriting,
     write_whole,
 )
 
@@ -116,8 +116,8 @@ def report(
         return _show_runs(own_home, stored, rows)
     if rows is None and any(_is_table(path) for path in out):
         raise click.UsageError("A table with clusters takes your own: --data.")
-    keep_others(out, stored, force=force)
-    try_outputs(out, own_home.path if rows is None else Path(rows.path), force=True)
+    refuse_overwriting(out, stored, force=force)
+    check_outputs(out, own_home.path if rows is None else Path(rows.path), force=True)
     if new_names or names is not None:
         from party_sdk.application.exports import name_clusters, read_names
 
@@ -127,7 +127,7 @@ def report(
         if names is not None and is_written:
             write_whole(json.dumps(dict(enumerate(all_names))).encode(), names)
     for path in out:
-        with remember_outputs([path], stored):
+        with record_outputs([path], stored):
             _write(path, own_home, stored, rows)
     run_report = own_home.report(stored, rows)
     result_state = (
@@ -208,7 +208,7 @@ def predict(
 
     rows = table.require([labels], force=force)
     own_home = home.open(new_mapping=new_mapping)
-    keep_others([labels], None, force=force)
+    refuse_overwriting([labels], None, force=force)
     new_rows = own_home.label(session, slot, rows, choices=choices, agree=confirm_units)
     path, summary = new_rows.save(labels), new_rows.summary
     figures = {} if summary is None else summary.model_dump(mode="json")

@@ -55,7 +55,7 @@ from party_sdk.cli.terminal.result_lines import (
 )
 from party_sdk.coordinator.letters import write_letters
 from party_sdk.home.files import read_secret_variable
-from party_sdk.results.output_files import keep_others, write_whole
+from party_sdk.results.output_files import refuse_overwriting, write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.records.record import Record
@@ -431,7 +431,7 @@ def report(
     """
     from party_sdk.reports.session_reports import archive, audited_report
 
-    keep_others(out, None, force=force)
+    refuse_overwriting(out, None, force=force)
     opened = coordinator.session(session)
     status = opened.status()
     session_report, log = audited_report(coordinator, opened, status)

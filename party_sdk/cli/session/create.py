@@ -19,7 +19,13 @@ from party_sdk.cli.options import (
     Preparations,
     Rows,
 )
-from party_sdk.cli.parameters import Captioned, argument, command, of_caption, option
+from party_sdk.cli.parameters import (
+    CaptionOptions,
+    argument,
+    command,
+    of_caption,
+    option,
+)
 from party_sdk.cli.terminal.output import Output, say
 from party_sdk.coordinator.letters import check_letters, write_letters
 from party_sdk.coordinator.option_parsing import (
@@ -151,7 +157,7 @@ def create(
     missing: Missing = None,
     harmonise: Annotated[str | None, of_caption(HARMONISE)] = None,
     sections: Annotated[
-        Mapping[str, Any], Captioned(("words", "limits", "runs", "results"))
+        Mapping[str, Any], CaptionOptions(("words", "limits", "runs", "results"))
     ],
     new_analyst: Annotated[
         bool,

@@ -14,7 +14,7 @@ from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.terms import Terms, read_terms
 from coterie_pages.models import TermsSheet
-from party_sdk.admission.table_admission import agreed_in
+from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
@@ -166,7 +166,7 @@ class AddressedParty:
 
 
 def _variables(terms: Terms, slot: str) -> tuple[object, ...]:
-    dictionary = agreed_in(terms, slot).dictionary
+    dictionary = slot_fields_of(terms, slot).dictionary
     if dictionary is None:
         return terms.protocol.name, slot
     return dictionary.used.names, *(

@@ -14,7 +14,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidParameters, 
 from coterie_pages.desk_models import TableScreen
 from coterie_pages.models import Banner, RunReport, Screen
 from coterie_pages.pages import page
-from party_sdk.admission.table_admission import agreed_in
+from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.exports import export_table, name_clusters, preview_runs
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
@@ -62,7 +62,7 @@ def report_page(
         and party.home.labels_new_rows(party.session, party.slot),
         formats=FORMATS if is_complete and is_stored else (),
         unlinked=is_complete
-        and bool(agreed_in(party.terms(), party.slot).match_columns),
+        and bool(slot_fields_of(party.terms(), party.slot).match_columns),
     )
     return render_page(request, model, notice=notice)
 
@@ -268,7 +268,7 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
         names = column_names(Path(table.path), table.options)
         usual = tuple(name for name in party.table.id_column if name in names)
         table_form = replace(table_form, ids=usual)
-    fields = agreed_in(party.terms(), party.slot)
+    fields = slot_fields_of(party.terms(), party.slot)
     columns = party.stored.load_identity().columns
     return describe_table(
         table, table_form, columns, lambda: table.check_new_rows(fields, columns)

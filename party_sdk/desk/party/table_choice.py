@@ -24,7 +24,7 @@ from clustering_protocols.terms.session_risks import CHOICES, LIMITS, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.desk_models import FieldGroup, TableScreen
 from coterie_pages.models import Banner, FormField, Screen
-from party_sdk.admission.table_admission import agreed_in
+from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.desk.party.addressed_party import AddressedParty, party_in
 from party_sdk.desk.responses import (
@@ -319,7 +319,7 @@ def _read(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     terms = party.terms()
     table = order_table(table_form, terms, party.slot)
     spec = party.with_mapping(table.to_spec())
-    fields = agreed_in(terms, party.slot)
+    fields = slot_fields_of(terms, party.slot)
     dictionary = fields.dictionary
     reading = describe_table(
         spec,
@@ -381,7 +381,7 @@ def describe_table(
 
 def order_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
     """Return the table of an order; a dictionary decides on its columns."""
-    if agreed_in(terms, slot).dictionary is not None:
+    if slot_fields_of(terms, slot).dictionary is not None:
         table_form = replace(table_form, columns=None)
     return table_form.to_ordered_table()
 
@@ -407,7 +407,7 @@ def post_mapping(request: Request) -> Response:
 
 def _mapping_context(party: AddressedParty) -> MappingContext:
     terms = party.terms()
-    schema = agreed_in(terms, party.slot).dictionary
+    schema = slot_fields_of(terms, party.slot).dictionary
     if schema is None:
         raise NotReady("The terms of this session have no dictionary.")
     return MappingContext(
@@ -427,7 +427,7 @@ def post_rehearsal(request: Request) -> Response:
         terms = party.terms()
         ordered = order_table(table_form, terms, party.slot)
         table = party.with_mapping(ordered.to_spec())
-        data = table.open(agreed_in(terms, party.slot))
+        data = table.open(slot_fields_of(terms, party.slot))
         choices, _ = read_limits(typed_limits(party, table_form))
         choices.setdefault(SUMS_LIMIT, read_policy(party.desk.home).sums_limit)
         rehearsal = rehearse(terms, party.slot, data, choices)

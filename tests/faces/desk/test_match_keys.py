@@ -13,7 +13,7 @@ from support.desks import DeskBrowser
 from support.standing import supervised
 
 from party_sdk.home.policy import Policy
-from party_sdk.lab.made_people import make_hospitals
+from party_sdk.lab.synthetic_people import make_hospitals
 from party_sdk.supervisor import PartyOrder
 from tests.faces.desk.plans import NEW, hidden, invitations, plan
 

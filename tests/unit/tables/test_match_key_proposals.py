@@ -17,7 +17,7 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
     columns_of,
     read_match_key,
 )
-from party_sdk.lab.made_people import make_hospitals
+from party_sdk.lab.synthetic_people import make_hospitals
 from party_sdk.tables import ReadOptions
 from party_sdk.tables.linkage import (
     candidate_keys,

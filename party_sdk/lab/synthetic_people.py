@@ -54,7 +54,7 @@ Cells = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class MadeHospital:
+class Hospital:
     """One hospital's table.
 
     people: int64 (n,); the person of each row, which is no column of the table.
@@ -85,7 +85,7 @@ def make_register(n_people: int, rng: np.random.Generator) -> list[Cells]:
 
 def make_hospitals(
     n_rows: int, common: float = 0.8, seed: int = 1
-) -> tuple[MadeHospital, MadeHospital]:
+) -> tuple[Hospital, Hospital]:
     """Return two hospitals of n rows each, some of which are the same people.
 
     common: the share of the people of each that the other has, too.
@@ -103,8 +103,8 @@ def make_hospitals(
     X += rng.normal(size=X.shape)
     entered = [_enter(register[person], rng) for person in other_people]
     return (
-        MadeHospital(people, [register[person] for person in people], X[people, :3]),
-        MadeHospital(other_people, entered, X[other_people, 3:]),
+        Hospital(people, [register[person] for person in people], X[people, :3]),
+        Hospital(other_people, entered, X[other_people, 3:]),
     )
 
 
