@@ -99,7 +99,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is not None:
         return getattr(import_module(module), name)
-    import_module("party_sdk")  # which says whose packages count
+    import_module("party_sdk")  # it sets which packages of protocols are used
     for offered in _protocols() if not name.startswith("_") else ():
         if name in offered.__all__ and name != "PROTOCOL":
             return getattr(offered, name)

@@ -42,7 +42,7 @@ def read_build() -> Build:
 
 
 def find_schema() -> str:
-    """Return the last revision: files of migrations begin with it, and are in order."""
+    """Return the last revision, with which the name of the last migration begins."""
     last = max(path.name for path in (find_migrations() / "versions").glob("[0-9]*.py"))
     return last.partition("_")[0]
 
@@ -98,7 +98,7 @@ def build_kernels(library: Path) -> bool:
     new = library.with_name(f"{library.name}.{os.getpid()}")
     define = f'-DSOURCE_DIGEST="{digest}"'
     words = [compiler, *_FLAGS, define, str(source), "-o", str(new), "-lm"]
-    for more in ((), ("-DONE_CLONE",)):  # an older compiler knows fewer processors
+    for more in ((), ("-DONE_CLONE",)):  # for compilers that know fewer processors
         # the compiler that is installed here
         process = subprocess.run([*words, *more], capture_output=True, check=False)  # noqa: S603
         if process.returncode == 0:

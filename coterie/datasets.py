@@ -7,7 +7,7 @@
     model = FederatedKMeans(2, layout=dealt.layout).fit(dealt.tables)
 
 scikit-learn has four of the sets. The others are files in a folder that the caller or the
-variable COTERIE_DATA names: we know of no licence to redistribute them.
+variable COTERIE_DATA names, because we know of no licence to redistribute them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from party_sdk.lab.parties import Lattice, read_layout
 __all__ = ["BUNDLED", "SOURCES", "Dataset", "Dealt", "MissingDataset", "deal", "load"]
 
 BUNDLED: Final = frozenset({"iris", "wine", "breast_cancer", "digits"})
-"""The sets that scikit-learn brings."""
+"""The sets that are part of scikit-learn."""
 
 SOURCES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -51,13 +51,13 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
         "fmnist": "Fashion-MNIST",
     }
 )
-"""The other sets of docs/evidence.md, and what they are called at their source."""
+"""The other sets of docs/evidence.md, with their names at their sources."""
 
 _TRIES = 10_000
 
 
 class MissingDataset(FileNotFoundError):
-    """A data set is not here; the text says which file to put where."""
+    """A data set is not here; the message says which file to put where."""
 
 
 class Dataset(NamedTuple):
@@ -74,8 +74,8 @@ class Dataset(NamedTuple):
 def load(name: str, folder: str | Path | None = None) -> Dataset:
     """Return a data set of docs/evidence.md by its name.
 
-    folder: where ``NAME.npz`` lies, with arrays ``X`` and ``y``; that of the variable
-        COTERIE_DATA by default. Sets of scikit-learn need none.
+    folder: the folder of ``NAME.npz`` with arrays ``X`` and ``y``; by default that of the
+        variable COTERIE_DATA. Sets of scikit-learn need none.
 
     Raises InvalidParameters for another name, MissingDataset if the file is not there,
     InvalidData if it holds something else.
@@ -152,15 +152,15 @@ def deal(
 ) -> Dealt:
     """Deal the rows and columns of one table out to the parties of a layout.
 
-    Without classes rows are dealt out evenly and at random; columns always are, and
-    stand in the order of the table. With classes, each class is divided among row
-    groups in Dirichlet shares, so that institutions have different mixtures.
+    Without classes, rows are dealt out evenly and at random. With classes, each class is
+    divided among row groups in Dirichlet shares, so that institutions have different
+    mixtures. Columns are always dealt out evenly and at random, and keep their order.
 
     table: matrix, or table of pandas, polars or pyarrow, of shape (n, m).
     layout: Layout or (int, int); row groups and column groups.
     classes: (n,); the class of each row.
     concentration: float above 0; of the Dirichlet distribution. Below 1 institutions
-        differ much, above 10 little. It needs classes, and they need it.
+        differ much, above 10 little. Required with classes, and only then.
     fewest: int; rows of each row group, at least. Draws with fewer are repeated.
     empty: int; cells of the lattice that no party holds, drawn at random: a ragged
         layout. Every row group and every column group keeps a party.
@@ -177,7 +177,9 @@ def deal(
         (n_columns, occupied.n_column_groups, "column"),
     ):
         if size < n_needed:
-            raise InvalidParameters(f"{size} {noun}s are too few: it takes {n_needed}.")
+            raise InvalidParameters(
+                f"{size} {noun}s are too few: {n_needed} are needed."
+            )
     if (classes is None) != (concentration is None):
         raise InvalidParameters(
             "classes and concentration need each other.", field="concentration"
@@ -188,7 +190,7 @@ def deal(
         class_labels = np.asarray(classes)
         if class_labels.shape != (n_rows,):
             raise InvalidParameters(
-                f"{n_rows} rows need as many; the shape is {class_labels.shape}.",
+                f"{n_rows} rows need a class each; the shape is {class_labels.shape}.",
                 field="classes",
             )
         rows = deal_classes(
@@ -217,7 +219,7 @@ def deal_classes(
 
     classes: (n,). Draws in which a group gets fewer rows than ``fewest`` are repeated.
 
-    Raises InvalidParameters if no draw gives each group so many.
+    Raises InvalidParameters if no draw gives each group ``fewest`` rows.
     """
     if not 0 < concentration < np.inf:
         raise InvalidParameters("a number above 0 is needed.", field="concentration")
@@ -262,7 +264,7 @@ def _empty_cells(layout: Layout, empty: int, rng: np.random.Generator) -> Layout
 
 
 def _read_table(table: Any) -> Any:
-    """Return a matrix, or a data frame of narwhals."""
+    """Return a table as a matrix, or as a data frame of narwhals."""
     if issparse(table):
         return table.tocsr()
     frame = nw.from_native(table, eager_only=True, pass_through=True)

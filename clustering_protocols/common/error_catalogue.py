@@ -22,7 +22,7 @@ class Facts(NamedTuple):
 
 
 class Problem(Enum):
-    """Everything that service or SDK may refuse."""
+    """Every problem with which service or SDK refuses something."""
 
     def __init__(self, status: int, title: str, remedy: str) -> None:
         self.status, self.title, self.remedy = status, title, remedy
@@ -285,7 +285,7 @@ class Problem(Enum):
 
     @property
     def urn(self) -> str:
-        """Return the problem's type as RFC 9457 has it."""
+        """Return the ``type`` of the problem document (RFC 9457)."""
         return URN + self.slug
 
     @classmethod

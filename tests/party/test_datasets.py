@@ -131,11 +131,11 @@ def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"layout": (200, 1)}, "150 rows are too few: it takes 400"),
+        ({"layout": (200, 1)}, "150 rows are too few: 400 are needed"),
         ({"layout": (1, 5)}, "4 columns are too few"),
         ({"concentration": 0.5}, "classes and concentration need"),
         ({"classes": CLASSES}, "need each other"),
-        ({"classes": CLASSES[:9], "concentration": 1.0}, "150 rows need as many"),
+        ({"classes": CLASSES[:9], "concentration": 1.0}, "150 rows need a class each"),
         ({"classes": CLASSES, "concentration": 0.0}, "a number above 0"),
         ({"layout": (4, 1), "classes": CLASSES, "concentration": 1e-9}, "10,000 draws"),
         ({"empty": 1}, "2 cells cannot have 1"),

@@ -43,7 +43,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.GEOMETRY,
         sentence="The analyst reads your rows in fewer dimensions, up to a rotation, "
         "and thus nearly all distances between them.",
-        measured="Where numbers were rounded, a search found 2 of 61 features of five "
+        measured="Where numbers were rounded, a search recovered 2 of 61 features of five "
         "tables.",
         remedy="A method that sends no rows, such as llf over split rows.",
         detail="Columns of two values (yes or no) may show in the upload.",
@@ -66,16 +66,16 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS_JOINTLY,
         sentence="No dimension is left out: an analyst who colludes with one party of "
         "your column group rebuilds all your rows.",
-        measured="In rounded numbers a search of the upload alone found all 27 "
-        "features of three tables, and none of 34 of two.",
+        measured="In rounded numbers a search of the upload alone recovered all 27 "
+        "features of three tables, and none of the 34 of two others.",
         remedy="dimensions 'all_but_one', the default.",
-        detail="Leaving one dimension out keeps a share of the rebuilt rows further "
-        "off than 10 %. On tables of more rows than columns, we measured a share of 0 "
-        "to .94. The share was largest where a party has two or three columns. Where "
-        "columns are more than rows, all rows stay further off. Against an analyst who "
-        "unmixes the upload, next to none do, unless there are two columns only. A single column is sent as it is, up to shift and scale. If a "
-        "column is constant at one party, the analyst reads that column of the others "
-        "in its column group to the same extent.",
+        detail="If one dimension is left out, a share of the rebuilt rows is wrong by more "
+        "than 10 %. On tables with more rows than columns, we measured a share of 0 to .94, "
+        "largest where a party has two or three columns. With more columns than rows, all "
+        "rows are wrong by more. Against an analyst who unmixes the upload, almost none "
+        "are, unless there are only two columns. A single column is sent as it is, up to "
+        "shift and scale. If a column is constant at one party, the analyst reads that "
+        "column of the others in its column group to the same extent.",
     ),
     "uniform-anchors-can-be-unmixed": Risk(
         level=RiskLevel.OPTION,

@@ -46,9 +46,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="Every site reads the memberships of all objects, and exact sums over "
         "the items of all sites in every iteration.",
         remedy="Fewer starts (n_init) and iterations show fewer sums.",
-        detail="Less a site's own share, a sum is over the items of others. By default a "
-        "session is refused where sums could be solved for these items. Nearly crisp "
-        "item memberships (a small lambda_w) make a sum a single item.",
+        detail="Without a site's own share, a sum is over the items of the others. By "
+        "default a session is refused if sums could be solved for these items. Nearly crisp "
+        "item memberships (a small lambda_w) reduce a sum to a single item.",
         readers=tuple(LEARNS.items()),
     ),
     "collusion": Risk(

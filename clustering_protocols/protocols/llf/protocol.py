@@ -49,8 +49,8 @@ _OF_ROWS: Final = {
 _OF_COLUMNS: Final = {
     "analyst": (
         "The cluster of each row (in a secret order) and how much nearer it is than "
-        "the others; fuzzy: all distances of rows to centroids; of all rows together "
-        "how they scatter; with the default start, up to 20,000 rows up to a motion. "
+        "the others; fuzzy: all distances of rows to centroids; the scatter of all rows "
+        "together; with the default start, up to 20,000 rows up to a motion. "
         "Rounded features as they are, up to sign and offset. It alone computes the "
         "clusters, which no party can check."
     ),
@@ -80,7 +80,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="The analyst sees each row's nearest cluster and by how much; a few "
         "rounds give all rows up to rotation and shift.",
         measured="With the default start, one round gives up to 20,000 rows.",
-        remedy="Nothing in llf; other methods for split columns show other things.",
+        remedy="Nothing in llf; other methods for split columns disclose other data.",
         detail="Columns of two values (yes or no) and rounded numbers may show there. "
         "An analyst that knows one row more than there are columns computes all rows.",
         readers=tuple(_OF_COLUMNS.items()),
@@ -94,7 +94,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "by default, even if all others collude.",
         remedy="A smaller 'sums_limit', which is your own choice.",
         detail="That limit does not hold for fuzzy c-means. Anyone who also knows a "
-        "row, or that values are whole numbers, may find more. An analyst that "
+        "row, or that values are whole numbers, may compute more. An analyst that "
         "colludes with a party reads the totals too, and can falsify them.",
     ),
     "small-clusters-move": Risk(
@@ -119,10 +119,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         "rounded mean of at least five rows.",
         remedy="init 'bounds', where the dictionary gives all ranges; results then "
         "depend more on chance.",
-        detail="It also reads their sizes in fives, of twice as many clusters as are "
-        "asked for. Centroids are rounded to 1/20 of "
-        "their standard deviation or more. With several starts (n_init), it reads such "
-        "centroids for each start.",
+        detail="It reads twice as many of your clusters as the session has, with sizes to "
+        "the nearest five. Centroids are rounded to 1/20 of their standard deviation or "
+        "more. With several starts (n_init), it reads such centroids for each start.",
     ),
     "start-shows-means-of-five-rows": Risk(
         level=RiskLevel.OPTION,
@@ -137,7 +136,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS_JOINTLY,
         sentence="Every party also reads the totals of one update of each start, and "
         "can subtract them to single out rows.",
-        measured="With five starts it read up to 11 more rows of 100 to 2,000 than "
+        measured="With five starts a party read up to 11 more rows, of 100 to 2,000, than "
         "with one.",
         remedy="One start (n_init 1), the default.",
     ),
@@ -147,7 +146,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="Several numbers of clusters are run: other parties can subtract the "
         "sums of different runs and compute rows of yours.",
         measured="Nine runs (2 to 10 clusters) exposed 16 to 32 % of others' "
-        "rows, one run of at most four 0 to 5 %.",
+        "rows, one run of at most four clusters 0 to 5 %.",
         remedy="One number of clusters.",
         detail="In our trials, one third of the parties read rows of the others, of "
         "tables of 150 and 178 rows. Several starts (n_init) add to it, and so does "
@@ -156,14 +155,14 @@ RISKS: Final[Mapping[str, Risk]] = {
     "given-start-shows-rows": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS,
-        sentence="The coordinator sets the start: over columns it shows the analyst "
-        "rows along known directions, over rows many such sessions narrow rows down.",
-        measured="Over rows 20 % of a row's cells were found within 5 % of their range "
-        "from four pairs of sessions; one session says as much.",
-        remedy="Another start; over rows also publish 'sizes'.",
-        detail="Over columns the analyst learns how far each row lies along k - 1 "
-        "known directions; with more clusters than columns, it learns every row. Over "
-        "rows the coordinator sets with few updates which rows are in which cluster. "
+        sentence="The coordinator sets the start: with split columns it shows the analyst "
+        "rows along known directions; with split rows many such sessions narrow rows down.",
+        measured="With split rows 20 % of a row's cells were found within 5 % of their "
+        "range from four pairs of sessions; one session reveals as much.",
+        remedy="Another start; with split rows also publish 'sizes'.",
+        detail="With split columns the analyst learns how far each row lies along k - 1 "
+        "known directions; with more clusters than columns, it learns every row. With split "
+        "rows and few updates the coordinator sets which rows are in which cluster. "
         "Means are published in round steps of at least max(1/20, 5/n) standard "
         "deviations of a cluster of n rows.",
     ),

@@ -46,12 +46,12 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS_JOINTLY,
         sentence="All parties read exact means and covariances of each component in every "
         "update; if all others collude, they subtract their shares and read your sums.",
-        measured="In trials 8 rows were read from 8 totals; now totals have at most "
+        measured="In trials 8 rows were read from 8 totals; now totals give at most "
         "1 equation for 2 unknown numbers of others.",
         remedy="Nothing; publish 'sizes' tells analyst and coordinator less.",
-        detail="Your software counts equations and stops, over all sessions with the same "
-        "rows. Who knows rows already, or colludes, has fewer unknown numbers. A component "
-        "of few rows nearly is these rows: below min_cluster_rows it moves no more. With "
+        detail="Your software counts equations over all sessions with the same rows, and "
+        "stops. Anyone who already knows rows, or colludes, has fewer unknown numbers. A "
+        "component of few rows reveals them: below min_cluster_rows it no longer moves. With "
         "init 'given' the coordinator chooses around which points rows are added up.",
         readers=tuple(LEARNS.items()),
     ),

@@ -48,25 +48,24 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.GEOMETRY,
         sentence="The analyst learns the distances between all rows: the data up to "
         "rotation, reflection and shift.",
-        measured="In rounded numbers a search found all 27 features of three tables, "
-        "and none of 34 of two.",
+        measured="In rounded numbers a search recovered all 27 features of three tables, "
+        "and none of the 34 of two others.",
         remedy="A method that sends no rows, such as llf over split rows.",
-        detail="Features of two values (yes or no) and imputed missing values show "
-        "there. Where numbers are rounded, as measurements are, the analyst may find "
-        "the features in the distances alone, but for signs and an offset.",
+        detail="Features of two values (yes or no) and imputed missing values show in the "
+        "distances. Where numbers are rounded, as measurements are, the analyst may recover "
+        "the features from the distances alone, except for signs and an offset.",
         readers=tuple(LEARNS.items()),
     ),
     "collusion": Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
-        sentence="Parties beyond `noise` that collude learn about your rows; an analyst "
-        "with enough known rows, or one party's, computes all others.",
+        sentence="More than `noise` parties that collude learn about your rows; an analyst "
+        "who knows enough rows, or those of one party, computes all others.",
         remedy="A larger `noise`, which needs more parties.",
-        detail="If as many collude as `segments` and `noise` together, they rebuild "
-        "your rows. One row more than there are features is enough for who has the "
-        "distances, of any party, and so are the landmarks where these are drawn. An "
-        "analyst that colludes with a party also reads pooled totals, and can falsify "
-        "them.",
+        detail="If `segments` plus `noise` parties collude, they rebuild your rows. Anyone "
+        "who has the distances needs one known row more than there are features, of any "
+        "party, or the landmarks where these are drawn. An analyst that colludes with a "
+        "party also reads pooled totals, and can falsify them.",
     ),
     "analyst-learns-segments-distances": Risk(
         level=RiskLevel.OPTION,

@@ -53,8 +53,8 @@ RISKS: Final[Mapping[str, Risk]] = {
     "collusion": Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
-        sentence="If a party colludes with the analyst, the two know whose codes are "
-        "whose.",
+        sentence="If a party colludes with the analyst, the two know which codes belong to "
+        "whom.",
         remedy="A method that sends no rows, such as llf over split rows.",
         detail="The other parties know the order in which rows are sent.",
     ),

@@ -45,11 +45,8 @@ def test_distances_are_measured_at_most_once_after_max_iter() -> None:
 def test_the_bound_of_distances_is_tight() -> None:
     s = columns_session("cmeans", 1, 9.0, scaling="none")
     farthest = 6 * 18.0**2  # from one corner to the other
-    assert (
-        farthest
-        < columns_party.build_distance_encoding(s.session).bound
-        < 1.02 * farthest
-    )
+    bound = columns_party.build_distance_encoding(s.session).bound
+    assert farthest < bound < 1.02 * farthest
 
 
 def test_distances_beyond_the_bound_are_refused() -> None:

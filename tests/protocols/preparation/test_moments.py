@@ -175,15 +175,12 @@ def test_counts_of_powers_are_packed_without_loss() -> None:
     values = np.ldexp(0.75, np.arange(-130, 63))
     names, n_members = [""] * len(values), 250
     own = moments.POWERS.count(values, names).reshape(len(values), -1)
-    assert (
-        moments.POWERS.largest(own.ravel()) == np.maximum(np.arange(-130, 63), -128)
-    ).all()
+    largest = moments.POWERS.largest
+    assert (largest(own.ravel()) == np.maximum(np.arange(-130, 63), -128)).all()
     # one member counted another power than all others, in each column
     total = ((n_members - 1) * own[:-1] + own[1:]).ravel()
     assert moments.POWERS.fits(total, n_members)
-    assert (
-        moments.POWERS.largest(total) == moments.POWERS.largest(own[1:].ravel())
-    ).all()
+    assert (largest(total) == largest(own[1:].ravel())).all()
     for wrong in (1, -1, 1 << 56, -1 << 56, 1 << 24, 1 << 62):
         changed = total.copy()
         changed[-1] += wrong
