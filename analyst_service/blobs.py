@@ -223,7 +223,7 @@ class FileDraft:
         """Return the sealed bytes without copying them."""
         return map_file(self.path)
 
-    def ready(self) -> None:
+    def prepare(self) -> None:
         """Do the slow part of :meth:`keep` before a transaction begins.
 
         A local file has none, because its bytes are on the disk already.
@@ -249,7 +249,7 @@ class FileDraft:
             digest = self.seal()
             if expected not in {None, digest}:
                 raise WrongDigest(expected)
-            self.ready()
+            self.prepare()
             self.keep()
         finally:
             self.discard()

@@ -1,7 +1,7 @@
 """Tasks and contributions over HTTP.
 
-A body is bounded, streamed and hashed, then stored once. Memory does not grow with the
-size of the body.
+A body is limited in size, hashed while it arrives, and stored once. Memory does not grow
+with the size of the body.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from analyst_service.contributions import (
     UploadRequirements,
     admit,
     find_tasks,
-    note_sent,
+    record_first_sending,
     store,
 )
 from analyst_service.credentials import Caller
 from analyst_service.database import Transaction, claim
-from analyst_service.middleware import Visit
+from analyst_service.middleware import PoolPlace
 from analyst_service.models import Contribution
 from analyst_service.process_context import Service
 from analyst_service.requests import (
@@ -71,19 +71,19 @@ from clustering_protocols.wire.http_headers import (
 
 StepAside = Callable[[], AbstractContextManager[bool]]
 MAX_WAIT_SECONDS: Final = 25.0  # of a long poll: under the timeouts of proxies
-_LOOK_SECONDS = 5.0  # a request looks for its task this often, even if nobody wakes it
+_QUERY_SECONDS = 5.0  # a held request queries for its task this often without a notice
 
 
 def open_tasks(
     service: Service, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
-    """Return the open task of each request; those handed out first are audited."""
+    """Return the open task of each request; audit those handed out for the first time."""
     tasks = service.database.query(find_tasks, requests)
     fresh = {
         task for task in tasks if isinstance(task, OpenTask) and task.sent_at is None
     }
     if fresh:
-        service.database.transact(note_sent, fresh)
+        service.database.transact(record_first_sending, fresh)
     return tasks
 
 
@@ -94,39 +94,39 @@ async def wait_for_task(
     seconds: float,
     step_aside: StepAside,
     *,
-    looks: bool = True,
+    query_first: bool = True,
 ) -> OpenTask | None:
-    """Return the caller's open task; None if there is none for so many seconds.
+    """Return the caller's open task; wait for one for at most so many seconds.
 
-    A process that is about to end answers at once: another process has the next task. A
-    request that waits gives up its place among those that are served; where too many
-    wait, it returns at once.
+    Returns None if there is none by then; at once if this process is about to end, so
+    that the caller asks another, or if too many requests wait. A waiting request gives up
+    its place among those that are served.
 
     waiter: subscribed before the caller's last answer was stored.
-    looks: whether to look before the first wait.
+    query_first: whether to query before the first wait.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + min(seconds, MAX_WAIT_SECONDS)
-    look, task = partial(open_tasks, service), None
+    query, task = partial(open_tasks, service), None
     while True:
-        if looks:
-            task = await service.handing_out.do(look, request)
+        if query_first:
+            task = await service.handing_out.submit(query, request)
         remaining = 0 if service.draining.is_set() else until - loop.time()
         if task is not None or remaining <= 0:
             return task
         with step_aside() as may_wait:
             if not may_wait:
                 return None
-            await waiter.wait(min(remaining, _LOOK_SECONDS))
-        looks = True
+            await waiter.wait(min(remaining, _QUERY_SECONDS))
+        query_first = True
 
 
 _PIECE_BYTES = 1 << 18
-_CUT = "The connection ended within the body."
+_INTERRUPTED = "The connection ended before the end of the body."
 
 
 class Body(NamedTuple):
-    """Encoded arrays that are arriving, with their length and SHA-256 (hex)."""
+    """Encoded arrays that are arriving, with their announced length and SHA-256 (hex)."""
 
     pieces: AsyncIterator[bytes]
     length: int
@@ -134,13 +134,15 @@ class Body(NamedTuple):
 
 
 async def open_body(request: Request, settings: Settings) -> Body:
-    """Return the arrays of a request; arrays that come as JSON are encoded here.
+    """Return the body of a request as encoded arrays; arrays in JSON are encoded here.
+
+    JSON may come without a digest, because clients generated from the OpenAPI document
+    cannot compute one of the body's bytes.
 
     Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
         of the body is read.
     Raises DigestMismatch, InvalidArray if a JSON body does not match its digest, or
-        holds no arrays. Clients generated from the OpenAPI document cannot compute a
-        digest of the body's bytes, so JSON may come without one.
+        holds no arrays.
     """
     headers = request.headers
     if media_type(headers) != json_form.MEDIA_TYPE:
@@ -154,7 +156,7 @@ async def open_body(request: Request, settings: Settings) -> Body:
     try:
         text = await request.body()
     except ClientDisconnect:
-        raise Malformed(_CUT) from None
+        raise Malformed(_INTERRUPTED) from None
     if "content-digest" in headers:
         check_digest(_read_digest(headers), sha256(text).hexdigest())
     content = await run_in_threadpool(json_form.to_bytes, text)
@@ -198,9 +200,9 @@ async def receive_and_store(
     """Receive a contribution and store it; return it and whether it is new.
 
     A short body is checked in the transaction that stores it, unless its task is a blob:
-    reading that would hold the transaction up. A long body is refused before it is read,
-    if it cannot be stored. The body of a repeat is read too, because it may not be what
-    its digest announces.
+    to read the blob would keep the transaction open. A long body that cannot be stored is
+    refused before it is read. The body of a repeat is read too, because it may not match
+    its digest.
     """
     upload = Upload(caller, session, round_, attempt, body.announced, body.length)
     keep = partial(_keep, service)
@@ -208,12 +210,12 @@ async def receive_and_store(
     if body.length < ROW_BYTES:
         last = await receive(body, None)
         with suppress(TaskIsBlob):
-            return await service.storing.do(keep, replace(upload, content=last))
+            return await service.storing.submit(keep, replace(upload, content=last))
     else:
         draft = service.blobs.draft()
     try:
         quota = service.settings.quota_bytes
-        admitted: Contribution | UploadRequirements = await service.admitting.do(
+        admitted: Contribution | UploadRequirements = await service.admitting.submit(
             lambda uploads: service.database.query(admit, uploads, quota), upload
         )
         requirements = None if isinstance(admitted, Contribution) else admitted
@@ -228,18 +230,18 @@ async def receive_and_store(
             return admitted, False
         content = last if draft is None else None
         checked = replace(upload, content=content, draft=draft, is_checked=True)
-        return await service.storing.do(keep, checked)
+        return await service.storing.submit(keep, checked)
     finally:
         if draft is not None:
             draft.discard()
 
 
 class TaskIsBlob(Exception):
-    """A short contribution has a long task, so it is checked before it is stored."""
+    """The task of a short contribution is a blob, so the check precedes the transaction."""
 
 
 def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exception]:
-    """Store contributions, and check those that are not checked yet."""
+    """Check the contributions that are not checked yet, and store all that pass."""
 
     def check(
         upload: Upload, requirements: UploadRequirements | None
@@ -254,7 +256,7 @@ def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | Exceptio
             )
             if requirements is not None:
                 service.require_room(upload.size)
-        except Exception as error:  # noqa: BLE001  refuses this one and no other
+        except Exception as error:  # noqa: BLE001  refuses this upload alone
             return error
         return None
 
@@ -273,23 +275,23 @@ async def receive(body: Body, draft: FileDraft | None) -> bytes:
 
     A short body has no draft and is returned whole.
 
-    A thread hashes and writes pieces of 256 KiB, so that no other request is held up
+    A thread hashes and writes 256 KiB at a time, so that no other request has to wait
     and a thousand simultaneous uploads need little memory.
     """
     pending: list[bytes] = []
-    waiting = arrived = 0
+    pending_bytes = arrived = 0
     try:
         async for piece in body.pieces:
             pending.append(piece)
-            waiting += len(piece)
+            pending_bytes += len(piece)
             arrived += len(piece)
             if arrived > body.length:
                 raise Malformed("The body is longer than its Content-Length.")
-            if draft is not None and waiting >= _PIECE_BYTES:
+            if draft is not None and pending_bytes >= _PIECE_BYTES:
                 await run_in_threadpool(draft.write, b"".join(pending))
-                pending, waiting = [], 0
+                pending, pending_bytes = [], 0
     except ClientDisconnect:
-        raise Malformed(_CUT) from None
+        raise Malformed(_INTERRUPTED) from None
     if arrived != body.length:
         raise Malformed("The body is shorter than its Content-Length.")
     return b"".join(pending)
@@ -304,8 +306,8 @@ def check_body(
 ) -> None:
     """Write the last bytes of a draft and check the whole, before anything is stored.
 
-    One function for one visit to a thread: the way there and back costs more than each
-    of these steps.
+    One function, which runs in one thread: to start a thread for each of these steps
+    would cost more than the step.
     """
     if draft is not None:
         draft.write(last)
@@ -317,13 +319,13 @@ def check_body(
     with trim_pages(content):
         check_contribution(agreement, task.content or read(task.digest), content)
     if draft is not None:
-        draft.ready()
+        draft.prepare()
 
 
 def check_digest(announced: str, actual: str) -> None:
-    """Refuse a body that is not the announced one."""
+    """Raise DigestMismatch if a body does not have the announced digest."""
     if announced != actual:
-        raise DigestMismatch("The SHA-256 of the body is another.")
+        raise DigestMismatch("The body does not have the announced SHA-256.")
 
 
 def _read_digest(headers: Mapping[str, str]) -> str:
@@ -345,9 +347,9 @@ Prefer = Annotated[
 ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     201: {"model": Receipt},
     204: {
-        "description": "With `Prefer: wait`: stored, and nothing to do yet. Where "
-        "there is a task in time it is the body, under 200 or 201, of the same form "
-        "as that of GET task; the receipt is in the header Coterie-Receipt."
+        "description": "With `Prefer: wait`: stored, and nothing to do yet. A task that "
+        "is ready in time is the body of a 200 or 201, in the same form as from GET "
+        "task. In both cases the header Coterie-Receipt has the receipt."
     },
 }
 
@@ -368,7 +370,7 @@ async def get_task(
     wait: Annotated[float, Query(ge=0, description="Seconds to hold the request.")] = 0,
 ) -> Response:
     """Return the caller's open task; hold the request for a while if there is none."""
-    step_aside = Visit.of(request.scope).step_aside
+    step_aside = PoolPlace.of(request.scope).step_aside
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         task = await wait_for_task(
             service, (caller, session_id), waiter, wait, step_aside
@@ -394,13 +396,13 @@ async def put_contribution(
     service: ServiceDep,
     prefer: Prefer = "",
 ) -> Receipt | Response:
-    """Store the caller's answer: 201; the same bytes again: 200, the same receipt.
+    """Store the caller's answer: 201; the same bytes again: 200 and the same receipt.
 
     With ``Prefer: wait`` the response also carries the next task: one request a round.
     """
     body = await open_body(request, service.settings)
-    step_aside = Visit.of(request.scope).step_aside
-    # before the answer is stored: the next task may follow at once
+    step_aside = PoolPlace.of(request.scope).step_aside
+    # subscribed before the answer is stored, because the next task may follow at once
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         stored, is_new = await receive_and_store(
             service, caller, session_id, round_, attempt, body
@@ -413,14 +415,14 @@ async def put_contribution(
             return receipt
         task = None
         with suppress(SessionOver):  # the answer is stored, so its receipt is due
-            # after a new answer there is no task yet; the driver wakes the waiter
+            # after a new answer there is no task yet; the driver notifies the waiter
             task = await wait_for_task(
                 service,
                 (caller, session_id),
                 waiter,
                 seconds,
                 step_aside,
-                looks=not is_new,
+                query_first=not is_new,
             )
     headers = receipt_headers(receipt)
     if task is None:
@@ -436,8 +438,8 @@ async def send_task(
 ) -> Response:
     """Return a response with a task.
 
-    Bytes and a local file are sent at once, because a thread would cost more; a blob
-    that may have to be fetched is read in a thread.
+    Bytes and a local file are sent without a thread, which would cost more; a blob that
+    may have to be fetched is read in a thread.
     """
     if task.content is not None:
         return send_bytes(task.content, headers)

@@ -1,4 +1,4 @@
-"""Handing out tasks and taking contributions.
+"""Tasks and contributions in the database.
 
 Simultaneous requests share a transaction, which reads each session once.
 """
@@ -48,7 +48,7 @@ class SlotAttempt(NamedTuple):
 class OpenTask(NamedTuple):
     """A slot's task in the open attempt of its session.
 
-    content: the bytes of a short task, for the callers alone.
+    content: the bytes of a short task; only of the callers' own slots.
     """
 
     place: SlotAttempt
@@ -59,7 +59,7 @@ class OpenTask(NamedTuple):
 
 
 TaskRequest = tuple[Caller, str]
-"""Who asks for a task, and the name of the session."""
+"""The caller that asks for a task, and the name of the session."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,19 +91,19 @@ class UploadRequirements(NamedTuple):
     task: OpenTask
 
 
-Stored = tuple[Contribution, bool]  # and whether it is new
+Stored = tuple[Contribution, bool]  # the contribution, and whether it is new
 Check = Callable[[Upload, UploadRequirements | None], Exception | None]
-"""Returns why an upload is refused; without requirements it is a repeat."""
+"""Returns why an upload is refused, or None; a repeat has no requirements."""
 
 
-# Statements of every answer, built once.
+# SQL that every answer needs, built once.
 _SESSIONS, _TASKS, _CONTRIBUTIONS = map(table, (Session, Task, Contribution))
 _PLACE = tuple(_TASKS.c[name] for name in SlotAttempt._fields)
-_HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
+_OF_SESSIONS = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
 
 
 def _is_open(rows: sa.Table) -> sa.ColumnElement[bool]:
-    """Return whether a row is of its session's open attempt."""
+    """Return the condition that a row belongs to the open attempt of its session."""
     return sa.and_(
         rows.c.session_id == _SESSIONS.c.id,
         rows.c.round == _SESSIONS.c.round,
@@ -112,14 +112,14 @@ def _is_open(rows: sa.Table) -> sa.ColumnElement[bool]:
 
 
 def _count_open(rows: sa.Table) -> sa.ScalarSelect[int]:
-    """Return the number of a session's rows in its open attempt."""
+    """Return the SQL for the number of a session's rows in its open attempt."""
     counted = sa.select(sa.func.count()).select_from(rows).where(_is_open(rows))
     return counted.correlate(_SESSIONS).scalar_subquery()
 
 
 N_ANSWERS = _count_open(_CONTRIBUTIONS)
 ALL_ANSWERED = _count_open(_TASKS) <= N_ANSWERS
-"""Conditions on a session."""
+"""SQL about a session: its answers in the open attempt, and whether none is missing."""
 
 _OPEN_TASKS: sa.Select[Any] = (
     sa.select(
@@ -139,7 +139,7 @@ _OPEN_TASKS: sa.Select[Any] = (
         ),
     )
     .join(_SESSIONS, _is_open(_TASKS))
-    .where(_HERE)
+    .where(_OF_SESSIONS)
 )
 _MARK_SENT = (
     sa.update(_TASKS)
@@ -155,7 +155,7 @@ _MARK_SENT = (
 def _open_tasks(
     db: Transaction, session_ids: Iterable[str], callers: Iterable[Caller]
 ) -> dict[SlotAttempt, OpenTask]:
-    """Return the tasks of the open attempts of sessions; with bytes, the callers'."""
+    """Return the tasks of the open attempts; those of the callers with their bytes."""
     slots = [(caller.session_id, caller.slot) for caller in callers if caller.slot]
     rows = db.execute(_OPEN_TASKS, {"session_ids": list(session_ids), "slots": slots})
     tasks = (OpenTask(SlotAttempt(*row[:4]), *row[4:]) for row in rows)
@@ -173,7 +173,7 @@ def _sessions_of(
 def find_tasks(
     db: Transaction, requests: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
-    """Return the open task of each request, None if it has to wait, or the refusal."""
+    """Return for each request its open task, None if there is none yet, or the refusal."""
     callers = [caller for caller, _ in requests]
     valid, sessions = still_valid(db, callers), _sessions_of(db, callers)
     collecting = [
@@ -196,8 +196,8 @@ def find_tasks(
     return outcomes(find_task, requests)
 
 
-def note_sent(db: Transaction, tasks: Collection[OpenTask]) -> None:
-    """Audit the tasks that are handed out for the first time."""
+def record_first_sending(db: Transaction, tasks: Collection[OpenTask]) -> None:
+    """Record in tasks and audit logs that tasks are handed out for the first time."""
     now = db.now()
     digests = {task.place: task.digest for task in tasks}
     audit.lock_sessions(db, {place.session_id for place in digests})
@@ -211,11 +211,11 @@ def note_sent(db: Transaction, tasks: Collection[OpenTask]) -> None:
 def admit(
     db: Transaction, uploads: Sequence[Upload], quota: int | None
 ) -> list[Contribution | UploadRequirements | CoterieError]:
-    """Return the requirements of each upload, the stored row of a repeat, or a refusal.
+    """Return for each upload its requirements, the stored row of a repeat, or a refusal.
 
     A refusal is ContributionDiffers if other bytes are stored; NotReady, RoundClosed or
-    SessionOver if none are and this attempt is not open for the caller; QuotaReached if
-    the bytes do not fit.
+    SessionOver if nothing is stored and this attempt is not open for the caller;
+    QuotaReached if the bytes exceed the quota.
 
     quota: bytes that the open sessions of one owner may hold; None for no limit.
     """
@@ -241,7 +241,7 @@ def admit(
 def store(
     db: Transaction, uploads: Sequence[Upload], quota: int | None, check: Check
 ) -> tuple[list[Stored | Exception], bool]:
-    """Check and store contributions; return each, or the refusal.
+    """Check and store contributions; return each one or its refusal.
 
     The second value says whether some session now has all its answers.
     """
@@ -291,7 +291,7 @@ def store(
     for place, row in fresh.items():
         entry = entries[place.session_id].pop(0)
         row.sequence, row.entry = entry.number, hash_chain.digest(entry.line)
-    # into the table, not through the class: nothing is read back
+    # a plain INSERT is faster than the ORM's, and nothing is read back
     columns = _CONTRIBUTIONS.c.keys()
     rows = ({name: getattr(row, name) for name in columns} for row in fresh.values())
     db.execute(sa.insert(_CONTRIBUTIONS), list(rows))
@@ -305,8 +305,8 @@ def store(
 
 def _line(place: SlotAttempt, digest: str) -> dict[str, Any]:
     """Return the fields of an audit line about a task or a contribution."""
-    of_session = {name: getattr(place, name) for name in ("slot", "round", "attempt")}
-    return of_session | {"digest": digest}
+    fields = {name: getattr(place, name) for name in ("slot", "round", "attempt")}
+    return fields | {"digest": digest}
 
 
 def _place_of(session: Session, upload: Upload) -> SlotAttempt:
@@ -315,23 +315,23 @@ def _place_of(session: Session, upload: Upload) -> SlotAttempt:
 
 
 def _slot_of(caller: Caller) -> str:
-    """Return the slot that a party's token stands for."""
+    """Return the slot of a party's token; raise Forbidden if it is not a party's."""
     if caller.slot is None:
-        raise Forbidden(f"It needs the role {Role.PARTY}.")
+        raise Forbidden(f"This request needs the role {Role.PARTY}.")
     return caller.slot
 
 
 def _check_valid(caller: Caller, valid: Container[str]) -> None:
-    """Refuse a caller whose credential has ended since the request came."""
+    """Raise CredentialRefused if a credential has ended since the request arrived."""
     if caller.credential_id not in valid:
         raise CredentialRefused(caller.credential_id)
 
 
 def _same_bytes(stored: Contribution, digest: str) -> Contribution:
-    """Return the stored contribution, if it has the same bytes."""
+    """Return the stored contribution; raise ContributionDiffers if its bytes differ."""
     if stored.digest != digest:
         raise ContributionDiffers(
-            f"Round {stored.round}, attempt {stored.attempt} was answered before."
+            f"Round {stored.round}, attempt {stored.attempt} was answered already, with other bytes."
         )
     return stored
 
@@ -339,13 +339,13 @@ def _same_bytes(stored: Contribution, digest: str) -> Contribution:
 def _require_open(
     db: Transaction, session: Session, place: SlotAttempt, task: OpenTask | None
 ) -> UploadRequirements:
-    """Return the requirements, if this round and attempt are open for the slot."""
+    """Return the requirements of an upload; raise an error if its attempt is not open."""
     require_alive(session)
     if session.state == SessionState.RECRUITING:
         raise NotReady("The session is recruiting; no round is open yet.")
     if session.state != SessionState.COLLECTING:
         raise RoundClosed(f"The session is {session.state}; no round is open.")
-    closed = RoundClosed(f"Open is round {session.round}, attempt {session.attempt}.")
+    closed = RoundClosed(f"Round {session.round}, attempt {session.attempt} is open.")
     if place[1:3] != (session.round, session.attempt):
         raise closed
     if task is None or session.agreement is None:

@@ -29,7 +29,7 @@ from clustering_protocols.common.errors import TooManyRequests
 from clustering_protocols.common.limits import JSON_BYTES
 
 _HEADER_BYTES: Final = 32 << 10  # headers and address
-_KEY = "coterie.visit"
+_KEY = "coterie.place"
 _CREDENTIALED = "/v1/sessions"
 
 
@@ -55,19 +55,19 @@ class RequestPool:
         self.waiting: Counter[str] = Counter()
 
     @contextmanager
-    def visit(self, scope: Scope) -> Iterator[Visit]:
+    def admit(self, scope: Scope) -> Iterator[PoolPlace]:
         """Take a place for a request; :class:`TooManyRequests` if none is free."""
         if self._number >= self._most:
             raise TooManyRequests("The service is at its limit.")
-        visit = Visit(self)
-        scope[_KEY] = visit
+        place = PoolPlace(self)
+        scope[_KEY] = place
         self._number += 1
         try:
-            yield visit
+            yield place
         finally:
-            self.leave(visit.sender)
+            self.leave(place.sender)
 
-    def name(self, sender: str) -> None:
+    def count_sender(self, sender: str) -> None:
         """Count a request that has a place against the limit of its sender."""
         if self._served[sender] >= self._most_each:
             raise TooManyRequests(f"More than {self._most_each} at once.")
@@ -92,7 +92,7 @@ class RequestPool:
             del counts[sender]  # senders come and go
 
 
-class Visit:
+class PoolPlace:
     """One request's place in its pool."""
 
     def __init__(self, pool: RequestPool) -> None:
@@ -100,14 +100,14 @@ class Visit:
         self.sender: str | None = None
 
     @staticmethod
-    def of(scope: Scope) -> Visit:
-        """Return the visit of a request."""
-        visit: Visit = scope[_KEY]
-        return visit
+    def of(scope: Scope) -> PoolPlace:
+        """Return the place of a request."""
+        place: PoolPlace = scope[_KEY]
+        return place
 
-    def name(self, sender: str) -> None:
+    def set_sender(self, sender: str) -> None:
         """Name the sender; :class:`TooManyRequests` if it has too many under way."""
-        self._pool.name(sender)
+        self._pool.count_sender(sender)
         self.sender = sender
 
     @contextmanager
@@ -197,11 +197,11 @@ class RequestLimits:
             await refusal(scope, receive, body.send)
             return
         pool = self._unauthenticated if is_unauthenticated else self._callers
-        with ExitStack() as place:
+        with ExitStack() as stack:
             try:
-                visit = place.enter_context(pool.visit(scope))
+                place = stack.enter_context(pool.admit(scope))
                 if is_unauthenticated:  # a route names its caller itself
-                    visit.name(address(scope))
+                    place.set_sender(address(scope))
             except TooManyRequests as full:
                 refusal = problem_response(full.problem, full.detail)
                 await refusal(scope, receive, body.send)

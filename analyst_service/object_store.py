@@ -236,14 +236,14 @@ class ObjectDraft(FileDraft):
 
     _store: ObjectBlobStore
 
-    def ready(self) -> None:
+    def prepare(self) -> None:
         """Write the object."""
         self._store.upload(self.digest, self.path)
 
     def keep(self) -> None:
         """Move the file into the cache; upload it again if a sweep removed the object."""
         if not self.is_kept and not self._store.has(self.digest):
-            self.ready()
+            self.prepare()
         super().keep()
 
 

@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_sch
 
 from analyst_service.credentials import Caller, CredentialRefused, authenticate
 from analyst_service.logs import current_request
-from analyst_service.middleware import Visit, address
+from analyst_service.middleware import PoolPlace, address
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import (
     Malformed,
@@ -245,7 +245,7 @@ class AdmittingRoute(APIRoute):
                 _count_by_address(request)
             else:
                 caller = await _authenticate(request)
-                Visit.of(request.scope).name(caller.credential_id)
+                PoolPlace.of(request.scope).set_sender(caller.credential_id)
                 request.state.caller = caller
             return await handle(JsonRequest(request.scope, request.receive))
 
@@ -256,7 +256,7 @@ async def _authenticate(request: Request) -> Caller:
     service = service_of(request)
     header = request.headers.get("authorization")
     try:
-        caller = await service.authenticating.do(
+        caller = await service.authenticating.submit(
             lambda headers: service.database.query(authenticate, headers), header
         )
     except Unauthenticated as error:

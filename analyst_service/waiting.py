@@ -38,7 +38,7 @@ class Batcher:
         self._waiting: list[tuple[Any, asyncio.Future[Any]]] = []
         self._batches: asyncio.Task[None] | None = None
 
-    async def do(
+    async def submit(
         self, work: Callable[[Sequence[T]], Sequence[R | Exception]], item: T
     ) -> R:
         """Return the outcome of an item, or raise it if it is an exception.
@@ -59,7 +59,7 @@ class Batcher:
                 items = [item for item, _ in batch]
                 try:
                     outcomes = await asyncio.to_thread(work, items)
-                except Exception as error:  # noqa: BLE001  raised in `do`
+                except Exception as error:  # noqa: BLE001  raised in `submit`
                     outcomes = [error] * len(batch)
                 for (_, future), outcome in zip(batch, outcomes, strict=True):
                     if future.done():  # its request was cancelled

@@ -17,7 +17,7 @@ from support.in_process import Api, ByHand
 
 from analyst_service import contribution_endpoints as endpoints
 from analyst_service.blobs import FileDraft
-from analyst_service.contributions import OpenTask, Upload, note_sent
+from analyst_service.contributions import OpenTask, Upload, record_first_sending
 from analyst_service.credentials import CredentialRefused, authenticate
 from analyst_service.driver import POLL_SECONDS
 from analyst_service.models import Contribution
@@ -60,10 +60,10 @@ def test_what_comes_while_others_are_served_is_done_in_one_go() -> None:
         return [2 * item for item in items]
 
     async def all_of_them() -> list[int]:
-        together = Batcher()
-        first = asyncio.create_task(together.do(double, 0))
+        calls = Batcher()
+        first = asyncio.create_task(calls.submit(double, 0))
         await asyncio.to_thread(is_begun.wait, 10)
-        others = [asyncio.create_task(together.do(double, n)) for n in range(1, 251)]
+        others = [asyncio.create_task(calls.submit(double, n)) for n in range(1, 251)]
         await asyncio.sleep(0)
         may_end.set()
         return list(await asyncio.gather(first, *others))
@@ -83,13 +83,13 @@ def test_what_goes_wrong_is_told_to_all_and_who_stays_is_served() -> None:
 
     async def again() -> int:
         nonlocal is_away
-        together = Batcher()
+        calls = Batcher()
         for _ in range(2):
             with pytest.raises(OSError, match="away"):
-                await together.do(work, 1)
+                await calls.submit(work, 1)
         is_away = False
-        gone = asyncio.create_task(together.do(work, 1))
-        stays = asyncio.create_task(together.do(work, 2))
+        gone = asyncio.create_task(calls.submit(work, 1))
+        stays = asyncio.create_task(calls.submit(work, 2))
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.sleep(0)
@@ -190,7 +190,7 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     ]
     endpoints.open_tasks(service, asked)
     twice = [task for task in found if isinstance(task, OpenTask)]
-    service.database.transact(note_sent, twice)  # as another process may
+    service.database.transact(record_first_sending, twice)  # as another process may
     assert events(session)["task-sent"] == 2
     session.put(A, session.reply(A))
     assert endpoints.open_tasks(service, asking)[0] is None

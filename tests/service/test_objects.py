@@ -75,7 +75,7 @@ def test_a_draft_is_an_object_before_it_counts(
     draft.write(b"x")
     draft.seal()
     assert _names(objects) == []
-    draft.ready()
+    draft.prepare()
     obstore.delete(objects, NAME)  # the same bytes were removed meanwhile
     draft.keep()
     draft.keep()  # may be repeated
