@@ -89,11 +89,9 @@ def test_run_registers_the_address_named_at_join(
         ) as party:
             party.run(ALONE.data[SLOT])
             party.run(ALONE.data[SLOT])
-            assert [bool(each.id) for each in party.stored.load_identity().told] == [
-                True,
-                False,
-            ]
-            assert "ward.example" not in repr(party.stored.load_identity().told)
+            requests = party.stored.load_identity().told
+            assert [bool(request.id) for request in requests] == [True, False]
+            assert "ward.example" not in repr(requests)
         told = [key for note in notes for key in note]
         assert told == ["a@[127.0.0.1] is not notified"]
         own = ("party", "status", session.id, SLOT, *here)

@@ -20,11 +20,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from party_sdk.party.party_session import PartySession
-from party_sdk.results.output_files import (
-    check_outputs,
-    record_outputs,
-    refuse_overwriting,
-)
+from party_sdk.results import output_files
 from party_sdk.results.results import Result
 from party_sdk.tables import CheckReport, Dialect, ReadOptions, open_table, read_table
 from party_sdk.tables.drafts import infer
@@ -329,32 +325,32 @@ def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:
     data = table(tmp_path, "a,1", header="id,x")
     for path in (tmp_path / "no" / "labels.csv", tmp_path):
         with pytest.raises(InvalidParameters, match="cannot be written"):
-            check_outputs([path], data, force=True)
+            output_files.check_outputs([path], data, force=True)
     link = tmp_path / "link.csv"
     link.symlink_to(data)
     for path in (data, link):
         with pytest.raises(GuardRefused, match="is the table that is read"):
-            check_outputs([path], data, force=False)
-    check_outputs([data, None], data, force=True)
+            output_files.check_outputs([path], data, force=False)
+    output_files.check_outputs([data, None], data, force=True)
 
 
 def test_files_of_others_are_kept(tmp_path: Path) -> None:
     home, labels = PartySession(tmp_path / "home", "s", "a"), tmp_path / "labels.csv"
-    refuse_overwriting([labels], home, force=False)
+    output_files.refuse_overwriting([labels], home, force=False)
     labels.write_text("mine")
     with pytest.raises(GuardRefused, match="is there already"):
-        refuse_overwriting([labels], home, force=False)
-    with record_outputs([labels], home):
+        output_files.refuse_overwriting([labels], home, force=False)
+    with output_files.record_outputs([labels], home):
         labels.write_text("mine, and killed before it is noted")
-        refuse_overwriting([labels], home, force=False)
-    refuse_overwriting([labels], home, force=False)
+        output_files.refuse_overwriting([labels], home, force=False)
+    output_files.refuse_overwriting([labels], home, force=False)
     labels.write_text("changed since")
     with pytest.raises(GuardRefused, match="is there already"):
-        refuse_overwriting([labels], home, force=False)
-    refuse_overwriting([labels], home, force=True)
+        output_files.refuse_overwriting([labels], home, force=False)
+    output_files.refuse_overwriting([labels], home, force=True)
     (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(GuardRefused, match="is there already"):
-        refuse_overwriting([tmp_path / "dangling"], None, force=False)
+        output_files.refuse_overwriting([tmp_path / "dangling"], None, force=False)
 
 
 def test_a_file_without_its_library_names_the_extra(
