@@ -190,7 +190,7 @@ def _find_fits(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     for name, protocol in catalogue.catalogue().items():
         reasons = []
         for method in protocol.methods:
-            fit = _fit(situation, layout, name, method)
+            fit = _fit_method(situation, layout, name, method)
             if isinstance(fit, Fit):
                 fits.append(fit)
             else:
@@ -210,7 +210,9 @@ def _find_fits(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     return sorted(fits, key=order), unsuitable
 
 
-def _fit(situation: Situation, layout: Layout, name: str, method: Method) -> Fit | str:
+def _fit_method(
+    situation: Situation, layout: Layout, name: str, method: Method
+) -> Fit | str:
     """Return a method with its parameters, or why it does not fit."""
     protocol = catalogue.protocol(name)
     if situation.partitioning not in method.partitionings:
@@ -324,7 +326,7 @@ def check_sizes(
         session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
         simulated=True,
     )
-    heights = _spread(rows, layout.n_row_groups)
+    heights = _split_evenly(rows, layout.n_row_groups)
     widths = widths_of(layout, columns)
     build_member: Any = Member.model_construct  # a plan has no keys and signatures
     roster = tuple(
@@ -350,7 +352,7 @@ def widths_of(layout: Layout, columns: int) -> list[int]:
     groups = layout.n_column_groups
     if columns == USUAL_COLUMNS:
         return [-(-columns // groups)] * groups
-    return _spread(columns, groups)
+    return _split_evenly(columns, groups)
 
 
 def size_warnings(
@@ -425,7 +427,7 @@ def describe_runs(params: Params, layout: Layout, runs: Evaluation) -> str:
     return f"{n_runs} runs: {n_runs} times the analyst's work, but rounds and bytes of one."
 
 
-def _spread(total: int, groups: int) -> list[int]:
+def _split_evenly(total: int, groups: int) -> list[int]:
     """Split a number into parts that differ by at most one."""
     size, n_larger = divmod(total, groups)
     return [size + (group < n_larger) for group in range(groups)]

@@ -256,7 +256,7 @@ class Home:
         with member.tell_refusals():
             data = rows.open(member.slot_fields)
         with member.stored.lock():
-            member.keep_mapping(rows.options.mapping, data)
+            member.save_mapping(rows.options.mapping, data)
         if on_warning is not None:
             for sentence in row_warnings(member.terms, member.invitation.slot, data):
                 on_warning(sentence)

@@ -55,10 +55,9 @@ def argument(**attributes: Any) -> ParameterSpec:
 def option(text: str, flag: str = "", **attributes: Any) -> ParameterSpec:
     """Return an option.
 
-    text: its help.
-    flag: by default the name of the parameter.
-    attributes: those of :class:`click.Option`, and ``low`` and ``high``, the bounds of a
-        number.
+    text: the help text.
+    flag: the flag on the command line, by default from the parameter's name.
+    attributes: of :class:`click.Option`, and ``low`` and ``high``, the bounds of a number.
     """
     return ParameterSpec(click.Option, flag, {"help": text, **attributes})
 
@@ -99,7 +98,9 @@ def command(
         @click.pass_context
         @functools.wraps(function)
         def run(context: click.Context, /, **values: Any) -> None:
-            arguments = {p.name: _fill(p, values, context) for p in parameters}
+            arguments = {
+                p.name: _argument_value(p, values, context) for p in parameters
+            }
             output = function(**arguments)
             if output is not None:
                 print_output(output, as_json=values["as_json"])
@@ -125,18 +126,20 @@ def _declare(parameter: inspect.Parameter) -> Iterator[click.Parameter]:
     if is_dataclass(hint):
         for field in fields(hint):
             default = _NO_DEFAULT if field.default is MISSING else field.default
-            yield _build(field.name, field.type, default)
+            yield _build_parameter(field.name, field.type, default)
     elif get_origin(hint) is Annotated and isinstance(
         get_args(hint)[1], CaptionOptions
     ):
         for group in get_args(hint)[1].groups:
             for caption in find_captions(group):
-                yield _build("", Annotated[str | None, of_caption(caption)], None)
+                yield _build_parameter(
+                    "", Annotated[str | None, of_caption(caption)], None
+                )
     elif get_origin(hint) is Annotated:
-        yield _build(parameter.name, hint, parameter.default)
+        yield _build_parameter(parameter.name, hint, parameter.default)
 
 
-def _build(name: str, hint: Any, default: Any) -> click.Parameter:
+def _build_parameter(name: str, hint: Any, default: Any) -> click.Parameter:
     kind, declared = get_args(hint)
     attributes = {**_describe_type(kind), **declared.attributes}
     default = attributes.pop("default", default)
@@ -174,7 +177,7 @@ def _describe_type(kind: Any) -> dict[str, Any]:
     return {"type": kind} if kind in {int, float, str} else {}
 
 
-def _fill(
+def _argument_value(
     parameter: inspect.Parameter, values: Mapping[str, Any], context: click.Context
 ) -> Any:
     hint = parameter.annotation

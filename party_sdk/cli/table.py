@@ -91,7 +91,7 @@ def table(
         from party_sdk.tables.linkage import propose_match_keys
 
         keys = propose_match_keys(file, options)
-        return Output([_figures(key) for key in keys], _key_lines(keys))
+        return Output([_key_figures(key) for key in keys], _key_lines(keys))
     if id_patterns and not options.id_column:
         raise click.UsageError("Name the id column: --id-column.")
     report, data = examine(str(file), options)
@@ -207,7 +207,7 @@ def _proposal_lines(proposal: "Proposal") -> Iterator[str]:
     """Yield a proposal with cells, for the operator's own screen."""
     yield f"{proposal.file or 'table'}: {proposal.rows} rows"
     for certainty in ("certain", "guess", "open"):
-        lines = list(_lines_of(proposal, certainty))
+        lines = list(_certainty_lines(proposal, certainty))
         if lines:
             yield f"{certainty}:"
             yield from lines
@@ -222,7 +222,7 @@ def _proposal_lines(proposal: "Proposal") -> Iterator[str]:
         yield f"not used: {', '.join(map(repr, proposal.unused[:20]))}{more}"
 
 
-def _lines_of(proposal: "Proposal", certainty: Any) -> Iterator[str]:
+def _certainty_lines(proposal: "Proposal", certainty: Any) -> Iterator[str]:
     from party_sdk.tables.cells import describe_readings
 
     for column in proposal.columns:
@@ -246,12 +246,12 @@ def _lines_of(proposal: "Proposal", certainty: Any) -> Iterator[str]:
         cells = [c for c in column.cells if not c.is_same]
         cells = [c for c in cells if c.certainty == certainty]
         for cell in cells[:_MAX_CELLS]:
-            yield f"  {column.name}: {_describe(column, cell)}"
+            yield f"  {column.name}: {_describe_cell(column, cell)}"
         if len(cells) > _MAX_CELLS:
             yield f"  {column.name}: {len(cells) - _MAX_CELLS} more"
 
 
-def _describe(column: "ColumnProposal", cell: "LevelProposal") -> str:
+def _describe_cell(column: "ColumnProposal", cell: "LevelProposal") -> str:
     rows = "1 row" if cell.count == 1 else f"{cell.count} rows"
     if cell.is_limit:
         choices = 'limits = "half", "value" or "missing"?'
@@ -271,7 +271,7 @@ def _describe(column: "ColumnProposal", cell: "LevelProposal") -> str:
 # Match keys
 
 
-def _figures(key: "KeyPreview") -> dict[str, object]:
+def _key_figures(key: "KeyPreview") -> dict[str, object]:
     """Return the figures of a match key, without cells, since a program may log them."""
     shares = {"filled": key.completeness, "unique": key.uniqueness}
     return {"key": key.key, **shares, "serves": key.serves}

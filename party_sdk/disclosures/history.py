@@ -117,13 +117,13 @@ class Overlap(NamedTuple):
             added = now.marks[positions_of(now.marks, before.marks) < 0]
             removed = before.marks[positions_of(before.marks, now.marks) < 0]
         touched = len(np.unique(np.concatenate([added, removed]) % np.uint64(_BUCKETS)))
-        changes = [n for n in _changes(before, now) if n < touched or not touched]
+        changes = [n for n in _changed_rows(before, now) if n < touched or not touched]
         differing = [max(len(added), len(removed)), *changes]
         common = len(now.marks) - len(added)
         return cls(common, min((n for n in differing if n), default=0))
 
 
-def _changes(before: Rows, now: Rows) -> Iterator[int]:
+def _changed_rows(before: Rows, now: Rows) -> Iterator[int]:
     """Yield the least number of rows in which each changed column differs."""
     equal = {column.tobytes() for column in before.columns}
     now_columns = {column.tobytes() for column in now.columns}
@@ -426,7 +426,7 @@ Summed = tuple[WordArray, RowHistory]
 
 def degrees_in(memory: Memory, terms: Terms) -> float:
     """Return the number of equations in released sums of degrees, over all runs."""
-    sums = (item.get(DegreeSums) for item in _runs(memory, terms))
+    sums = (item.get(DegreeSums) for item in _run_memories(memory, terms))
     return sum(item.equations for item in sums if item is not None)
 
 
@@ -437,22 +437,22 @@ def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHisto
     of moments and imputations are over all rows, and those of a profile over the final
     clusters.
     """
-    histories = (item.get(RowHistory) for item in _runs(memory, terms))
+    histories = (item.get(RowHistory) for item in _run_memories(memory, terms))
     present = [item for item in histories if item is not None]
     if present:
         return max(present, key=lambda item: item.n_sums)
     history = RowHistory.of_none(n_rows)
-    for labels in _partitions(memory, terms, slot, n_rows):
+    for labels in _summed_labels(memory, terms, slot, n_rows):
         history = history.after(labels)
     return history
 
 
-def _runs(memory: Memory, terms: Terms) -> list[Memory]:
+def _run_memories(memory: Memory, terms: Terms) -> list[Memory]:
     n_runs = 1 if terms.evaluation is None else len(terms.evaluation.n_clusters)
     return [memory.scope_to_run(run) for run in range(n_runs)]
 
 
-def _partitions(
+def _summed_labels(
     memory: Memory, terms: Terms, slot: str, n_rows: int
 ) -> Iterator[IntArray]:
     """Yield labels of rows for sums that were sent: all rows, then final clusters."""

@@ -236,7 +236,7 @@ class KnownTable(NamedTuple):
             equal = [c[:_SAMPLE] for c in table.cells if self.has_column(c)]
             if sum(map(_entropy_bits, equal)) >= _BITS:
                 return np.arange(fewer)
-        positions = _align(*self._keys(table))
+        positions = _match_rows(*self._row_words(table))
         is_same = 2 * np.count_nonzero(positions >= 0) >= fewer
         return positions if is_same else np.full_like(positions, -1)
 
@@ -244,9 +244,9 @@ class KnownTable(NamedTuple):
         """Return whether a column (n,) is one of this table."""
         return any(np.array_equal(column, cells) for cells in self.cells)
 
-    def _keys(self, table: KnownTable) -> tuple[WordArray, WordArray]:
+    def _row_words(self, table: KnownTable) -> tuple[WordArray, WordArray]:
         """Return a word for each row of this and of another table, by common columns."""
-        samples, other_samples = ([*map(_sample, t.cells)] for t in (self, table))
+        samples, other_samples = ([*map(_sample_runs, t.cells)] for t in (self, table))
         fewest = min(len(self.rows), len(table.rows), _SAMPLE) / 8
         common = np.array([[_n_common(a, b) for b in other_samples] for a in samples])
         pairs = [
@@ -362,7 +362,7 @@ def _find_runs(
             n_found += 1
 
 
-def _sample(column: CellWords) -> dict[int, WordArray]:
+def _sample_runs(column: CellWords) -> dict[int, WordArray]:
     """Return hashes of a column's unique runs by length; a sample of them if many."""
     limit = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
     runs = _find_runs(column.astype(np.uint64), limit)
@@ -375,7 +375,7 @@ def _n_common(a: dict[int, WordArray], b: dict[int, WordArray]) -> int:
     return max((len(_intersect(a[n], b[n])[0]) for n in lengths), default=0)
 
 
-def _align(words: WordArray, other_words: WordArray) -> IntArray:
+def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
     """Return the index in ``words`` of each row of ``other_words``; -1 if unknown.
 
     Rows are matched by runs that are unique in both, then equal rows in their order.
@@ -392,7 +392,9 @@ def _align(words: WordArray, other_words: WordArray) -> IntArray:
         return positions
     unused = np.setdiff1d(np.arange(len(words)), positions)
     unmatched = np.flatnonzero(positions < 0)
-    equal = positions_of(_numbered(other_words[unmatched]), _numbered(words[unused]))
+    equal = positions_of(
+        _make_distinct(other_words[unmatched]), _make_distinct(words[unused])
+    )
     positions[unmatched[equal >= 0]] = unused[equal[equal >= 0]]
     return positions
 
@@ -404,7 +406,7 @@ def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
     return (i, j) if enough else (i[:0], j[:0])
 
 
-def _numbered(words: WordArray) -> WordArray:
+def _make_distinct(words: WordArray) -> WordArray:
     """Return different words: each is hashed with the number of equal ones before it."""
     order = np.argsort(words, kind="stable")
     ordered = words[order]

@@ -195,7 +195,7 @@ class FederatedClusterer(_ScikitClusterer):
                 field="protocol",
             )
         own_values = {
-            "n_clusters": self._numbers(),
+            "n_clusters": self._plain_n_clusters(),
             **methods[0].params,
             **self._args(definition.params),
         }
@@ -235,7 +235,7 @@ class FederatedClusterer(_ScikitClusterer):
         values = {"n_init": self.n_init, "max_iter": self.max_iter}
         return {name: value for name, value in values.items() if value is not None}
 
-    def _numbers(self) -> Any:
+    def _plain_n_clusters(self) -> Any:
         """Return ``n_clusters`` without numpy's types."""
         value: Any = self.n_clusters
         is_plain = isinstance(value, range | str) or np.ndim(value) == 0

@@ -1,4 +1,4 @@
-"""Errors for a full disk of this machine, which must not point to the analyst's."""
+"""Errors for a full disk of this machine, as distinct from a full disk of the analyst."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def read_policy(home: Path) -> Policy:
     Raises InvalidParameters: with the line, or the key, that cannot be read.
     """
     path = policy_file(home)
-    return _policy(path.read_bytes(), path) if path.exists() else Policy()
+    return _parse_policy(path.read_bytes(), path) if path.exists() else Policy()
 
 
 def read_protocol_packages(home: Path) -> tuple[str, ...]:
@@ -91,12 +91,12 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
     path = policy_file(home)
     if not path.exists():
         return ()
-    return tuple(sorted(_values(path.read_bytes(), path).get(_PACKAGES, ())))
+    return tuple(sorted(_parse_values(path.read_bytes(), path).get(_PACKAGES, ())))
 
 
 def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return checked values of a policy by key; raises as read_policy does."""
-    return {key: _value(key, value, "--guard") for key, value in values.items()}
+    return {key: _check_value(key, value, "--guard") for key, value in values.items()}
 
 
 def remember(home: Path, codes: Iterable[str], terms: str, moment: datetime) -> None:
@@ -119,7 +119,7 @@ def _append_consents(
 ) -> None:
     path = policy_file(store.home)
     content = path.read_bytes() if path.exists() else b""
-    new_codes = sorted(codes - _policy(content, path).accepted_risks)
+    new_codes = sorted(codes - _parse_policy(content, path).accepted_risks)
     when = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     tables = "".join(
         f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
@@ -127,18 +127,18 @@ def _append_consents(
     )
     gap = b"" if content.endswith(b"\n") or not content else b"\n"
     content += gap + tables.encode()
-    _policy(content, path)  # raises if it could not be read again
+    _parse_policy(content, path)  # raises if it could not be read again
     store.publish(path.name, content)
 
 
-def _policy(content: bytes, path: Path) -> Policy:
-    values = _values(content, path)
+def _parse_policy(content: bytes, path: Path) -> Policy:
+    values = _parse_values(content, path)
     remembered = values.pop(_CONSENTS)
     values.pop(_PACKAGES, None)  # packages of the process, no rule for a session
     return Policy(**values).accept_risks(remembered)
 
 
-def _values(content: bytes, path: Path) -> dict[str, Any]:
+def _parse_values(content: bytes, path: Path) -> dict[str, Any]:
     """Return the checked values of a policy's file, with its accepted risk codes."""
     try:
         document = tomllib.loads(content.decode())
@@ -146,12 +146,14 @@ def _values(content: bytes, path: Path) -> dict[str, Any]:
         raise InvalidParameters(f"{path.name}: it is no text in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidParameters(f"{path.name}: {error}.") from None
-    remembered = _consents(document.pop(_CONSENTS, []), path)
-    values = {key: _value(key, value, path.name) for key, value in document.items()}
+    remembered = _read_risks(document.pop(_CONSENTS, []), path)
+    values = {
+        key: _check_value(key, value, path.name) for key, value in document.items()
+    }
     return {**values, _CONSENTS: remembered}
 
 
-def _value(key: str, value: Any, source: str) -> Any:
+def _check_value(key: str, value: Any, source: str) -> Any:
     form = _FORMS.get(key)
     if form is None:
         near = difflib.get_close_matches(key, _FORMS, 1)
@@ -162,7 +164,7 @@ def _value(key: str, value: Any, source: str) -> Any:
     return form.read(value)
 
 
-def _consents(value: Any, path: Path) -> list[str]:
+def _read_risks(value: Any, path: Path) -> list[str]:
     tables = value if isinstance(value, list) else [value]
     risks = [table.get("risk") if isinstance(table, dict) else None for table in tables]
     if not all(isinstance(risk, str) for risk in risks):

@@ -64,14 +64,14 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
     with process:
         try:
             key = process.stdout.readline().decode().strip() if process.stdout else ""
-            _wait(process, port, log)
+            _wait_until_ready(process, port, log)
             yield LocalAnalyst(f"http://127.0.0.1:{port}", key)
         finally:
             if process.stdin is not None:
                 process.stdin.close()  # ends the analyst
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
     until = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < until:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port)):

@@ -257,7 +257,7 @@ def bring_tables(
             )
     names = [data[group[0]].columns for group in layout.column_groups]
     return Deal(
-        parts=_parts(layout, data, list(map(len, names)), normalise_id),
+        parts=_split_by_slot(layout, data, list(map(len, names)), normalise_id),
         columns=[name for own in names for name in own],
         has_names=all(map(has_names, data.values())),
         fields=fields,
@@ -302,7 +302,7 @@ def has_names(source: DataSource) -> bool:
     return not isinstance(source, MatrixSource | SparseSource)
 
 
-def _parts(
+def _split_by_slot(
     layout: Layout,
     data: Mapping[str, DataSource],
     widths: Sequence[int],

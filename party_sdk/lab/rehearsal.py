@@ -55,7 +55,9 @@ def rehearse(
         n_bytes=sum(outcome.n_bytes for outcome in answers),
         seconds=played.costs[slot].seconds,
         # consecutive contributions of the same kind and form are shown as one
-        left=tuple(_merge_rounds(list(group)) for _, group in groupby(answers, _form)),
+        left=tuple(
+            _merge_rounds(list(group)) for _, group in groupby(answers, _shape_of)
+        ),
         notes={
             name: value for outcome in answers for name, value in outcome.notes.items()
         },
@@ -146,7 +148,7 @@ def _merge_rounds(group: Sequence[Inspection]) -> RehearsedRound:
     )
 
 
-def _form(answer: Inspection) -> Any:
+def _shape_of(answer: Inspection) -> Any:
     arrays = [(array.name, array.shape, array.dtype) for array in answer.arrays]
     envelopes = [(envelope.receiver, envelope.kind) for envelope in answer.envelopes]
     return answer.stage, answer.kind, arrays, envelopes, sorted(answer.values)

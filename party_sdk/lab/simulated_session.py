@@ -295,8 +295,8 @@ def play(
     fidelity = measured.fidelity if pooled and not params.describes else None
     runs = session_terms.runs_of(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
-    results = tuple(_result(deal, simulated, slot) for slot in names)
-    sites = _rows_of_sites(deal.layout, results)
+    results = tuple(_party_result(deal, simulated, slot) for slot in names)
+    sites = _count_by_site(deal.layout, results)
     # some protocols send the figures of a single run to the coordinator only
     run_figures = results[0].figures or simulated.figures or (None,) * len(numbers)
     terms = simulated.trace.session.terms
@@ -338,7 +338,7 @@ def play(
     return replace(played, manifest=record)
 
 
-def _result(deal: Deal, simulated: SimulationResult, slot: str) -> Result:
+def _party_result(deal: Deal, simulated: SimulationResult, slot: str) -> Result:
     data = deal.parts.data[slot]
     own = deal.fields.for_group(deal.layout.slot(slot).column)
     result = Result.of(simulated.outcomes[slot], data, data.columns, *own)
@@ -388,7 +388,7 @@ def _session_warnings(
         )
 
 
-def _rows_of_sites(layout: Layout, results: Sequence[Result]) -> IntArray:
+def _count_by_site(layout: Layout, results: Sequence[Result]) -> IntArray:
     """Return int64 (sites, k): rows of each row group in each cluster."""
     slots = [group[0] for group in layout.row_groups]
     by_slot = dict(zip(layout.names, results, strict=True))

@@ -68,7 +68,7 @@ def try_table(path: Path, options: ReadOptions = DEFAULTS) -> Trial:
     X = matrix(source)
     rows = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:_MOST_ROWS])
     sample = matrix(keep_rows(source, rows.astype(np.int64)))
-    params, evaluation, session = _choose(sample, source, fields)
+    params, evaluation, session = _choose_method(sample, source, fields)
     protocol, suggestion = catalogue.name_of(params), session
     if len(sample) < len(X):
         values = _values(protocol, session.n_clusters)
@@ -91,7 +91,7 @@ def _values(protocol: str, n_clusters: Any) -> dict[str, Any]:
     return {**catalogue.protocol(protocol).in_simulations, "n_clusters": n_clusters}
 
 
-def _choose(
+def _choose_method(
     X: FloatArray, source: Table, fields: AgreedFields
 ) -> tuple[Params, Evaluation | None, SimulatedSession]:
     """Return the first choice that works: small tables allow only fewer clusters."""

@@ -84,7 +84,7 @@ def leave(
         with stored.lock():
             stored.save_journal(stored.journal.stop(text, reason, left=True))
     if stored.has_joined:
-        return tell_stop(stored, analyst)
+        return announce_stop(stored, analyst)
     code = code or Invitation.parse(identity.invitation).code
     try:
         decline(analyst, code, explanation)
@@ -93,7 +93,7 @@ def leave(
     return True
 
 
-def tell_stop(stored: PartySession, analyst: Analyst) -> bool:
+def announce_stop(stored: PartySession, analyst: Analyst) -> bool:
     """Tell the others, once, that this party stopped for good.
 
     Returns bool: whether the analyst knows; True if the session is over anyway.
@@ -124,7 +124,7 @@ def announce_stops(stored: PartySession, analyst: Analyst) -> Iterator[None]:
         yield
     except CoterieError as error:
         with suppress(CoterieError):  # the operator has to read what stopped it
-            if not tell_stop(stored, analyst) and isinstance(error, _HOLD_ERRORS):
+            if not announce_stop(stored, analyst) and isinstance(error, _HOLD_ERRORS):
                 _as_party(stored, analyst).stop(stored.session, StopReason.HELD)
                 error.remedy += _HOLD_REMEDY
         raise

@@ -226,15 +226,15 @@ class Party:
             rows = arrival.arrived
             content = None if rows is None else rows.encode()
             self.stored.save(Document.ADMITTED_ROWS, content)
-            self._remember(identity.model_copy(update=update))
+            self._save_identity(identity.model_copy(update=update))
             self.stored.ledger.log_joining(sha256(line).hexdigest())
         try:
             token = take_slot(self._analyst, self.invitation, self._entropy, member)
         except (GuardRefused, ShapeConflict):
             # the slot is still free, so other data may join
-            self._remember(identity)
+            self._save_identity(identity)
             raise
-        self._remember(self._identity.model_copy(update={"token": token}))
+        self._save_identity(self._identity.model_copy(update={"token": token}))
         return arrival
 
     def _check_history(self, data: DataSource) -> None:
@@ -292,7 +292,7 @@ class Party:
             except Unauthenticated:
                 # the token expired, and the party's key gets a new one; if it was
                 # revoked, so was the invitation, and the analyst refuses
-                self._remember(self._identity.model_copy(update={"token": None}))
+                self._save_identity(self._identity.model_copy(update={"token": None}))
                 arrival = self.enrol(data)
                 with announce_stops(self.stored, self._analyst):
                     outcome = self._run_rounds(arrival, on_progress)
@@ -344,7 +344,7 @@ class Party:
         with self.stored.store.transaction():
             self.stored.save(Document.RESULT, result)  # it has been checked
             # without entropy no message can be opened; reading the result takes no key
-            self._remember(self._identity.model_copy(update={"entropy": ""}))
+            self._save_identity(self._identity.model_copy(update={"entropy": ""}))
         self.stored.store.erase_log()
         return outcome
 
@@ -355,11 +355,11 @@ class Party:
         That it ended is only the analyst's word, so the next run asks the analyst again.
         """
         if self._identity.ended:
-            self._remember(self._identity.model_copy(update={"ended": ""}))
+            self._save_identity(self._identity.model_copy(update={"ended": ""}))
         try:
             yield
         except SessionOver as over:
-            self._remember(self._identity.model_copy(update={"ended": over.state}))
+            self._save_identity(self._identity.model_copy(update={"ended": over.state}))
             raise end_of(over.state, over.reason, over.detail) from None
 
     def notify(self, addresses: Iterable[str]) -> None:
@@ -393,7 +393,7 @@ class Party:
         self.stored.save(Document.AGREEMENT, agreement)
         return agreement
 
-    def _remember(self, identity: Identity) -> None:
+    def _save_identity(self, identity: Identity) -> None:
         self.stored.save_identity(identity)
         self._identity = identity
 
@@ -422,10 +422,10 @@ class Party:
         )
         data = TableSpec(path=table, options=options).open(self.slot_fields)
         if store:
-            self.keep_mapping(chosen_mapping, data)
+            self.save_mapping(chosen_mapping, data)
         return data
 
-    def keep_mapping(
+    def save_mapping(
         self, mapping: TableMapping | None, data: DataSource | None = None
     ) -> None:
         """Store a mapping of this party's table, which is in force from now on.

@@ -192,14 +192,14 @@ class PartySession:
             raise NotReady("Nothing can be stored of this party.")
         return row_id
 
-    def _set(self, column: str, value: object) -> None:
+    def _set_column(self, column: str, value: object) -> None:
         with self.store.transaction() as database:
             database.execute(
                 f"UPDATE parties SET {column} = ? WHERE id = ?",  # noqa: S608  our names
                 (value, self.id_in(database)),
             )
 
-    def _get(self, column: str) -> Any:
+    def _get_column(self, column: str) -> Any:
         row = self.store.row(
             f"SELECT {column} FROM parties WHERE id = ?",  # noqa: S608  our names
             self.id,
@@ -209,12 +209,12 @@ class PartySession:
     @property
     def exists(self) -> bool:
         """Return whether the party has accepted the terms."""
-        return bool(self._get("identity IS NOT NULL"))
+        return bool(self._get_column("identity IS NOT NULL"))
 
     @property
     def has_joined(self) -> bool:
         """Return whether the party has joined and got a token."""
-        return bool(self._get("identity ->> '$.token' IS NOT NULL"))
+        return bool(self._get_column("identity ->> '$.token' IS NOT NULL"))
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -233,7 +233,7 @@ class PartySession:
 
     def load_identity(self) -> Identity:
         """Return the party's identity; raise :class:`NotReady` if there is none."""
-        text = self._get("identity")
+        text = self._get_column("identity")
         if text is not None:
             return Identity.model_validate_json(text)
         if self.forgotten():
@@ -255,7 +255,7 @@ class PartySession:
 
     def save_identity(self, identity: Identity) -> None:
         """Store the party's identity."""
-        self._set("identity", identity.model_dump_json())
+        self._set_column("identity", identity.model_dump_json())
 
     def load(self, document: Document) -> bytes | None:
         """Return a document, or None."""
@@ -387,11 +387,11 @@ class PartySession:
     @property
     def stop_announced(self) -> bool:
         """Return whether the analyst knows that the party stopped for good."""
-        return bool(self._get("stop_announced"))
+        return bool(self._get_column("stop_announced"))
 
     def save_stop_announced(self) -> None:
         """Store that the analyst knows that the party stopped for good."""
-        self._set("stop_announced", 1)
+        self._set_column("stop_announced", 1)
 
     @property
     def objections(self) -> tuple[bool, datetime | None]:
@@ -413,7 +413,7 @@ class PartySession:
 
     def hold(self, *, is_held: bool) -> None:
         """Store that the operator refused an answer, or approved one again."""
-        self._set("is_held", int(is_held))
+        self._set_column("is_held", int(is_held))
 
     @property
     def consents(self) -> Consents:
@@ -441,7 +441,7 @@ class PartySession:
     @property
     def cluster_names(self) -> tuple[str, ...]:
         """Return names by cluster, '' for a cluster without one; empty if none has one."""
-        stored = json.loads(self._get("cluster_names") or "{}")
+        stored = json.loads(self._get_column("cluster_names") or "{}")
         names = {int(cluster): name for cluster, name in stored.items()}
         return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))
 
@@ -471,7 +471,7 @@ class PartySession:
         merged = {cluster: name for cluster, name in merged.items() if name}
         if len(set(merged.values())) < len(merged):
             raise InvalidParameters("Two clusters have the same name.", remedy=remedy)
-        self._set("cluster_names", json.dumps(merged))
+        self._set_column("cluster_names", json.dumps(merged))
         return self.cluster_names
 
     @property

@@ -127,8 +127,8 @@ class Result:
         """Label new rows at home with the released model; nothing is sent.
 
         table, id_column: as for :func:`open_table`. The columns of the session are
-            found by name, in whichever order the table has them; a matrix has no names,
-            and its columns have to stand as in the session.
+            found by name, in any order; a matrix has no names, so its columns must be in
+            the session's order.
         mapping: of the table to the session's dictionary; the session's own by default.
         agree: called with a question if the rows seem to have other units than the
             session's; returns whether to label them nevertheless.

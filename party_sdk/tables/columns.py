@@ -142,7 +142,7 @@ def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellFault
     else:
         faults = []
     values = _floats(cells)
-    if codes := _numeric(column.codes):
+    if codes := _numeric_codes(column.codes):
         values = np.where(np.isin(values, codes), np.nan, values)
     return values, faults
 
@@ -389,7 +389,7 @@ def _explain_level(column: Column, text: str) -> str:
 
 
 @cache
-def _numeric(codes: frozenset[str]) -> tuple[float, ...]:
+def _numeric_codes(codes: frozenset[str]) -> tuple[float, ...]:
     values = [number_of(code) for code in codes]
     return tuple(v for v in values if v is not None and math.isfinite(v))
 

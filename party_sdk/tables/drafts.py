@@ -764,7 +764,7 @@ _MOST_WORDS: Final = 12
 class FirstDraft(NamedTuple):
     """Options and dictionary that were drafted for a table.
 
-    left_out: by column that is not clustered, the reason.
+    left_out: for each column that is not clustered, by name, the reason.
     n_gaps: missing values in the clustered columns.
     """
 

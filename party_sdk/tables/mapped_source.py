@@ -358,7 +358,7 @@ class MappedSource(Source):
     ) -> NDArray[np.bool_] | None:
         """Return which rows of a batch take part; None if all do.
 
-        columns: those whose cells exclude rows.
+        columns: the columns whose cells may exclude rows.
         """
         omit = np.zeros(n_rows, dtype=bool)
         first, last = np.searchsorted(lines, [begin, begin + n_rows])

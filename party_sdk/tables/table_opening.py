@@ -173,11 +173,11 @@ def open_source(
         before, names = None, (*options.id_columns, *options.match_columns)
         source: Source = frame_source(table, options.file_dialect, names)
     else:
-        before, source = _state(path), _open_file(path, options, folder, columns)
+        before, source = _file_state(path), _open_file(path, options, folder, columns)
     if options.mapping is not None:
         source = MappedSource(source, options, options.mapping)
     yield source
-    if path is not None and _state(path) != before:
+    if path is not None and _file_state(path) != before:
         raise InvalidData(f"{path.name!r} was changed while it was read.")
 
 
@@ -205,7 +205,7 @@ def _open_file(
     return copied_source(path, unpacked, folder / COPY, dialect)
 
 
-def _state(path: Path) -> tuple[int, int, int]:
+def _file_state(path: Path) -> tuple[int, int, int]:
     try:
         status = path.stat()
     except OSError:
@@ -345,7 +345,7 @@ def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LongForm:
-    """Names of the columns with object, item and count; without it, each line counts 1."""
+    """Names of the columns of objects, items and counts; without counts, lines count 1."""
 
     object: str
     item: str
@@ -380,8 +380,8 @@ def occurrences(
         if name is not None and name not in table.column_names:
             hint = did_you_mean(name, table.column_names)
             raise InvalidData(f"There is no column {name!r}.{hint}")
-    rows, names = _codes(table, form.object)
-    columns, items = _codes(table, form.item)
+    rows, names = _encode_names(table, form.object)
+    columns, items = _encode_names(table, form.item)
     counts = np.ones(len(table))
     if form.count is not None:
         try:
@@ -427,7 +427,7 @@ def open_long(
     return occurrences(table, form, objects)
 
 
-def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
+def _encode_names(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
     column = compute.cast(table[name], pa.string()).combine_chunks()
     if column.null_count:
         raise InvalidData(f"{column.null_count} lines have no {name!r}.")

@@ -170,7 +170,7 @@ def unpack(question: Question, folder: Path) -> Unpacked:
         with report_full_disk(folder, _DISK_NOTE):
             (folder / _QUESTION).write_bytes(text)
         try:
-            status = _run(folder, None if limits.large else MOST_SECONDS)
+            status = _run_reader(folder, None if limits.large else MOST_SECONDS)
         except subprocess.TimeoutExpired:
             raise limits.error("time", remedy) from None
         _check_status(status, question, folder, remedy)
@@ -195,7 +195,7 @@ def answer_error(path: Path) -> InvalidData:
     return InvalidData(f"The process that read {path.name!r} gave no usable answer.")
 
 
-def _run(folder: Path, seconds: float | None) -> int:
+def _run_reader(folder: Path, seconds: float | None) -> int:
     # without secrets; few threads, since their address space counts against the limit
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
     environment |= {
@@ -252,14 +252,14 @@ def main(path: str) -> NoReturn:
     (folder / _QUESTION).unlink()
     _limit_resources(large=question.large)
     try:
-        answer = _answer(question, folder)
+        answer = _answer_question(question, folder)
         (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
     except (MemoryError, OSError) as error:
         os._exit(_status_of(error) or _OUT_OF_ROOM)
     os._exit(0)  # without the interpreter's slow cleanup
 
 
-def _answer(question: Question, folder: Path) -> Unpacked:
+def _answer_question(question: Question, folder: Path) -> Unpacked:
     try:
         return question.unpack(folder)
     except CoterieError as error:
@@ -320,7 +320,7 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
     """
     from party_sdk.tables.arrow_tables import write_rows
 
-    pyreadstat, reader = _reader(path)
+    pyreadstat, reader = _import_reader(path)
     try:
         pieces = pyreadstat.read_file_in_chunks(
             reader, str(path), chunksize=_ROWS, output_format="dict"
@@ -334,14 +334,16 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
             for index, values in enumerate(first[0].values())
             if getattr(values, "dtype", None) == np.float64
         ]
-        return write_rows(names, _rows(chain([first], pieces), limits), copy, numeric)
+        return write_rows(
+            names, _iterate_rows(chain([first], pieces), limits), copy, numeric
+        )
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
         raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
 
 
 def read_labels(path: Path) -> Labels:
     """Read the titles of columns and the labels of values."""
-    _, read = _reader(path)
+    _, read = _import_reader(path)
     _, metadata = read(str(path), metadataonly=True, output_format="dict")
     titles = metadata.column_names_to_labels or {}
     return Labels(
@@ -359,14 +361,14 @@ def require_reader() -> None:
     require_extra("statistics", why, "pyreadstat")
 
 
-def _reader(path: Path) -> tuple[Any, Any]:
+def _import_reader(path: Path) -> tuple[Any, Any]:
     require_reader()
     import pyreadstat
 
     return pyreadstat, getattr(pyreadstat, _READERS[path.suffix.lower()])
 
 
-def _rows(
+def _iterate_rows(
     pieces: Iterator[tuple[dict[str, Any], Any]], limits: Limits
 ) -> Iterator[Sequence[Any]]:
     n_cells = 0

@@ -86,7 +86,7 @@ def readings_of_letters(
     Single letters depend on each other: beside H for hombre, M means mujer, not man.
     Only the readings that explain the most letters are returned.
 
-    letters: folded.
+    letters: as :func:`fold` returns them.
     """
     readings, n_explained = dict[str, set[str]](), 0
     for levels in _BY_LANGUAGE:

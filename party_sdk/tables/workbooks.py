@@ -73,7 +73,7 @@ def read_marks(path: Path, sheet: str) -> SheetMarks | None:
     if path.suffix.lower() not in {".xlsx", ".xlsm"}:
         return None
     try:
-        with ZipFile(path) as book, book.open(_part_of(book, sheet)) as content:
+        with ZipFile(path) as book, book.open(_sheet_part(book, sheet)) as content:
             return _read_sheet(content, path, _percent_styles(book))
     except (BadZipFile, KeyError, ParseError, NotImplementedError):
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
@@ -86,7 +86,7 @@ def _elements(content: IO[bytes]) -> Iterator[Element]:
         yield element
 
 
-def _part_of(book: ZipFile, sheet: str) -> str:
+def _sheet_part(book: ZipFile, sheet: str) -> str:
     with book.open("xl/workbook.xml") as content:
         ids = {
             element.get("name"): element.get(_RELATION)

@@ -343,7 +343,7 @@ def test_a_party_with_a_new_identity_rejoins_under_the_old_one(
         party.enrol(PARTS.data[A])
     OwnIdentity(here.home(A)).make("New name", replace=True)
     with here.party(A) as party:
-        party._remember(party._identity.model_copy(update={"token": None}))
+        party._save_identity(party._identity.model_copy(update={"token": None}))
         party.enrol(PARTS.data[A])
         assert party._identity.member is not None
         assert party._identity.member.identity == here.who[A].key
@@ -494,7 +494,7 @@ def test_a_party_whose_token_expired_joins_again_by_itself(guest: Guest) -> None
     identity = (folder := guest.party().stored).load_identity()
     folder.save_identity(identity.model_copy(update={"token": "pt_expired"}))
     with guest.party() as party:
-        party._remember(party._identity.model_copy(update={"token": None}))
+        party._save_identity(party._identity.model_copy(update={"token": None}))
         party.enrol(ALONE.data[SLOT])
         renewed = party.stored.load_identity().token
     assert renewed not in {None, guest.token, "pt_expired"}
@@ -504,7 +504,7 @@ def test_a_refused_proof_is_sent_only_a_few_times(
     guest: Guest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with guest.party() as party:
-        party._remember(party._identity.model_copy(update={"token": None}))
+        party._save_identity(party._identity.model_copy(update={"token": None}))
         refused = KeyNotAuthentic("no")
         tries: list[int] = []
 

@@ -67,7 +67,7 @@ def run_of(terminal: Terminal, invitation: str, table: Path) -> tuple[object, ..
     return ("party", "run", invitation, *data, "--force", *accepted)
 
 
-def keep_mapping(online: Terminal, invitation: str, table: Path, mapping: Path) -> None:
+def save_mapping(online: Terminal, invitation: str, table: Path, mapping: Path) -> None:
     """Take part as far as to the mapping: too few rows stop the party."""
     run = (*run_of(online, invitation, table), "--mapping", mapping)
     online(*run, "--guard", "minimum_rows=99", expect=3)
@@ -76,7 +76,7 @@ def keep_mapping(online: Terminal, invitation: str, table: Path, mapping: Path) 
 def test_a_mapping_counts_until_the_report(online: Terminal, table: Path) -> None:
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
     given = mapping_file(online)
-    keep_mapping(online, invitation, table, given)
+    save_mapping(online, invitation, table, given)
     given.unlink()
     home = online.folder / "home"
     folder = PartySession(home, session, "r1c1")
@@ -120,7 +120,7 @@ def test_a_changed_mapping_is_told_and_asked(
     online: Terminal, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
-    keep_mapping(online, invitation, table, mapping_file(online))
+    save_mapping(online, invitation, table, mapping_file(online))
     folder = PartySession(online.folder / "home", session, "r1c1")
     other = mapping_file(online, OTHER)
     run = (*run_of(online, invitation, table), "--mapping", other)

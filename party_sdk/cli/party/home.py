@@ -81,10 +81,10 @@ def status(
     if mail or remove:
         with own_home.receivers(stored.session, stored.slot) as receivers:
             return change_receivers(receivers, mail, remove)
-    return _show(own_home, stored)
+    return _show_session(own_home, stored)
 
 
-def _show(home: "Home", stored: "PartySession") -> Output:
+def _show_session(home: "Home", stored: "PartySession") -> Output:
     roster, consent = home.roster(stored.session, stored.slot), stored.consents.current
     requests = stored.load_identity().told if stored.exists else ()
     document: dict[str, Any] = {} if roster is None else roster_document(roster)

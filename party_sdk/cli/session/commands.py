@@ -398,13 +398,13 @@ def _cells(line: "SessionLine") -> list[str]:
         line.protocol,
         line.owner,
         waiting_for,
-        "" if line.waiting_since is None else _minute(line.waiting_since),
-        _minute(line.created_at),
+        "" if line.waiting_since is None else _format_minute(line.waiting_since),
+        _format_minute(line.created_at),
         line.title,
     ]
 
 
-def _minute(moment: datetime) -> str:
+def _format_minute(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 

@@ -209,7 +209,7 @@ def create(
     values, runs = read_runs(values, **choice)
     protocol_params = catalogue.parse_params(protocol, values)
     width = sum(len(schema.fields) for schema in dictionary or ())
-    for line in _costs(protocol_params, layout, runs, rows, width):
+    for line in _cost_lines(protocol_params, layout, runs, rows, width):
         if not as_json:
             say(line, err=True)
     created = coordinator.create_session(
@@ -235,13 +235,13 @@ def create(
     if letters is None:
         document["invitations"] = invitations
     if as_json:
-        if outcomes := _register(created, notify):
+        if outcomes := _register_addresses(created, notify):
             document["notify"] = outcomes
         return Output(document)
     return Output(document, _opened_lines(created, invitations, letters, notify, needs))
 
 
-def _costs(
+def _cost_lines(
     params: "Params",
     layout: "Layout",
     runs: "Evaluation | None",
@@ -278,12 +278,12 @@ def _opened_lines(
             f"Next, at each: coterie party run {location} --data TABLE",
             err=True,
         )
-    _register(created, addresses)
+    _register_addresses(created, addresses)
     if needs:
         say(needs, err=True)
 
 
-def _register(
+def _register_addresses(
     created: "CoordinatedSession", addresses: tuple[str, ...]
 ) -> list[dict[str, Any]]:
     """Register a coordinator's addresses; return the outcome of each.
